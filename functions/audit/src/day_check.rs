@@ -7,12 +7,12 @@ use store::{Batch, Settings, TableError};
 
 use crate::Checks;
 
-/// The log message if a batch of today is not done at the hour of the check. The filter of an alarm in `template.yaml`
-/// contains the same text.
+/// The log message if the payment batch or the reminder batch of today is not done at the hour of the check. The filter
+/// of an alarm in `template.yaml` contains the same text.
 pub const DAY_NOT_DONE_MESSAGE: &str = "a batch of the day is not done by the hour that was set";
 
-/// The log message if both batches of today are done at the hour of the check. The filter of an alarm in
-/// `template.yaml` contains the same text: the alarm fires if no check is made.
+/// The log message if both batches of today (payments and reminders) are done at the hour of the check. The filter of
+/// an alarm in `template.yaml` contains the same text: the alarm fires if no check is made.
 pub const DAY_DONE_MESSAGE: &str = "both batches of the day are done";
 
 /// The response to an invocation that checks whether the batches of today are done.

@@ -1,6 +1,7 @@
 //! The Lambda function that checks the table, and the order desk if there is one. A schedule invokes the function every
 //! night: each invocation audits a part of the table. It continues the audit of the previous night, until all items are
-//! checked. A second schedule invokes the function at the hour by which both batches of the day must be done.
+//! checked. A second schedule invokes the function at the hour by which both batches of the day (the payment batch and
+//! the reminder batch) must be done.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod day_check;

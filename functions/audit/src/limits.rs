@@ -30,7 +30,7 @@ impl Limits {
     }
 
     /// Returns whether the invocation must stop at `now`, because its deadline has passed, or because `audit` has
-    /// checked the number of accounts and orders of this limit.
+    /// checked as many accounts and orders as the limit allows.
     pub fn are_reached(&self, audit: &AuditRecord, now: DateTime<Utc>) -> bool {
         now > self.deadline || records_of(audit) >= self.records
     }

@@ -141,7 +141,8 @@ impl Checks {
         }
     }
 
-    /// Checks the webhook endpoints and the runs of both batches, which belong to no account, and ends the audit.
+    /// Checks the webhook endpoints, the runs of the payment batch and the runs of the reminder batch, which belong to
+    /// no account, and ends the audit.
     async fn end_audit(
         &self,
         mut recorder: AuditRecorder<'_>,

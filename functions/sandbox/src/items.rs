@@ -1,9 +1,13 @@
 //! The items of the sandbox's table, and their keys.
 //!
-//! | item | PK | SK | |---|---|---| | the gateway account | `ACCOUNT` | `ACCOUNT` | | a payment with its refunds |
-//! `PAY#<payment>` | `PAYMENT` | | the entry of a payment in its customer's list | `CUS#<customer>` | `PAY#<payment>` |
-//! | an idempotency key | `KEY#<key>` | `KEY` | | a refund, so that its id is used only once | `REF#<refund>` |
-//! `REFUND` | | a checkout page | `PAGE#<page>` | `PAGE` |
+//! | item | PK | SK |
+//! |---|---|---|
+//! | the gateway account | `ACCOUNT` | `ACCOUNT` |
+//! | a payment with its refunds | `PAY#<payment>` | `PAYMENT` |
+//! | the entry of a payment in its customer's list | `CUS#<customer>` | `PAY#<payment>` |
+//! | an idempotency key | `KEY#<key>` | `KEY` |
+//! | a refund, so that its id is used only once | `REF#<refund>` | `REFUND` |
+//! | a checkout page | `PAGE#<page>` | `PAGE` |
 
 use chrono::{DateTime, TimeDelta, Utc};
 use dynamo::{Item, Key, TIME_TO_LIVE, expiry, n, to_item};

@@ -230,8 +230,8 @@ impl InvariantChecker {
     }
 }
 
-/// Adds a violation for each open finding of `partition`, and for each subscription with a wrong number of open
-/// findings.
+/// Adds a violation for each open finding (a successful payment without a receipt) of `partition`, and for each
+/// subscription with a wrong number of open findings.
 fn check_findings(partition: &AccountPartition, violations: &mut Violations) {
     let open: Vec<&Finding> = partition.findings.iter().filter(|finding| finding.resolved.is_none()).collect();
     for finding in &open {

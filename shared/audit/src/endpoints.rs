@@ -5,8 +5,8 @@ use store::{Page, TableError};
 
 use super::{BrokenInvariant, Invariant};
 
-/// Returns the violations in `endpoints`, the items of the webhook endpoints: items that cannot be read, and secrets in plain
-/// text. The secrets are not decrypted.
+/// Returns the violations in `endpoints`, the items of the webhook endpoints: items that cannot be read, and secrets in
+/// plain text. The secrets are not decrypted.
 pub fn check_endpoints(endpoints: &Page<WebhookEndpoint>) -> Vec<BrokenInvariant> {
     let mut broken: Vec<_> = endpoints.unreadable.iter().map(unreadable_endpoint).collect();
     broken.extend(endpoints.items.iter().filter(|endpoint| has_plain_secret(endpoint)).map(|endpoint| {

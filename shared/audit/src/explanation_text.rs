@@ -97,7 +97,8 @@ impl Explanation {
         }
     }
 
-    /// Returns the text about refunds of the payment of `receipt` and its reversal by the bank; empty without them.
+    /// Returns the text about the refunds and the bank's reversal of the payment of `receipt`; empty if there are
+    /// neither refunds nor a reversal.
     fn returned_text(&self, receipt: &Receipt) -> String {
         let date = |at| self.day.date_of(at);
         let refund_date = receipt.refunded_at.map(|at| format!(", requested last on {}", date(at))).unwrap_or_default();

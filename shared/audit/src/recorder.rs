@@ -6,7 +6,8 @@ use store::{AccountPartition, Table, TableError};
 
 use super::BrokenInvariant;
 
-/// The maximum number of violations that a recorder returns at the end. The count of violations contains all of them.
+/// The maximum number of violations that a recorder returns at the end. The count of violations includes all
+/// violations.
 pub const MAX_SHOWN_VIOLATIONS: usize = 1_000;
 
 /// The number of violations that are collected before they are written to the table together.

@@ -53,7 +53,8 @@ impl ProductSales {
 pub struct UnsettledNow {
     /// The number of due payments without an open attempt.
     pub due: u64,
-    /// The number of open attempts: those in doubt, those that a bank is processing, and those that are being charged.
+    /// The number of open attempts: attempts with an unknown outcome, attempts that a bank is processing, and attempts
+    /// that are being charged.
     pub open: u64,
 }
 

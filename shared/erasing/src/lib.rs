@@ -4,8 +4,8 @@
 //! account.
 //!
 //! Every step can be interrupted after each request and then repeated, because removing an item twice has no further
-//! effect. The item of the erasure contains the progress. The module `item_owner` finds the account of an item outside the
-//! partition of the account, and the module `request` checks whether an account may be erased.
+//! effect. The item of the erasure contains the progress. The module `item_owner` finds the account of an item outside
+//! the partition of the account, and the module `request` checks whether an account may be erased.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod eraser;
@@ -19,7 +19,8 @@ pub use request::{ErasureState, RequestError, request_erasure};
 
 /// The log message of an erasure that failed. A metric filter in `template.yaml` matches this text.
 pub const ERASURE_FAILED_MESSAGE: &str = "the erasure of an account failed";
-/// The log message of an erasure that has waited for [`MAX_WAIT`]. A metric filter in `template.yaml` matches this text.
+/// The log message of an erasure that has waited for [`MAX_WAIT`]. A metric filter in `template.yaml` matches this
+/// text.
 pub const ERASURE_OVERDUE_MESSAGE: &str = "the erasure of an account waits for two weeks";
 
 /// An erasure is overdue if it still waits this long after it was requested. Article 12 of the GDPR allows one month.

@@ -1,5 +1,5 @@
-//! The request for an erasure: checks that no payment is owed and that no refund, dispute or setup is in progress, and
-//! marks the account.
+//! The request for an erasure: checks that no payment is owed and that no refund, dispute or payment method setup is in
+//! progress, and marks the account.
 
 use billing::{
     AccountId, ActionKind, ErasedAccount, Erasure, ErasureCheck, ErasureObstacle, LoggedAction, NewAction,
@@ -48,7 +48,7 @@ pub(crate) fn describe_obstacles(obstacles: &[ErasureObstacle]) -> String {
 ///
 /// # Errors
 /// - [`RequestError::NoAccount`] if the account does not exist.
-/// - [`RequestError::Obstacles`] if a payment is owed, or a refund, dispute or setup is in progress.
+/// - [`RequestError::Obstacles`] if a payment is owed, or a refund, dispute or payment method setup is in progress.
 /// - [`RequestError::Table`] if a request to the table fails.
 pub async fn request_erasure(
     table: &Table,

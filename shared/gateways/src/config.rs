@@ -10,19 +10,19 @@ use config::ReadBy::{Api, Payments, Reconcile, Webhooks};
 use config::variables;
 use config::{ConfigError, CurrentSecret, Env, Variable, parse_displayable_url};
 
-/// The secret or restricted key of the Stripe account. There is no command-line flag for it, and it is never printed or
-/// logged.
+/// The secret or restricted key of the Stripe account. No command-line flag sets this key, and the key is never printed
+/// or logged.
 pub const STRIPE_SECRET_KEY: Variable =
     Variable::new(&[], "STRIPE_SECRET_KEY", "KEY", "The secret or restricted key of your Stripe account");
-/// The signing secret of our webhook endpoint at Stripe. There is no command-line flag for it, and it is never printed
-/// or logged.
+/// The signing secret of our webhook endpoint at Stripe. No command-line flag sets this secret, and the secret is never
+/// printed or logged.
 pub const STRIPE_WEBHOOK_SECRET: Variable =
     Variable::new(&[], "STRIPE_WEBHOOK_SECRET", "SECRET", "The signing secret of your webhook endpoint at Stripe");
 /// The base URL of Stripe's API, or of a server that imitates it.
 pub const STRIPE_API_BASE: Variable =
     Variable::new(&[], "STRIPE_API_BASE", "URL", "The base URL of Stripe's API").default(DEFAULT_API_BASE);
 
-/// The keys that sign the requests to a merchant's own gateway. There is no command-line flag for them, and they are
+/// The keys that sign the requests to a merchant's own gateway. No command-line flag sets these keys, and the keys are
 /// never printed or logged.
 pub const GATEWAY_KEY: Variable = Variable::new(
     &[],
@@ -108,8 +108,8 @@ pub fn stripe_with(env: Env<'_>, key: CurrentSecret<String>, timeout: Duration) 
     Ok(Stripe::new("", &base, timeout).with_key(key))
 }
 
-/// Returns a client of the sandbox gateway of the stack, whose URL `env` contains. `signer` signs its requests for AWS IAM
-/// at the time of `clock`. A request waits at most `timeout` for its response.
+/// Returns a client of the stack's sandbox gateway. `env` contains the URL of the gateway. `signer` signs the requests
+/// of the client for AWS IAM, at the time of `clock`. A request waits at most `timeout` for its response.
 ///
 /// # Errors
 /// [`ConfigError`] if `DUEDAY_SANDBOX_URL` is missing or is not a [`GatewayUrl`].
@@ -128,7 +128,8 @@ pub fn sandbox_with(
 /// waits at most `timeout` for its response.
 ///
 /// # Errors
-/// [`ConfigError::Missing`] for the variable `key_variable` if there are no keys and the gateway is not on this machine.
+/// [`ConfigError::Missing`] for the variable `key_variable` if there are no keys and the gateway is not on this
+/// machine.
 pub fn http_gateway_with(
     url: &GatewayUrl,
     (key_variable, keys): (&Variable, Option<CurrentSecret<GatewayKeys>>),

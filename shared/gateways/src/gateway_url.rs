@@ -35,7 +35,8 @@ impl GatewayUrl {
     }
 
     /// Returns whether the gateway runs on this machine: its host is a loopback address, `localhost`, or the name under
-    /// which a container reaches its machine. Only such a gateway may use http, and may get requests without signatures.
+    /// which a container reaches its machine. Only such a gateway may use http, and may get requests without
+    /// signatures.
     pub fn is_local(&self) -> bool {
         self.is_local
     }

@@ -25,8 +25,8 @@ use clock::Clock;
 use config::CurrentSecret;
 
 /// The path of payments. POST with a [`ChargeRequest`] makes a charge and returns a [`ChargeResponse`]. GET with a
-/// [`CustomerPaymentsQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns this
-/// [`Payment`], or status 404.
+/// [`CustomerPaymentsQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns
+/// this [`Payment`], or status 404 if there is no such payment.
 pub const PAYMENTS_PATH: &str = "/v1/payments";
 
 /// The path of checkout pages. POST with a [`CheckoutPageRequest`] opens a checkout page and returns a

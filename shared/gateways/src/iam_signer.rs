@@ -1,5 +1,5 @@
-//! Signs requests with AWS Signature Version 4, for a gateway that AWS IAM protects: the sandbox gateway of a stack, which
-//! has a Lambda function URL ("Invoking Lambda function URLs" in the Lambda developer guide).
+//! Signs requests with AWS Signature Version 4, for a gateway that AWS IAM protects: the sandbox gateway of a stack,
+//! which has a Lambda function URL ("Invoking Lambda function URLs" in the Lambda developer guide).
 
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};

@@ -9,7 +9,8 @@ use store::AccountPartition;
 use crate::day_comparison::{ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 
-/// The number of accounts after which the comparison stores its position, from which it continues after an interruption.
+/// The number of accounts after which the comparison stores its position, from which it continues after an
+/// interruption.
 const ACCOUNTS_PER_UPDATE: usize = 1_000;
 /// The number of requests to the gateway after which the comparison stores its position.
 const REQUESTS_PER_UPDATE: usize = 100;
@@ -18,10 +19,10 @@ const REQUESTS_PER_UPDATE: usize = 100;
 const MAX_CONSECUTIVE_FAILURES: usize = 10;
 
 impl Reconciler {
-    /// Compares the payments in `range` of all customers of the next accounts with the receipts, and records the result in
-    /// `day`. Sends one request to the gateway for each customer. A payment of a customer whom the table does not contain is
-    /// not found. A customer whose payments the gateway does not list, for example because the customer was removed there,
-    /// becomes a difference.
+    /// Compares the payments in `range` of all customers of the next accounts with the receipts, and records the result
+    /// in `day`. Sends one request to the gateway for each customer. This comparison does not find a payment of a
+    /// customer whom the table does not contain. A customer whose payments the gateway does not list, for example
+    /// because the customer was removed there, becomes a difference.
     pub(crate) async fn compare_payments_of_customers(
         &mut self,
         range: &TimeRange,

@@ -17,10 +17,11 @@ use crate::seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 /// payment of the day.
 const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
 
-/// Whether a comparison settles payments without a receipt.
+/// Whether a comparison settles payments without a receipt. Settling a payment writes its receipt, and advances the
+/// subscription to the next period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Settlement {
-    /// Settle the payment if that is safe; otherwise store it as a finding.
+    /// Settle the payment if that is safe; otherwise store the payment as a finding, about which a person decides.
     SettleOrStoreFinding,
     /// Only report the payment. The only item that is written is the result of the comparison.
     ReportOnly,
@@ -110,8 +111,8 @@ impl Reconciler {
         Self { seen: SeenPayments::new(max), ..self }
     }
 
-    /// Returns the set of payments for which this comparison has found both a payment at the gateway and a matching receipt
-    /// in the table.
+    /// Returns the payments of the compared day that this comparison has found at the gateway and that have a matching
+    /// receipt in the table.
     pub fn seen_payments(&self) -> &SeenPayments {
         &self.seen
     }
@@ -168,8 +169,8 @@ impl Reconciler {
             }
             match &next.position {
                 None => next.end_step(self.clock.now()),
-                // Without this check, the comparison would never end, for example if the gateway returns the same cursor
-                // again and again.
+                // Without this check, the comparison would never end, for example if the gateway returns the same
+                // cursor again and again.
                 Some(_) if next.position == day.position => return Err(ReconcileError::NoProgress { on }),
                 Some(_) => {}
             }
@@ -196,7 +197,8 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Returns the comparison of the day `on` with which this call continues: `stored` if it was interrupted, or a new one.
+    /// Returns the comparison of the day `on` with which this call continues: `stored` if that comparison was
+    /// interrupted, otherwise a new comparison.
     async fn begin_comparison(
         &self,
         stored: Option<DayReconciliation>,

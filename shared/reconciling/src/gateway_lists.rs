@@ -14,9 +14,9 @@ use crate::without_receipt::MissingReceiptResult;
 const MAX_CONCURRENT_RECEIPT_READS: usize = 16;
 
 impl Reconciler {
-    /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`. If
-    /// the gateway does not offer this list and the table was restored from a backup, compares the payments of the next
-    /// customers in the table.
+    /// Compares one list page of the gateway's payments in `range` with the receipts, and records the result in `day`.
+    /// If the gateway does not offer this list and the table was restored from a backup, compares the payments of the
+    /// next customers in the table.
     pub(crate) async fn compare_payments(
         &mut self,
         range: &TimeRange,
@@ -149,8 +149,8 @@ impl Reconciler {
         Ok(payment.filter(|payment| self.is_of_this_table(payment)))
     }
 
-    /// Returns whether there is a finding about `payment` for which `is_wanted` returns true. Its argument is whether the
-    /// finding is resolved.
+    /// Returns whether there is a finding about `payment` for which `is_wanted` returns true. The argument of
+    /// `is_wanted` is whether the finding is resolved.
     pub(crate) async fn has_finding(
         &self,
         payment: &Payment,

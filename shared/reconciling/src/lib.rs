@@ -1,5 +1,5 @@
-//! Reconciliation of one day: compares the payments, refunds and disputes that the gateway lists with the table, and the
-//! receipts, refunds and disputes of the table with the gateway.
+//! Reconciliation of one day: compares the payments, refunds and disputes that the gateway lists with the table, and
+//! the receipts, refunds and disputes of the table with the gateway.
 //!
 //! The comparison has four steps ([`billing::ReconciliationStep`]). Each step reads one list, one list page at a time.
 //! After each list page, it stores its position and the differences, so an interrupted comparison continues at this
@@ -11,8 +11,8 @@
 //! gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only reported.
 //!
 //! A gateway need not list the payments of a day. In a table that was restored from a backup, `customer_lists.rs` then
-//! compares the payments of each customer. [`DaysToCompare`] decides whether the comparisons of such a table are sufficient
-//! for its confirmation.
+//! compares the payments of each customer. [`DaysToCompare`] decides whether the comparisons of such a table are
+//! sufficient for its confirmation.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod compare;

@@ -1,5 +1,5 @@
-//! The handling of the gateway's payments that have no receipt: they are settled if that is safe, stored as findings, or
-//! reported as differences.
+//! The handling of the gateway's payments that have no receipt: they are settled if that is safe, stored as findings,
+//! or reported as differences.
 
 use billing::{Difference, DifferenceKind, Finding, FindingReason, Payment, Period};
 use chrono::TimeDelta;
@@ -26,8 +26,8 @@ pub(crate) enum MissingReceiptResult {
 }
 
 impl Reconciler {
-    /// Settles `payment`, which has no receipt, or stores it as a finding. `difference` is the difference to report if
-    /// neither is possible.
+    /// Settles `payment`, which has no receipt, or stores the payment as a finding, about which a person decides.
+    /// `difference` is the difference to report if neither is possible.
     pub(crate) async fn handle_without_receipt(
         &self,
         payment: &Payment,
@@ -103,9 +103,9 @@ impl Reconciler {
         })
     }
 
-    /// In a table that was restored from a backup, prevents a second charge for the month of `payment`, which the bank is
-    /// still processing: if the backup contains no attempt of this month, stores a finding about the payment. The open
-    /// finding blocks charges of the subscription until a person has resolved it.
+    /// In a table that was restored from a backup, prevents a second charge for the month of `payment`, which the bank
+    /// is still processing: if the backup contains no attempt of this month, stores a finding about the payment. The
+    /// open finding blocks charges of the subscription until a person has resolved it.
     pub(crate) async fn block_if_missing_in_backup(&self, payment: &Payment) -> Result<(), ReconcileError> {
         if self.settlement != Settlement::WriteReceiptsOfRestoredTable || self.has_receipt(payment).await? {
             return Ok(());

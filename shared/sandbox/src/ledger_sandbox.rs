@@ -104,8 +104,8 @@ impl Sandbox {
         let _ = self.url.set(url.trim_end_matches('/').to_owned());
     }
 
-    /// Opens a checkout page at the time `now`, or returns the checkout page that was opened before for the same payment
-    /// method setup.
+    /// Opens a checkout page at the time `now`, or returns the checkout page that was opened before for the same
+    /// payment method setup.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger could not be written.

@@ -3,7 +3,7 @@
 //!
 //! The rules are pure functions ([`rules`]). A [`SandboxStore`] applies them to stored payments: [`Sandbox`] stores
 //! payments in a file or in memory, on one machine; the Lambda function `sandbox` stores them in DynamoDB. The HTTP
-//! routes ([`gateway_router`]) are the same for both.
+//! routes ([`gateway_router`]) are the same for both stores.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod card_page;

@@ -215,8 +215,8 @@ fn page_not_found() -> ErrorResponse {
     (StatusCode::NOT_FOUND, "the checkout page does not exist".to_owned())
 }
 
-/// Returns the caller's current time from the header `CLOCK_HEADER`, or the time of `sandbox` if the request has no such
-/// header.
+/// Returns the caller's current time from the header `CLOCK_HEADER`, or the time of `sandbox` if the request has no
+/// such header.
 fn time_of_request(sandbox: &dyn SandboxStore, headers: &HeaderMap) -> Result<DateTime<Utc>, ErrorResponse> {
     let Some(value) = headers.get(CLOCK_HEADER) else { return Ok(sandbox.now()) };
     let now = value.to_str().ok().and_then(|text| text.parse().ok());

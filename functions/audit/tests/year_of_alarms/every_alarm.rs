@@ -93,7 +93,7 @@ impl Plan {
         Self { fate, night, is_paid_twice: false, is_receipt_changed: false, has_unknown_item: false }
     }
 
-    /// Returns the plan of the day after a day with the fate `before`.
+    /// Returns a random plan of a day. `before` is what happened to the runs of the previous day.
     fn random(random: &mut Random, before: Fate) -> Self {
         let batch = if random.below(2) == 0 { Batch::Payments } else { Batch::Reminders };
         let fault = if random.below(2) == 0 { Fault::CrashBefore } else { Fault::CrashAfter };
@@ -134,7 +134,7 @@ pub struct Alarms {
     pub different_days: Vec<NaiveDate>,
     /// Whether no day was compared in the night.
     pub is_no_day_compared: bool,
-    /// The number of payments that became findings in the night.
+    /// The number of payments without a receipt that were stored as findings in the night.
     pub payments_without_receipt: usize,
     /// Whether the audit has found violations.
     pub has_violations: bool,
@@ -157,8 +157,8 @@ impl Alarms {
 }
 
 impl World {
-    /// Runs both batches of `day` with the fate `fate`. Returns the largest age of an attempt in doubt, in hours, in
-    /// the reports of the payment runs that have ended.
+    /// Runs the payment batch and the reminder batch of `day`. `fate` is what happens to these runs. Returns the
+    /// largest age of an attempt in doubt, in hours, in the reports of the payment runs that have ended.
     async fn run_batches(&self, day: NaiveDate, fate: Fate) -> u64 {
         let table = &self.system.deployment.table;
         table.set_charging(fate != Fate::ChargingOff, None).await.unwrap();
@@ -262,7 +262,7 @@ impl World {
         response.violations > 0
     }
 
-    /// Closes all open findings, as a person does in the morning.
+    /// Closes all open findings (successful payments without a receipt), as a person does in the morning.
     async fn close_findings(&self, today: NaiveDate) {
         let Deployment { table, config, clock, .. } = self.system.deployment.clone();
         let settling = Settling::new(table.clone(), config.billing.policy, clock);

@@ -211,7 +211,7 @@ impl Facts {
         missing.next().is_some() || !self.receipts_of(day).iter().all(is_of_payment)
     }
 
-    /// Returns the number of open findings that were stored since `since`.
+    /// Returns the number of open findings (successful payments without a receipt) that were stored since `since`.
     pub fn findings_since(&self, since: DateTime<Utc>) -> usize {
         let open = self.items.iter().filter(|item| text(item, "PK") == "FINDINGS");
         open.filter(|item| text(item, "CreatedDate").parse::<DateTime<Utc>>().unwrap() >= since).count()

@@ -40,8 +40,8 @@ enum Fate {
     ChargingOff,
 }
 
-/// Returns the fate of the day with the number `n`: two of three days are normal, and every third day has the next of
-/// the other fates, in turn.
+/// Returns what happens to the runs of the day with the number `n`. Two of three days are normal. Every third day has
+/// the next of the other fates, in turn.
 fn fate_of_day(n: u32) -> Fate {
     if !n.is_multiple_of(3) {
         return Fate::Normal;
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Runs both batches of `day`, which has the fate `fate`.
+    /// Runs the payment batch and the reminder batch of `day`. `fate` is what happens to these runs.
     async fn run_day(&self, day: NaiveDate, fate: Fate) {
         let table = &self.system.deployment.table;
         table.set_charging(fate != Fate::ChargingOff, None).await.unwrap();

@@ -127,7 +127,8 @@ impl<'a> OrderChecker<'a> {
         Ok(self.unreadable.insert(difference.clone()).then_some(difference))
     }
 
-    /// Returns the difference if the order of `receipt` does not exist although it must.
+    /// Returns the difference that reports that the order of `receipt` is missing; `None` if the order exists or is not
+    /// required.
     async fn missing_order(&mut self, receipt: &Receipt) -> Result<Option<OrderDifference>, TableError> {
         let order = order_id_of_receipt(receipt);
         // A payment needs no order if it was refunded in full or reversed, or if its account was erased.

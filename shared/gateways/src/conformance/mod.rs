@@ -27,8 +27,8 @@ use running_check::{CheckResult, ConformanceCheck};
 /// become a payment.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 
-/// The parameters of a gateway check: the test customers and test payment methods of the gateway, and how long the check
-/// waits before it repeats its look-ups.
+/// The parameters of a gateway check: the test customers and test payment methods of the gateway, and how long the
+/// check waits before it repeats its look-ups.
 #[derive(Clone, Debug)]
 pub struct CheckParameters {
     /// The customer of almost all charges.

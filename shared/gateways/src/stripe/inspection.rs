@@ -44,8 +44,8 @@ impl Stripe {
     /// not checked, because this would require a change in the account.
     ///
     /// # Errors
-    /// [`GatewayError`] if a response does not show whether the permission is missing, for example because Stripe refuses
-    /// the key.
+    /// [`GatewayError`] if a response does not show whether the permission is missing, for example because Stripe
+    /// refuses the key.
     pub async fn missing_read_permissions(&self) -> Result<Vec<String>, GatewayError> {
         let checks =
             join_all(LISTS_WITH_PERMISSIONS.map(|(path, permission)| self.check_permission(path, permission))).await;
