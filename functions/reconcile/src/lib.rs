@@ -219,9 +219,9 @@ impl DailyComparison {
         }
     }
 
-    /// Returns the days before the [`AUTOMATIC_DAYS`] latest days that must be compared again: the comparison of the
-    /// day was interrupted, or the bank was still processing payments of the day. Reads the latest [`DAYS_TO_CHECK`]
-    /// comparisons.
+    /// Returns the days that must be compared again, among the days before the latest [`AUTOMATIC_DAYS`] days. A day
+    /// must be compared again if its comparison was interrupted, or if the bank was still processing payments of the
+    /// day. Reads the latest [`DAYS_TO_CHECK`] comparisons.
     async fn days_to_compare_again(
         &self,
         settings: &Settings,

@@ -19,7 +19,7 @@ const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
 /// The payments, refunds and disputes of one account, as the gateway lists them.
 #[derive(Clone, Debug)]
 pub struct GatewayLists {
-    /// The payments that this table requested, of all customers of the account.
+    /// The payments of all customers of the account, without the payments that another table requested.
     pub payments: Vec<Payment>,
     /// The customers for whom the gateway did not return the list of payments.
     pub unlisted: BTreeSet<GatewayToken>,

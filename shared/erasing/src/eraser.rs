@@ -148,8 +148,8 @@ impl Eraser {
     }
 
     /// Scans the table once. Removes all items that belong to the accounts in `group` and are outside of the accounts'
-    /// own partitions. The erasures in `group` must have the same position. Returns the erasures as they are stored
-    /// after the scan.
+    /// own partitions. The scans of all erasures in `group` must continue at the same position. Returns the erasures as
+    /// they are stored after the scan.
     async fn scan_for_erasures(
         &self,
         group: Vec<Erasure>,

@@ -1,4 +1,5 @@
-//! Finds the account of an item that is outside of the account's own partition, such as a card link.
+//! Finds the account of an item that is outside of the account's own partition, such as a card link (a link to a web
+//! page on which a customer enters a card).
 
 use billing::DeliveryStatus;
 use serde_json::Value;

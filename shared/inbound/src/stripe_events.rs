@@ -135,7 +135,7 @@ impl StripeEventHandler {
                 Some(paid) => self.handle_payment(&paid).await?,
                 None => InboundOutcome::Ignored,
             },
-            EventSubject::CheckoutPage(id) => match self.stripe.setup_of(id).await? {
+            EventSubject::CheckoutPage(id) => match self.stripe.setup_id_of_session(id).await? {
                 Some(setup) => self.handle_setup(setup).await?,
                 None => InboundOutcome::Ignored,
             },

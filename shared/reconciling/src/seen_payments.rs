@@ -11,10 +11,10 @@ pub const MAX_SEEN_PAYMENTS: usize = 1_000_000;
 /// The payments of the compared day that were found at the gateway with a matching receipt. The last step of the
 /// comparison sends no request to the gateway for the receipts of these payments.
 ///
-/// This set only saves requests. If a payment is not in the set because the set was full, the last step sends a request
-/// for its receipt. The set contains hashes of 64 bits, which the table stores for the next invocation. With a million
-/// payments and a million receipts, the probability that a receipt without a payment has the hash of a payment is one
-/// in 18 million.
+/// This set only saves requests. If a payment is not in the set because the set was full, the last step requests this
+/// payment from the gateway. The set contains hashes of 64 bits, which the table stores for the next invocation. With a
+/// million payments and a million receipts, the probability that a receipt without a payment has the hash of a payment
+/// is one in 18 million.
 #[derive(Clone, Debug)]
 pub struct SeenPayments {
     hashes: HashSet<u64>,

@@ -4,7 +4,7 @@
 //!
 //! The compared alarms are the alarms about both batches, attempts in doubt, payments without a receipt, differences
 //! from the gateway, days that were not compared, and violations. The comparison runs without the function `reconcile`,
-//! so its log lines are tested elsewhere.
+//! so the log lines of that function are tested elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

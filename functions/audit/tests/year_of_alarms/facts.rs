@@ -218,7 +218,7 @@ impl Facts {
     }
 
     /// Returns whether the audit in the night after `day` must find a violation: an open finding, an unknown item, or a
-    /// run of the last month that left rows unfinished, if no later run left none unfinished.
+    /// run of the last month that left rows unfinished, unless a later run left no row unfinished.
     pub fn has_violations(&self, day: NaiveDate) -> bool {
         let has_open_finding = self.items.iter().any(|item| text(item, "PK") == "FINDINGS");
         let has_unknown_item = self.with_sort_key(UNKNOWN_SORT_KEY).next().is_some();

@@ -26,8 +26,7 @@ pub struct OrderChecker<'a> {
     orders: &'a OrdersTable,
     /// For each SKU, whether each payment for the SKU must have an order.
     skus: BTreeMap<Sku, bool>,
-    /// The differences for items that cannot be read which were already returned. These differences are not returned
-    /// again.
+    /// The differences about unreadable items that were already returned, so that no difference is returned twice.
     unreadable: BTreeSet<OrderDifference>,
 }
 

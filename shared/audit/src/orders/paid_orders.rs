@@ -3,8 +3,8 @@
 //! An earlier scan of the orders has computed a digest of all recent orders. The scan of the receipts in this module
 //! finds each receipt without an order, and computes a digest of the orders that have a receipt. If the two digests
 //! differ for a due date, the receipts of all orders with this due date are read one by one. An order that is placed
-//! between the two scans only adds a due date to this check. It cannot hide an order without a receipt. If only the
-//! counts of orders and receipts were compared, it could. A follow-up order has no receipt; its main order must exist.
+//! between the two scans only adds a due date to this check. Because digests and not counts are compared, this order
+//! cannot hide another order without a receipt. A follow-up order has no receipt; its main order must exist.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

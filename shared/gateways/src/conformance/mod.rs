@@ -185,8 +185,9 @@ pub async fn check(
         "a setup has one checkout page, which is open until the customer enters a payment method",
         check.check_checkout_page().await,
     );
-    // Wait a few seconds first. If a gateway makes a payment for such a request after all, the payment mostly appears
-    // within seconds, so the author of an adapter sees the broken promise before the long wait ends.
+    // Wait a few seconds first. If a gateway makes a payment for a declined, rejected or refused request after all, the
+    // payment mostly appears within seconds, so the author of an adapter sees the broken promise before the long wait
+    // ends.
     let waited = check.wait_until(FIRST_WAIT).await;
     report(
         "some seconds later, no declined, rejected or refused request has become a payment",

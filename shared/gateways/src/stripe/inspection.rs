@@ -8,9 +8,9 @@ use super::lists::ListedObject;
 use super::{GatewayError, RequestFailure, Stripe};
 use billing::GatewayToken;
 
-/// The lists of all objects that this software reads, each with the permission that the key needs to read the list. The
-/// response to a request for a list shows whether the key has the permission ("Restricted API keys" in Stripe's
-/// documentation; docs/cards.md lists the permissions).
+/// The lists of the objects that this software needs to read, each with the permission that the key needs to read the
+/// list. The response to a request for a list shows whether the key has the permission ("Restricted API keys" in
+/// Stripe's documentation; docs/cards.md lists the permissions).
 const LISTS_WITH_PERMISSIONS: [(&str, &str); 8] = [
     ("payment_intents", "PaymentIntents read"),
     ("charges", "Charges read"),

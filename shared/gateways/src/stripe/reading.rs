@@ -116,7 +116,7 @@ impl Stripe {
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
-    pub async fn setup_of(&self, id: &GatewayToken) -> Result<Option<Ulid>, GatewayError> {
+    pub async fn setup_id_of_session(&self, id: &GatewayToken) -> Result<Option<Ulid>, GatewayError> {
         let session = self.read_object::<Session>(&format!("checkout/sessions/{id}")).await?;
         Ok(session.and_then(|session| session.metadata.get("dueday_setup")?.parse().ok()))
     }
