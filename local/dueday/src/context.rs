@@ -52,14 +52,14 @@ impl Context {
         if self.options.json { output::format_json(value) } else { text() }
     }
 
-    /// Creates the action of this command: the user of this command makes a change of the kind `kind` now, for the
-    /// reason `reason`.
+    /// Creates the entry of the action log for a change that this command makes now. The entry contains the user of the
+    /// command, the kind of the change (`kind`) and the reason.
     pub fn action(&self, kind: ActionKind, reason: Option<&Label>) -> NewAction {
         NewAction { at: self.clock.now(), actor: user_of_command(), kind, reason: reason.cloned() }
     }
 
-    /// Creates the requester of the changes that this command makes with the order desk. The changes are logged in the
-    /// table `payments`.
+    /// Creates the requester of the changes that this command makes with the order desk: the user of the command. The
+    /// action log in the table `payments` gets an entry for each of these changes.
     pub fn requester(&self, payments: &Table) -> Requester {
         let payments = Arc::new(StoredPayments(payments.clone()));
         Requester { payments, actor: user_of_command(), at: self.clock.now() }
@@ -80,11 +80,11 @@ impl Context {
         if self.options.table().is_some() { Err(Failure::LocalOnly { command }) } else { Ok(()) }
     }
 
-    /// Checks that a command that writes dates to a table on AWS has the time zone and the lead days of the deployed
-    /// functions.
+    /// Checks that the options `--time-zone` and `--reminder-lead-days` are given if the table is on AWS. Commands that
+    /// write dates to a table must use the values of the deployed functions.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if a table on AWS is given without these two settings.
+    /// [`Failure::Refused`] if the table is on AWS and one of the two options is missing.
     pub fn require_deployed_settings(&self) -> Result<(), Failure> {
         let has_settings =
             [TIME_ZONE, REMINDER_LEAD_DAYS].iter().all(|variable| self.options.setting(variable).is_some());

@@ -1,8 +1,8 @@
 //! The command `dueday`: runs the whole system on one machine, and is the operator's tool. Each command has its own
 //! file.
 //!
-//! The commands call the same code as the functions on AWS. This crate adds the data folder, the daily timer and the
-//! demo; `simulate` runs the simulation of the crate `simulator`.
+//! The commands call the same code as the Lambda functions on AWS. This crate adds the data folder, the daily timer and
+//! the demo; `simulate` runs the simulation of the crate `simulator`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // Only `terminal::output` prints. If the reader of the output has closed the pipe, a command must end without an error,
 // but the print macros would panic.

@@ -14,16 +14,16 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::read();
-    // A simulation causes errors on purpose, so their log lines are switched off. A command that fails prints the error
-    // of the AWS SDK itself, so the log lines of the SDK are switched off, too.
+    // A simulation causes errors on purpose, so it writes no log lines. Other commands switch off only the log lines of
+    // the AWS SDK, because a command that fails prints the error of the SDK.
     let default_levels =
         if arguments.is_simulation() { "off" } else { "warn,dynoxide=error,aws_config=off,aws_smithy_runtime=off" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_levels));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // If standard error is closed, the subscriber would report this error on standard error, and would panic. So
-        // the subscriber must not report its own errors.
+        // If standard error is closed, no log line can be written. The subscriber would report this error on standard
+        // error, too, and would panic. So the subscriber must not report its own errors.
         .log_internal_errors(false)
         .without_time()
         .with_target(false)

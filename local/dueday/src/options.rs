@@ -18,8 +18,9 @@ use crate::terminal::confirmation::ask;
 
 /// The environment variable with the path of the data folder.
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
+/// The path of the data folder if neither `--data` nor the environment variable is set.
 const DEFAULT_DATA_FOLDER: &str = ".dueday";
-/// The default sender of mails on one machine. Mails with this sender are only written to the outbox.
+/// The sender of mails if no sender is configured.
 const DEFAULT_MAIL_FROM: &str = "Example Shop <billing@example.com>";
 
 /// The options of every command.
@@ -47,7 +48,8 @@ impl Options {
         self.setting(&MAIL_FROM).unwrap_or(DEFAULT_MAIL_FROM)
     }
 
-    /// Returns the settings. Reads them by the same rules as the deployed functions, which read the environment.
+    /// Returns the settings that the caller has set, and the defaults of the other settings. The rules for the values
+    /// are the same as for the environment variables of the deployed functions.
     ///
     /// # Errors
     /// [`ConfigError`] if an environment variable is invalid. Flags are already checked.
@@ -60,8 +62,8 @@ impl Options {
         Config::read(Env(&|name| self.settings.get(name).cloned()))
     }
 
-    /// Asks for the merchant's name if mails reach customers and no name is configured. Changes nothing if no terminal
-    /// is connected on which a person could answer.
+    /// Asks for the merchant's name if mails reach customers and no name is configured. Does nothing if no person can
+    /// answer, because no terminal is connected.
     pub fn ask_for_merchant(&mut self) {
         if self.mails_reach_customers() && self.setting(&MERCHANT).is_none() {
             let answer = ask("What is the merchant's name in mails and receipts? (--merchant answers this question.)");
@@ -74,8 +76,8 @@ impl Options {
         Env::process().get(&MAIL_URL).is_some_and(|url| !url.starts_with("outbox:"))
     }
 
-    /// Returns the first option of the command line `matches` that sets a setting of the system, such as `--table`. `--json`
-    /// is not a setting.
+    /// Returns the first option in the command line `matches` that sets a setting of the system, such as `--table`;
+    /// `None` if there is no such option. `--json` is not a setting.
     pub fn first_setting_flag(matches: &ArgMatches) -> Option<String> {
         let settings = environment_variables().filter_map(|variable| Some((variable.name, flag_of(variable)?.0)));
         let mut all = std::iter::once(("data", "data")).chain(settings);
@@ -118,12 +120,13 @@ fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     })
 }
 
-/// Returns the environment variable that is read if the flag is absent. Returns `None` for the table: commands use the
-/// local table by default, and only the flag selects another table.
+/// Returns the name of the environment variable that is read if the flag of `variable` is absent. Returns `None` for
+/// the table: commands use the local table by default, and only the flag `--table` selects another table.
 fn environment_variable(variable: &Variable) -> Option<&'static str> {
     Some(variable.name).filter(|name| *name != TABLE.name)
 }
 
+/// Returns the help of the flag of `variable`, with the allowed range, the default value and the environment variable.
 fn help_text(variable: &Variable) -> String {
     let range = variable.range.filter(|(_, largest)| *largest < u32::MAX);
     let range = range.map(|(least, largest)| format!("{least} to {largest}"));

@@ -36,6 +36,7 @@ pub struct DailyTimer {
     prints_json: bool,
 }
 
+/// The time of the next run, as printed with `--json`.
 #[derive(Serialize)]
 struct NextRun {
     next_run_at: DateTime<Utc>,
@@ -98,6 +99,7 @@ impl DailyTimer {
         Ok(has_unfinished_rows)
     }
 
+    /// Prints the report of a batch run, or the error if the run failed.
     fn print_report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
         match report {
             Ok(report) => self.print(&report, report::text(&report)),

@@ -1,5 +1,6 @@
-//! The data folder: the database file, the gateway's ledger, the outbox and the stored events. Only one process at a
-//! time can lock the folder. If another process has locked it, a command connects to the servers of that process.
+//! The data folder: the database file, the ledger of the sandbox gateway, the outbox and the stored events. Only one
+//! process at a time can lock the folder. If another process has locked it, a command connects to the servers of that
+//! process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -36,8 +37,8 @@ use crate::terminal::output;
 /// The first bytes of the database file ("Database File Format" in the documentation of SQLite).
 const FILE_HEADER: &[u8] = b"SQLite format 3\0";
 
-/// The number of buckets that the index over all orders has in a new orders table. One bucket is enough, because the
-/// engine uses only one disk.
+/// The number of buckets (partitions) of the index over all orders in a new local orders table. One bucket is enough,
+/// because the embedded database engine uses only one disk.
 const INITIAL_BUCKETS: u32 = 1;
 
 /// Whether the data folder must exist.
@@ -144,8 +145,8 @@ impl LockedFolder {
     }
 
     /// Creates the follower that publishes the changes of this folder's tables as events, and sends webhook deliveries
-    /// to `queue`. If `queue` is `None`, the deliveries stay pending in the table. Before that, tries again to place
-    /// the orders that could not be placed earlier.
+    /// to `queue`. If `queue` is `None`, the deliveries stay pending in the table. Before it creates the follower, this
+    /// method tries again to place the orders that could not be placed earlier.
     ///
     /// # Errors
     /// If the folder of the events cannot be used, or the stored events belong to another table.
@@ -160,7 +161,7 @@ impl LockedFolder {
         Ok(StreamFollower::new(self.streams.clone(), bus))
     }
 
-    /// Opens the bus with the stored events of this folder's tables.
+    /// Opens the event bus, which appends the new events of this folder's tables to the stored events.
     async fn open_bus(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<LocalBus, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
@@ -203,7 +204,8 @@ impl LockedFolder {
         Ok(Deliverer::new(table, sender, self.keys.clone(), context.clock.clone()))
     }
 
-    /// Creates the sender of e-mails about payment outcomes (notices) to the customers in the table of this data folder.
+    /// Creates the sender of notices (mails to customers about events, such as a declined payment). It sends them to
+    /// the customers in the table of this data folder.
     async fn create_notice_sender(&self, context: &Context) -> Result<NoticeSender, Failure> {
         let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let config = &context.config;
@@ -265,12 +267,12 @@ fn remove_incomplete(new: &Path) {
     }
 }
 
-/// Returns the orders table of the order desk, which is accessed with `client`.
+/// Returns the orders table of the order desk. Requests to the table use `client`.
 fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
     OrdersTable::new(client, orders_table_name())
 }
 
-/// Returns the name of the orders table on one machine.
+/// Returns the name of the orders table in a data folder.
 fn orders_table_name() -> &'static str {
     ORDERS_TABLE.default.unwrap_or_default()
 }
@@ -345,8 +347,9 @@ impl Machine {
         }
     }
 
-    /// Publishes and processes the changes since the last [`Machine::publish_all_changes`], for a command that calls
-    /// that method before its changes. Does not try again to place the orders that could not be placed earlier.
+    /// Publishes all new changes as events, processes the events, and sends the waiting notices. A command calls this
+    /// method after its changes, and [`Machine::publish_all_changes`] before its changes. Unlike that method, this
+    /// method does not try again to place the orders that could not be placed earlier.
     ///
     /// # Errors
     /// The errors of [`Machine::publish_all_changes`].
@@ -413,14 +416,14 @@ pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamod
     aws_sdk_dynamodb::Client::new(&loader.load().await)
 }
 
-/// Returns the order desk, whose orders table is accessed with `client`.
+/// Returns the order desk. Requests to its orders table use `client`.
 async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
     let table = orders_table(client);
     let buckets = table.get_or_store_buckets(Buckets::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }
 
-/// Opens the deployment, whose table is accessed with `client`. The deployment uses `clock`, which may be simulated,
+/// Opens the local deployment. Requests to its table use `client`. The deployment uses `clock`, which may be simulated,
 /// but the id of a new table is created with the system clock.
 async fn open_deployment(
     client: aws_sdk_dynamodb::Client,

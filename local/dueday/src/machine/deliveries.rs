@@ -1,5 +1,5 @@
-//! Delivers events to webhook endpoints from one machine. The queue is only in memory, but the table stores every
-//! pending delivery, so that the next server can load it.
+//! Delivers events to webhook endpoints in the local system. The queue is only in memory, but the table stores every
+//! pending delivery, so that the next server process can load these deliveries.
 
 use std::collections::BTreeSet;
 

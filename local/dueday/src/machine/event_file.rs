@@ -59,8 +59,8 @@ impl EventFile {
         }
     }
 
-    /// Returns the number of events that are still to be processed. While another process processes them, an event can be
-    /// counted twice.
+    /// Returns the number of events that are still to be processed. While another process processes these events, the
+    /// same event can be counted twice.
     ///
     /// # Errors
     /// If one of the two files cannot be read.
@@ -75,6 +75,7 @@ impl EventFile {
         Ok(events)
     }
 
+    /// Returns the path of the second file, with the events that are being processed again.
     fn retry_path(&self) -> PathBuf {
         self.0.with_extension("again")
     }

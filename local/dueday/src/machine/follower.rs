@@ -1,5 +1,6 @@
-//! Publishes the changes in the streams of both tables as events, like the events function on AWS. Both use the same
-//! [`Publisher`], but the bus of one machine is a [`LocalBus`].
+//! Publishes the changes in the streams of the payments table and the orders table as events, like the events function
+//! on AWS. The local system and the events function use the same [`Publisher`], but the event bus of the local system
+//! is a [`LocalBus`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::terminal::output;
 
 /// The largest number of stream records that are read and published at once.
 const MAX_STREAM_RECORDS: usize = 500;
-/// The time between two reads of the stream.
+/// The time between two reads of the streams.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The pause before the next attempt after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);

@@ -61,7 +61,7 @@ impl Gateway {
         }
     }
 
-    /// Returns Stripe, with the key from the environment.
+    /// Returns Stripe as the gateway, with the API key from the environment.
     fn stripe() -> Result<Self, Failure> {
         let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
@@ -70,10 +70,11 @@ impl Gateway {
         Ok(Self::Stripe(Arc::new(stripe)))
     }
 
-    /// Returns the sandbox gateway of a stack, whose URL `env` contains, with the credentials of the AWS CLI.
+    /// Returns the sandbox gateway of a stack on AWS. `env` contains the URL of this gateway. The credentials of the
+    /// AWS CLI sign the requests to it.
     ///
     /// # Errors
-    /// If the URL is missing or invalid, or no region or no credentials of AWS are known.
+    /// If the URL is missing or invalid, or the AWS region or the AWS credentials are missing.
     pub async fn sandbox_of_stack(env: Env<'_>) -> Result<Self, Failure> {
         let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
         let sdk = load_sdk_config().await;
@@ -85,11 +86,14 @@ impl Gateway {
         Ok(Self::Http(SANDBOX_OF_STACK.to_owned(), Box::new(client)))
     }
 
-    /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment; for `sandbox`,
-    /// the sandbox gateway of a stack, with the credentials of the AWS CLI; otherwise the HTTP gateway at the URL `name`.
+    /// Returns the gateway that `name` selects:
+    /// - `stripe`: Stripe, with the API key from the environment
+    /// - `sandbox`: the sandbox gateway of a stack on AWS, with the credentials of the AWS CLI
+    /// - a URL: the HTTP gateway at this URL
     ///
     /// # Errors
-    /// If a key is missing or invalid, or `name` is not `stripe`, `sandbox` or the URL of a gateway.
+    /// If `name` is not `stripe`, `sandbox` or the URL of a gateway, or if a key, the AWS region or the AWS credentials
+    /// are missing or invalid.
     pub async fn from_name(name: &str) -> Result<Self, Failure> {
         let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
@@ -110,8 +114,9 @@ impl Gateway {
         Ok(Self::Http(url.to_string(), Box::new(client)))
     }
 
-    /// Returns the gateway `name` of a running process on this machine, or [`Gateway::Unavailable`] if this process
-    /// cannot use that gateway. `name` may be a URL with any address of this machine on which the gateway listens.
+    /// Returns the gateway that a running server process uses. `name` is `stripe` or the URL of the gateway, which may
+    /// contain any address of this machine on which the gateway listens. Returns [`Gateway::Unavailable`] if this
+    /// process cannot use the gateway.
     pub fn of_running_process(name: &str) -> Self {
         let opened = match name {
             STRIPE => Self::stripe(),
@@ -141,6 +146,7 @@ impl Gateway {
 struct UnavailableGateway(String);
 
 impl UnavailableGateway {
+    /// Returns the error with which each request fails.
     fn error(&self) -> GatewayError {
         GatewayError::Unusable { reason: self.0.clone() }
     }

@@ -35,7 +35,7 @@ pub enum PublishedTable {
     Orders,
 }
 
-/// The position in the stream of one table up to which all events are committed.
+/// The position in the stream of one table up to which the events of all changes are committed.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StreamPosition {
     /// The ARN of the stream; `None` if no event is committed yet.
@@ -46,9 +46,9 @@ pub struct StreamPosition {
     pub sequence: Option<String>,
 }
 
-/// The positions in the streams up to which all events are committed, and the end of the committed lines in the files.
-/// Lines after this end were written by a process that was killed before it committed them. The journal removes these
-/// lines and writes them again.
+/// The content of the file [`POSITION_FILE`]: for each stream, the position up to which all events are committed, and
+/// the end of the committed lines in the files. Lines after this end were written by a process that was killed before
+/// it committed them. The journal removes these lines and writes them again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Position {
     #[serde(flatten)]
@@ -62,6 +62,7 @@ struct Position {
     length: u64,
 }
 
+/// The committed events, and the events that are written but not committed yet.
 #[derive(Debug, Default)]
 struct JournalState {
     committed: Position,
@@ -130,6 +131,7 @@ impl Journal {
         Ok(())
     }
 
+    /// Writes the events of `entries` after the committed lines, and replaces the lines that are not committed.
     fn write_events(&self, entries: &[BusEntry]) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let today = format!("{}.{EXTENSION}", self.clock.now().date_naive());
@@ -160,6 +162,7 @@ impl Journal {
     }
 }
 
+/// Replaces the file [`POSITION_FILE`] in `folder`, and returns when the new file is on the disk.
 fn write_position(folder: &Path, position: &Position) -> io::Result<()> {
     let new = folder.join("position.new");
     let mut file = File::create(&new)?;

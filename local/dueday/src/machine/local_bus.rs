@@ -1,5 +1,5 @@
-//! The event bus of one machine. It passes each event to the journal, the webhook endpoints, the order desk and the
-//! notices to customers.
+//! The event bus of the local system. It passes each event to the journal, the webhook endpoints, the order desk and
+//! the notices to customers.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::journal::Journal;
 use super::notice_sender::NoticeSender;
 use crate::terminal::output;
 
-/// The event bus of one machine, with the parts that process each published event.
+/// The event bus of the local system, with the parts that process each published event.
 pub struct LocalBus {
     pub journal: Arc<Journal>,
     pub deliverer: Deliverer,

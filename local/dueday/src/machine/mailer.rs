@@ -1,4 +1,4 @@
-//! The mail service of one machine.
+//! Selects the service that sends the mails of a command.
 
 use std::sync::Arc;
 
@@ -8,8 +8,12 @@ use mail::{MAIL_URL, MERCHANT, Mailer, Outbox};
 use crate::Failure;
 use crate::context::Context;
 
-/// Returns the mail service at the URL in DUEDAY_MAIL_URL. If the variable is not set, returns the outbox of the data
-/// folder for a local table, and an error for a table on AWS.
+/// Returns the mail service at the URL in DUEDAY_MAIL_URL. If the variable is not set and the table is local, returns
+/// the outbox of the data folder, which only writes mails to files.
+///
+/// # Errors
+/// [`Failure::Refused`] if mails reach customers and the merchant's name is not given, or if the table is on AWS and
+/// DUEDAY_MAIL_URL is not set. [`Failure::Mail`] if the URL or the sender is invalid.
 pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
     Ok(match Env::process().get(&MAIL_URL) {

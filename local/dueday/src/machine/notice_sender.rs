@@ -1,5 +1,5 @@
-//! Sends notices (mails to customers about events) from one machine. Notices wait in a file until they are sent, so
-//! that a slow or unreachable mail server does not delay anything else.
+//! Sends the notices (mails to customers about events) of the local system. Notices wait in a file until they are sent,
+//! so that a slow or unreachable mail server does not delay anything else.
 
 use std::io;
 use std::time::Duration;
@@ -61,6 +61,7 @@ impl NoticeSender {
         Ok(failed)
     }
 
+    /// Sends the notice about one stored event.
     async fn notify(&self, event: &str) -> Result<(), NoticeError> {
         self.notices.notify(&ReceivedEvent::read(event)?).await?;
         Ok(())

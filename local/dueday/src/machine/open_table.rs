@@ -153,8 +153,8 @@ impl OpenTable {
         keys.map_err(|error| Failure::Refused(error.to_string()))
     }
 
-    /// Returns the order desk of the local table or of the table on AWS. `name` is the name of the orders table on AWS,
-    /// which gets `initial` buckets if it is new.
+    /// Returns the order desk of the local table or of the table on AWS. The orders table on AWS has the name `name`.
+    /// If it is new, its index over all orders gets `initial` buckets (partitions).
     ///
     /// # Errors
     /// If the order desk's table does not exist, or cannot be read.

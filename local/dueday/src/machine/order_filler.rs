@@ -1,6 +1,7 @@
 //! Fills backordered orders on one machine, if the stock is now sufficient: after each change through the API, and each
-//! minute. To fill an order means to deduct its products from the stock, so that the order can be shipped. The fill
-//! tasks are in the table, so the next server continues with the tasks that this server has not completed.
+//! minute. To fill an order means to deduct its products from the stock, so that the order can be shipped. A fill task
+//! names a product or a customer whose backordered orders must be tried. The fill tasks are in the table, so the next
+//! server process continues with the tasks that this process has not completed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub struct OrderFiller {
 }
 
 impl OrderFiller {
+    /// Creates the filler for the fill tasks of `desk`.
     pub fn new(desk: OrderDesk) -> Self {
         Self { desk, changed: Arc::new(Notify::new()) }
     }
@@ -60,6 +62,7 @@ impl OrderFiller {
     }
 }
 
+/// Handles `request`, and then notifies `changed` if the request may have changed the table.
 async fn notify_after_change(State(changed): State<Arc<Notify>>, request: Request, next: Next) -> Response {
     let is_change = !request.method().is_safe();
     let response = next.run(request).await;

@@ -1,5 +1,5 @@
-//! The queues of one machine. They have the names of the queues on AWS, but their messages are in the table and in files of the
-//! data folder.
+//! The queues of the local system. They have the names of the queues on AWS, but their messages are in the table and in
+//! files of the data folder.
 
 use api::{QueueState, Queues};
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ pub struct LocalQueues {
 }
 
 impl LocalQueues {
-    /// Creates a reader of the queues of the data folder of `options`, whose payments table is `table`.
+    /// Creates a reader of the queues. `options` select the data folder, and `table` is its payments table.
     pub fn new(table: Table, options: &Options) -> Self {
         Self {
             table,
@@ -31,7 +31,7 @@ impl LocalQueues {
         }
     }
 
-    /// Returns the number of pending deliveries. Reads all deliveries of all webhook endpoints.
+    /// Returns the number of pending webhook deliveries. Reads all deliveries to all webhook endpoints.
     async fn count_pending_deliveries(&self) -> Result<u64, TableError> {
         let mut pending = 0;
         for endpoint in self.table.get_webhook_subscribers().await?.items {

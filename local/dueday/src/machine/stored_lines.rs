@@ -32,7 +32,7 @@ pub struct StoredEventLines {
     current_file: Option<CurrentFile>,
 }
 
-/// The file that is read now, and the offset in it.
+/// The file that is read now, and the offset of its next line.
 #[derive(Debug)]
 struct CurrentFile {
     name: String,
@@ -96,6 +96,7 @@ impl StoredEventLines {
         }
     }
 
+    /// Returns the names of the files to read, the oldest first; no names if the folder does not exist.
     fn file_names(&self) -> io::Result<Vec<String>> {
         match day_files(&self.folder, self.from) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -103,6 +104,7 @@ impl StoredEventLines {
         }
     }
 
+    /// Opens the file `name` at its first line.
     fn open_file(&self, name: String) -> io::Result<CurrentFile> {
         let file = BufReader::new(File::open(self.folder.join(&name))?);
         Ok(CurrentFile { name, file, offset: 0, is_complete: false })

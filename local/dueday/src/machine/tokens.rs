@@ -86,6 +86,7 @@ impl Authentication {
     }
 }
 
+/// Determines the caller from the token in `request`, and handles the request with the rights of this caller.
 async fn set_caller_from_token(
     State(authentication): State<Authentication>,
     mut request: Request,

@@ -9,7 +9,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use super::output;
 
-/// The time between two lines if standard error is not a terminal.
+/// The time between two printed lines of progress if standard error is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// The time between two updates of the display on a terminal.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(200);
@@ -24,7 +24,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins to show `bar` with the style `template`. `line` returns the line for an output that is not a terminal.
+    /// Begins to show `bar` with the style `template`. `line` returns the line that is printed instead if standard
+    /// error is not a terminal.
     pub fn show(bar: ProgressBar, template: &str, line: impl Fn(&ProgressBar) -> String + Send + 'static) -> Self {
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         if !bar.is_hidden() {
@@ -44,7 +45,7 @@ impl Progress {
         Self { bar, _lines: Some(lines) }
     }
 
-    /// Begins to count the items that a search or an export reads. `noun` is the plural noun for these items.
+    /// Begins to show how many items a search or an export has read. `noun` is the plural noun for these items.
     pub fn of_reading(noun: &'static str) -> Self {
         let template = format!("{{spinner}} {{human_pos}} {noun} read");
         Self::show(ProgressBar::new_spinner(), &template, move |bar| {
@@ -52,7 +53,7 @@ impl Progress {
         })
     }
 
-    /// Creates a progress that is not shown.
+    /// Creates a counter of progress that shows nothing.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), _lines: None }
     }

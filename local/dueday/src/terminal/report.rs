@@ -3,7 +3,7 @@
 use store::{Counts, RunCounts};
 use sweep::Report;
 
-/// Formats `report` as text for a person.
+/// Formats the report of a batch run as text for a person.
 pub fn text(report: &Report<impl Counts>) -> String {
     let counts: RunCounts = report.counts.into();
     let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);

@@ -14,6 +14,7 @@ pub struct Column {
     kind: ColumnKind,
 }
 
+/// The alignment of a column, and what happens to the column if the terminal is too narrow for the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ColumnKind {
     /// The column is never cut, for example because it contains identifiers or dates.
@@ -57,6 +58,7 @@ pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) ->
     format_table(columns, &rows, width)
 }
 
+/// Formats `rows` like [`table`], for a terminal with `width` characters per line.
 fn format_table(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
     let cell_width = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |text| measure_text_width(text));
     let widest = |column: usize| rows.iter().map(|row| cell_width(row, column)).max().unwrap_or(0);
