@@ -113,10 +113,12 @@ struct CardLinkArgs {
     api: Option<String>,
 }
 
+/// Parses the value of `--api`.
 fn parse_api_url(text: &str) -> Result<String, String> {
     config::parse_displayable_url(text).map_err(|allowed| format!("must be {allowed}"))
 }
 
+/// Runs `dueday account`.
 pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Failure> {
     match &args.command {
         AccountCommand::Change(args) => change(context, args).await,
@@ -126,6 +128,7 @@ pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Fail
     }
 }
 
+/// Requests the erasure of an account, and erases the data that can be erased now.
 async fn erase(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, account) = (&open_table.table, &args.account);
@@ -153,6 +156,7 @@ async fn erase(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
     Ok(Exit::done_if(waits_for.is_none()))
 }
 
+/// Prints all data of an account as one JSON document.
 async fn export(context: &Context, ExportArgs { account }: &ExportArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let export = match AccountExport::read(table, account, usize::MAX, context.clock.now()).await {
@@ -165,6 +169,7 @@ async fn export(context: &Context, ExportArgs { account }: &ExportArgs) -> Resul
     Ok(Exit::Done)
 }
 
+/// Changes the e-mail address, the name or the locale of an account.
 async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     let ChangeArgs { account: id, email, name, locale } = args;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
@@ -183,6 +188,7 @@ async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Opens a web page on which the customer enters a card, and prints the URL of the page.
 async fn create_card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;

@@ -17,6 +17,7 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{self, Column};
 use crate::{Exit, Failure};
 
+/// The columns of the table of accounts.
 const COLUMNS: [Column; 6] = [
     Column::whole("account"),
     Column::text("name"),
@@ -47,6 +48,7 @@ pub struct AccountsArgs {
     pub limit: LimitArgs,
 }
 
+/// Runs `dueday accounts`.
 pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let mut list = ListOutput::new();
@@ -105,6 +107,7 @@ pub fn account_table(account: &Account) -> String {
     table::table(&COLUMNS, [row(account)])
 }
 
+/// Returns the cells of the table row of `account`.
 fn row(account: &Account) -> Vec<String> {
     let mail_status = match serde_json::to_value(account.mail_status) {
         Ok(Value::String(status)) => status,

@@ -33,11 +33,13 @@ pub enum ChargingSwitch {
     Off,
 }
 
+/// Whether runs charge payments, as printed with `--json`.
 #[derive(Serialize)]
 struct ChargingState {
     charging: bool,
 }
 
+/// Runs `dueday charging`.
 pub async fn charging(context: &Context, args: &ChargingArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let charging = match args.switch {

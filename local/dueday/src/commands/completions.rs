@@ -15,6 +15,7 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
+/// Runs `dueday completions`.
 pub fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Arguments::command(), "dueday", &mut script);

@@ -24,6 +24,7 @@ Examples:
   dueday confirm-clock --table TABLE")]
 pub struct ConfirmClockArgs {}
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct ConfirmClockOutput {
     now: DateTime<Utc>,
@@ -31,6 +32,7 @@ struct ConfirmClockOutput {
     confirmed: bool,
 }
 
+/// Runs `dueday confirm-clock`.
 pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let now = context.clock.now();

@@ -41,6 +41,7 @@ pub struct ConfirmTableArgs {
     pub confirmation: ConfirmationArgs,
 }
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct TableConfirmation {
     /// The id that DynamoDB gave to the original table, for which the settings were written.
@@ -52,9 +53,14 @@ struct TableConfirmation {
 /// Confirms that the table, which was restored or copied, may be charged.
 ///
 /// # Errors
-/// [`Failure::Refused`] if DynamoDB returns no id, if the table needs no confirmation, if a day since the latest run in
-/// the backup was not compared with the gateway or has differences, if the gateway does not list payments and
-/// `args.without_lists` is false, or if another person confirms the table at the same time.
+/// [`Failure::Refused`] in these cases:
+/// - DynamoDB returns no id of the table.
+/// - The table needs no confirmation, because it was not restored or copied.
+/// - A day since the latest run in the backup was not compared with the gateway, or has differences.
+/// - The gateway does not list the payments of a day, and `args.without_lists` is false.
+/// - The gateway lists the payments of each day, and `args.without_lists` is true.
+/// - The user does not confirm the table.
+/// - Another person confirms the table at the same time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);

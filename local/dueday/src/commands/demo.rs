@@ -2,8 +2,8 @@
 //!
 //! The months are simulated in a table in memory, which is then copied to the data folder. The subscriptions are copied
 //! last, so the data folder never contains a subscription with unpaid past months, even if the demo is interrupted or a
-//! server runs at the same time. A repeated demo simulates everything again, and copies only the missing items. Both tables use
-//! the same ledger of the gateway, which returns the same payment for a charge with the same idempotency key.
+//! server runs at the same time. A repeated demo simulates everything again, and copies only the missing items. Both
+//! tables use the same gateway, which returns the same payment for each charge with the same idempotency key.
 
 use std::sync::Arc;
 
@@ -29,12 +29,13 @@ use crate::{Exit, Failure};
 
 /// The subscriptions of the demo's merchant, in the format of `dueday import`.
 const SUBSCRIPTIONS_CSV: &[u8] = include_bytes!("demo.csv");
-/// The account whose newest payment is refunded in part.
+/// The account for which the demo refunds a part of the newest payment.
 const REFUNDED_ACCOUNT: &str = "hotel-aurora";
 /// The number of months before today that are simulated. The demo's subscriptions begin at the start of the first
 /// month.
 const SIMULATED_MONTHS: Months = Months::new(3);
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct DemoReport {
     /// Whether the data folder already contained all subscriptions of the demo.
@@ -46,6 +47,7 @@ struct DemoReport {
     reminders: ReminderCounts,
 }
 
+/// Runs `dueday demo`.
 pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     if Env::process().get(&MAIL_URL).is_some() {
         let reason = "DUEDAY_MAIL_URL is set, but the demo writes mails to invented customers: unset the variable";

@@ -32,8 +32,8 @@ const ADDRESSES: [(&str, &str, &str, &str, &str); 11] = [
     ("corner-bakery", "7 Rue du Four", "Lille", "fr", "eu"),
 ];
 
-/// Creates the regions, jobs, employees, products, stock and shipping addresses of the demo's merchant in the order desk. Existing
-/// items stay unchanged.
+/// Creates the regions, jobs, employees, products, stock and shipping addresses of the demo's merchant in the order
+/// desk. Replaces existing places, jobs and products of SKUs. Other existing items stay unchanged.
 pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), Failure> {
     let invalid = |what: &str| Failure::Refused(format!("the built-in data of the demo's merchant is invalid: {what}"));
     places::put_all(desk, PLACES_CSV).await?;

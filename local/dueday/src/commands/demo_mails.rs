@@ -14,7 +14,7 @@ use crate::Failure;
 /// The largest number of stream records that are read at once.
 const MAX_STREAM_RECORDS: usize = 500;
 
-/// The mails that were sent in the simulation.
+/// The mails that the simulation has sent, and that are not written to the outbox yet.
 #[derive(Debug, Default)]
 pub struct UnsentMails(Mutex<Vec<Mail>>);
 
@@ -49,7 +49,7 @@ impl Bus for InMemoryBus {
     }
 }
 
-/// Sends the mails about the events of the simulation, as the notices function does.
+/// Sends the mails about the events of the simulation, like the notices function on AWS.
 pub struct SimulationNotices {
     stream: Stream,
     /// The sequence number of the last stream record that was read.

@@ -20,6 +20,7 @@ const PAGE_ROWS: usize = 1_000;
 /// The largest number of rows that are printed for each batch; `--json` prints all.
 const MAX_ROWS_SHOWN: usize = 50;
 
+/// The columns of the table of due payments or reminders.
 const COLUMNS: [Column; 6] = [
     Column::whole("on"),
     Column::whole("due date"),
@@ -38,6 +39,7 @@ pub struct DueArgs {
     pub date: Option<NaiveDate>,
 }
 
+/// A due payment or reminder, as printed with `--json`.
 #[derive(Serialize)]
 struct DueRow {
     account: String,
@@ -60,6 +62,7 @@ struct DueRows {
     unreadable: Vec<String>,
 }
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct DuePaymentsAndReminders {
     date: NaiveDate,
@@ -81,6 +84,7 @@ impl From<Due> for DueRow {
     }
 }
 
+/// Runs `dueday due`.
 pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let date = args.date.unwrap_or_else(|| context.today());

@@ -33,6 +33,7 @@ pub struct EventsArgs {
     filter: EventFilter,
 }
 
+/// Runs `dueday events`.
 pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failure> {
     context.require_local_table("events")?;
     if let (Some(from), Some(to)) = (args.from, args.to)

@@ -65,6 +65,7 @@ pub enum ExportKind {
 }
 
 impl ExportKind {
+    /// Returns the plural noun of these items.
     fn noun(self) -> &'static str {
         match self {
             ExportKind::Accounts => "accounts",
@@ -84,6 +85,7 @@ pub enum Format {
 /// The columns of a CSV file: the name, and the JSON pointer to the value in the object that the API returns.
 type Columns = &'static [(&'static str, &'static str)];
 
+/// The columns of a CSV file of accounts.
 const ACCOUNT_COLUMNS: Columns = &[
     ("account", "/id"),
     ("email", "/email"),
@@ -92,6 +94,7 @@ const ACCOUNT_COLUMNS: Columns = &[
     ("mail_status", "/mail_status"),
     ("created_at", "/created_at"),
 ];
+/// The columns of a CSV file of subscriptions.
 const SUBSCRIPTION_COLUMNS: Columns = &[
     ("subscription", "/id"),
     ("account", "/account"),
@@ -113,6 +116,7 @@ const SUBSCRIPTION_COLUMNS: Columns = &[
     ("cancel_date", "/cancel_date"),
     ("created_at", "/created_at"),
 ];
+/// The columns of a CSV file of receipts.
 const RECEIPT_COLUMNS: Columns = &[
     ("account", "/account"),
     ("receipt", "/id"),
@@ -158,6 +162,7 @@ struct ExportedReceipt {
     customer_name: Option<Label>,
 }
 
+/// Runs `dueday export`.
 pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Failure> {
     if let (Some(from), Some(to)) = (command.from, command.to)
         && from > to
@@ -183,6 +188,7 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
     Ok(Exit::done_if(unreadable == 0))
 }
 
+/// Writes all items of the requested kind and period with `writer`.
 async fn write_items(
     context: &Context,
     command: &ExportArgs,
@@ -212,6 +218,7 @@ async fn write_items(
 }
 
 impl ItemWriter {
+    /// Writes `item`, a JSON object in the format of the API.
     fn write(&mut self, item: &Value) -> io::Result<()> {
         match self {
             ItemWriter::Csv(out, columns) => {

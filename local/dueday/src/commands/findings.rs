@@ -14,6 +14,7 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of open findings.
 const COLUMNS: [Column; 6] = [
     Column::whole("account"),
     Column::whole("subscription"),
@@ -109,6 +110,7 @@ impl From<Finding> for FindingView {
     }
 }
 
+/// Runs `dueday findings`.
 pub async fn findings(context: &Context, args: &FindingsArgs) -> Result<Exit, Failure> {
     match &args.action {
         None => list(context).await,
@@ -116,6 +118,7 @@ pub async fn findings(context: &Context, args: &FindingsArgs) -> Result<Exit, Fa
     }
 }
 
+/// Lists the open findings.
 async fn list(context: &Context) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let open = open_table.table.get_open_findings().await?;
@@ -125,6 +128,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::done_if(is_empty))
 }
 
+/// Resolves a finding by the decision of the operator.
 async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;

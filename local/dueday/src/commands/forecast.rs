@@ -13,6 +13,7 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of planned payments.
 const COLUMNS: [Column; 3] = [Column::whole("day"), Column::number("payments"), Column::text("in all")];
 
 /// The arguments of `dueday forecast`.
@@ -30,6 +31,7 @@ pub struct ForecastArgs {
     pub months: u32,
 }
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct ForecastReport {
     from: NaiveDate,
@@ -40,6 +42,7 @@ struct ForecastReport {
     unreadable: Vec<String>,
 }
 
+/// The planned payments of one day.
 #[derive(Serialize)]
 struct ForecastDay {
     date: NaiveDate,
@@ -47,6 +50,7 @@ struct ForecastDay {
     sums: Sums,
 }
 
+/// Runs `dueday forecast`.
 pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let today = context.today();

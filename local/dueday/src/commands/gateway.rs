@@ -53,17 +53,20 @@ pub enum GatewayCommand {
     Check(CheckArgs),
 }
 
+/// The URL of the stand-in for Stripe, as printed with `--json`.
 #[derive(Serialize)]
 struct GatewayAddress {
     gateway: String,
 }
 
+/// The URL of the sandbox gateway and the path of its ledger, as printed with `--json`.
 #[derive(Serialize)]
 struct SandboxAddress {
     gateway: String,
     ledger: String,
 }
 
+/// Runs `dueday gateway`.
 pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
     if let Some(GatewayCommand::Check(args)) = &args.command {
         return check(context, args).await;
@@ -83,6 +86,7 @@ pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
+/// Serves a stand-in for Stripe until the user presses Ctrl-C.
 async fn serve_stripe_stand_in(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
     let listener = listen(args.listen, args.gateway_port, "--gateway-port").await?;
     let gateway = url(&listener);

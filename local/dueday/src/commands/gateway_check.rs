@@ -18,8 +18,8 @@ use crate::machine::gateway::Gateway;
 use crate::terminal::output::{self, format_count, green, red};
 use crate::{Exit, Failure};
 
-/// The default time before the last checks: long enough to detect a gateway that lists only the payments of the last
-/// ten minutes.
+/// The default time to wait before the last checks. The time is long enough to detect a gateway that lists only the
+/// payments of the last ten minutes.
 const DEFAULT_WAIT: &str = "11m";
 
 /// The arguments of `dueday gateway check`.
@@ -66,6 +66,7 @@ pub struct CheckArgs {
     pub wait: Duration,
 }
 
+/// The result of the check of one promise, as printed with `--json`.
 #[derive(Serialize)]
 struct PromiseView<'a> {
     promise: &'a str,
@@ -144,6 +145,7 @@ impl CheckObserver for TerminalObserver {
     }
 }
 
+/// Runs `dueday gateway check`.
 pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
     let checked = Gateway::from_name(&args.gateway).await?;
     let signing_client = match &checked {
@@ -181,6 +183,7 @@ pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure>
     Ok(Exit::done_if(report.broken() == 0))
 }
 
+/// Returns the text about the numbers of kept, broken and unchecked promises.
 fn summary(account: &str, report: &Report, wait: Duration) -> String {
     let (broken, not_checked) = (report.broken(), report.not_checked());
     let number = |number: usize| number as u64;
@@ -213,6 +216,7 @@ fn format_seconds(number: u64) -> String {
     }
 }
 
+/// Formats the result of the check of one promise.
 fn result_line(result: &PromiseResult) -> String {
     let promise = result.promise;
     match &result.verdict {

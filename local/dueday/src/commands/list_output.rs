@@ -42,6 +42,7 @@ impl LimitArgs {
 }
 
 impl<T> ListOutput<T> {
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self { items: Vec::new(), has_more: false, unreadable: Vec::new() }
     }
@@ -51,7 +52,7 @@ impl<T> ListOutput<T> {
         self.items.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Adds `item` with [`ListOutput::push`] if `is_searched` accepts the item.
+    /// Adds `item` with [`ListOutput::push`] if `is_searched` accepts the item, or if the item cannot be read.
     pub fn push_if_selected(
         &mut self,
         item: Result<T, TableError>,
@@ -94,6 +95,7 @@ impl<T> ListOutput<T> {
         Ok(Exit::done_if(self.unreadable.is_empty()))
     }
 
+    /// Returns the table of the items, and the number of items with their singular noun `noun`.
     fn text(&self, noun: &str, columns: &[Column], row: impl Fn(&T) -> Vec<String>) -> String {
         let rows = if self.items.is_empty() { String::new() } else { table(columns, self.items.iter().map(row)) };
         let count = format_count(u64::try_from(self.items.len()).unwrap_or(u64::MAX), noun);

@@ -73,6 +73,7 @@ impl<'a> Forwarder<'a> {
     }
 }
 
+/// Runs `dueday listen`.
 pub async fn listen(context: &Context, args: &ListenArgs) -> Result<Exit, Failure> {
     context.require_local_table("listen")?;
     if Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?.running.is_none() {

@@ -12,6 +12,7 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
 
+/// The columns of the table of logged changes.
 const COLUMNS: [Column; 7] = [
     Column::whole("time"),
     Column::text("actor"),
@@ -40,6 +41,7 @@ pub struct LogArgs {
     pub limit: LimitArgs,
 }
 
+/// Runs `dueday log`.
 pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (paging, now) = (args.limit.paging(), context.clock.now());
@@ -56,6 +58,7 @@ pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
     ListOutput::from(page).print::<ActionView>(context, "action", &COLUMNS, row)
 }
 
+/// Returns the cells of the table row of a logged change.
 fn row(logged: &LoggedAction) -> Vec<String> {
     let actor = logged.actor.kind().to_string();
     let subscription = logged.subscription.map(|id| id.to_string());
@@ -70,6 +73,7 @@ fn row(logged: &LoggedAction) -> Vec<String> {
     ]
 }
 
+/// Returns the names and values of the changed fields as text.
 fn fields_text(fields: &BTreeMap<String, String>) -> String {
     fields.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }

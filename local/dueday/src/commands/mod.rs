@@ -75,6 +75,7 @@ pub struct Arguments {
     pub(crate) options: Options,
 }
 
+/// The text after the help of `dueday`.
 const EXAMPLES: &str = "\
 Examples:
   dueday                           start the whole system
@@ -180,8 +181,8 @@ impl Arguments {
         matches!(self.command, Some(Command::Simulate(_)))
     }
 
-    /// Refuses the options of `matches` that set a setting, such as `--table`, if the command uses no setting: it writes or
-    /// prints only files that are the same for each table.
+    /// Refuses options that set a setting, such as `--table`, if the command is `deploy` or `completions`. These
+    /// commands use no setting, because their output is the same for each table. `matches` is the parsed command line.
     ///
     /// # Errors
     /// An error that names the first of these options.
@@ -201,7 +202,8 @@ impl Arguments {
         Err(named.error(ErrorKind::ArgumentConflict, reason))
     }
 
-    /// Returns whether the command may send mails.
+    /// Returns whether the merchant's name is asked for if it is missing, because the command sends mails: the server,
+    /// `run` or `receipt`. Other commands may send waiting notices, but do not ask for the name.
     pub fn sends_mails(&self) -> bool {
         matches!(self.command, None | Some(Command::Run(_) | Command::Receipt(_)))
     }
@@ -260,7 +262,7 @@ impl Command {
 /// Reads the arguments of the process. If they are wrong or ask for help, prints the error or the help, and exits.
 pub fn read_arguments() -> Arguments {
     let mut dueday = help_groups::allow_negative_numbers(Arguments::command());
-    // Only a built command contains the subcommand `help`.
+    // Clap adds the subcommand `help` only to a built command.
     dueday.build();
     let matches = help_groups::with_groups(dueday).try_get_matches();
     let arguments = matches.and_then(|matches| {

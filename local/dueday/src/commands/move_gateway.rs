@@ -24,6 +24,7 @@ Examples:
   dueday move-gateway --table TABLE --gateway https://gateway.example.com")]
 pub struct MoveGatewayArgs {}
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct GatewayMove {
     /// The gateway account before the move; `None` if the table had none.
@@ -31,6 +32,7 @@ struct GatewayMove {
     gateway: GatewayAccount,
 }
 
+/// Runs `dueday move-gateway`.
 pub async fn move_gateway(context: &Context, _: &MoveGatewayArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let gateway = open_table.any_gateway_account(context).await?;

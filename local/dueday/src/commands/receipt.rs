@@ -58,6 +58,7 @@ struct ResendArgs {
     receipt: NamedReceipt,
 }
 
+/// Runs `dueday receipt`.
 pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Failure> {
     match &args.command {
         ReceiptCommand::Show(ShowArgs { receipt }) => show(context, receipt).await,
@@ -65,6 +66,7 @@ pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Fail
     }
 }
 
+/// Shows a receipt.
 async fn show(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let receipt = receipt.find(&open_table.table, context.clock.now()).await?;
@@ -81,6 +83,7 @@ async fn show(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
+/// Sends the mail of a receipt again.
 async fn resend(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let stored = receipt.find(&open_table.table, context.clock.now()).await?;

@@ -12,6 +12,7 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of receipts.
 const COLUMNS: [Column; 10] = [
     Column::whole("number"),
     Column::whole("due date"),
@@ -49,6 +50,7 @@ pub struct ReceiptsArgs {
     pub limit: LimitArgs,
 }
 
+/// Runs `dueday receipts`.
 pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Failure> {
     let OpenTable { table: stored, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let now = context.clock.now();
@@ -75,6 +77,7 @@ pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Fa
     list.print::<ReceiptView>(context, "receipt", &COLUMNS, row)
 }
 
+/// Returns the cells of the table row of `receipt`.
 fn row(receipt: &Receipt) -> Vec<String> {
     let reversed = receipt.reversal.map(|reversal| reversal.amount.decimal());
     vec![

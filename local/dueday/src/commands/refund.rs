@@ -53,6 +53,7 @@ pub struct RefundArgs {
     pub confirmation: ConfirmationArgs,
 }
 
+/// Parses the id of a refund.
 fn parse_ulid(text: &str) -> Result<Ulid, String> {
     text.parse()
         .map_err(|_| "must be a ULID: 26 digits and capital letters, such as 01JZXCVBNM0123456789ABCDEF".to_owned())
@@ -68,6 +69,7 @@ pub fn parse_idempotency_key(text: &str) -> Result<String, String> {
     is_valid.then(|| text.to_owned()).ok_or_else(|| "must be 1 to 255 visible ASCII characters".to_owned())
 }
 
+/// Runs `dueday refund`.
 pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let receipt = args.receipt.find(&open_table.table, context.clock.now()).await?;
@@ -109,6 +111,7 @@ fn requested_amount(args: &RefundArgs, receipt: &Receipt) -> Result<Option<i64>,
     requested_amount.map_err(|error| Failure::Refused(format!("invalid value '{text}' for --amount: {error}")))
 }
 
+/// Returns the failure of the command if the refund failed with `error`.
 fn refund_failure(args: &RefundArgs, error: RefundError) -> Failure {
     match error {
         RefundError::Table(error) => error.into(),

@@ -15,6 +15,7 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of payments by day and product.
 const COLUMNS: [Column; 9] = [
     Column::whole("day"),
     Column::whole("runs"),
@@ -66,6 +67,7 @@ struct PaymentReport {
     unreadable: Vec<String>,
 }
 
+/// Runs `dueday report`.
 pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (zone, now) = (context.config.billing.zone, context.clock.now());

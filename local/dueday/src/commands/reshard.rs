@@ -31,6 +31,7 @@ Examples:
   dueday reshard --table TABLE --time-zone Europe/Berlin --reminder-lead-days 7")]
 pub struct ReshardArgs {}
 
+/// The output of the command with `--json`.
 #[derive(Default, Serialize)]
 struct ReshardReport {
     moved: u64,
@@ -43,6 +44,7 @@ struct ReshardReport {
     unreadable: Vec<String>,
 }
 
+/// Runs `dueday reshard`.
 pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
@@ -76,6 +78,7 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
     Ok(Exit::done_if(report.stay == 0 && report.unreadable.is_empty()))
 }
 
+/// Moves each subscription to its shard, if the subscription can be moved now. Advances `bar` for each subscription.
 async fn reshard_all(context: &Context, open_table: &OpenTable, bar: &ProgressBar) -> Result<ReshardReport, Failure> {
     let (table, settings, today) = (&open_table.table, &open_table.settings, context.today());
     let concurrency = context.config.limits.concurrency;

@@ -50,6 +50,7 @@ pub struct OutcomeArgs {
     pub not_charged: bool,
 }
 
+/// Runs `dueday resolve`.
 pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;

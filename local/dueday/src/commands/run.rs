@@ -73,6 +73,7 @@ async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Outp
     }
 }
 
+/// Runs `dueday run`.
 pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     context.require_local_table("run")?;
     let Machine { deployment, .. } = &Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;

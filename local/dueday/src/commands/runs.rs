@@ -19,6 +19,7 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of shards.
 const COLUMNS: [Column; 7] = [
     Column::whole("batch"),
     Column::number("shard"),
@@ -68,12 +69,14 @@ pub struct RunsArgs {
     pub batch: Option<Batch>,
 }
 
+/// The runs of one day, as printed with `--json`.
 #[derive(Serialize)]
 struct RunsReport {
     date: NaiveDate,
     complete: bool,
     state: DayState,
-    /// The number of open findings: payments at the gateway without a receipt. No day is complete until a person has resolved all of them.
+    /// The number of open findings: payments at the gateway without a receipt. No day is complete until a person has
+    /// resolved all of them.
     open_findings: usize,
     shards: Vec<ShardProof>,
     /// The stored comparison of the day with the gateway.
@@ -81,6 +84,7 @@ struct RunsReport {
     reconciliation: Option<ReconciledDay>,
 }
 
+/// Runs `dueday runs`.
 pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let today = context.today();
     let date = args.date.unwrap_or(today);

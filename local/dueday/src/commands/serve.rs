@@ -71,6 +71,7 @@ pub struct ServeArgs {
     pub auth: bool,
 }
 
+/// Runs `dueday` without a command: serves the whole system until the user presses Ctrl-C.
 pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
     context.require_local_table("dueday")?;
     if std::io::stderr().is_terminal() {
@@ -176,6 +177,7 @@ fn authentication(context: &Context) -> Result<Authentication, Failure> {
     Ok(Authentication { issuer, rules, clock: context.clock.clone() })
 }
 
+/// Deletes the expired items of the tables each hour, until the future is dropped.
 async fn delete_expired_hourly(locked_folder: &LockedFolder) {
     loop {
         tokio::time::sleep(TTL_INTERVAL).await;

@@ -11,6 +11,7 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of settings.
 const COLUMNS: [Column; 3] = [Column::whole("setting"), Column::whole("value"), Column::text("meaning")];
 
 /// The arguments of `dueday settings`.
@@ -45,6 +46,7 @@ pub enum Action {
     },
 }
 
+/// A setting with its value, as printed with `--json`.
 #[derive(Serialize)]
 struct Setting {
     setting: String,
@@ -52,6 +54,7 @@ struct Setting {
     meaning: &'static str,
 }
 
+/// A changed setting, as printed with `--json`.
 #[derive(Serialize)]
 struct SettingChange {
     setting: String,
@@ -59,6 +62,7 @@ struct SettingChange {
     after: String,
 }
 
+/// Parses the name of a setting.
 fn parse_name(text: &str) -> Result<PaymentLimit, String> {
     let all = PaymentLimit::iter().map(|limit| limit.to_string()).collect::<Vec<_>>().join(", ");
     text.parse().map_err(|_| format!("must be one of {all}, not {text:?}"))
@@ -96,6 +100,7 @@ pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Fa
     Ok(Exit::Done)
 }
 
+/// Prints the setting `name`, or all settings if `name` is `None`.
 fn print_settings(context: &Context, limits: &PaymentLimits, name: Option<PaymentLimit>) -> Result<(), Failure> {
     let shown = PaymentLimit::iter().filter(|limit| name.is_none_or(|name| name == *limit));
     let settings: Vec<Setting> = shown

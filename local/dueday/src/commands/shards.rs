@@ -14,6 +14,7 @@ use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of required shards.
 const COLUMNS: [Column; 3] = [Column::whole("work"), Column::text("formula"), Column::number("shards")];
 
 /// The arguments of `dueday shards`.
@@ -63,6 +64,7 @@ pub enum Action {
     },
 }
 
+/// The number of shards, as printed with `--json`.
 #[derive(Serialize)]
 struct ShardCount {
     shards: u32,
@@ -81,6 +83,7 @@ struct ShardEstimate {
     shards: u32,
 }
 
+/// Runs `dueday shards`.
 pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failure> {
     if let (Some(subscriptions), Some(rate)) = (args.subscriptions, args.rate) {
         return print_estimate(context, args, subscriptions, rate);
@@ -111,6 +114,7 @@ pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failur
     Ok(Exit::Done)
 }
 
+/// Prints the number of shards that `subscriptions` subscriptions and `rate` payments per second require.
 fn print_estimate(context: &Context, args: &ShardsArgs, subscriptions: u64, rate: u32) -> Result<Exit, Failure> {
     let RequiredShards { reads, payments, imports } =
         PeakLoad { payments: rate, imports: args.imports, row_bytes: args.row_bytes }.required_shards();
@@ -150,6 +154,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("must be a share above 0 and at most 1, such as 0.2, not {text:?}"))
 }
 
+/// Formats a time in seconds, such as `2 h 05 min`.
 fn format_duration(seconds: u64) -> String {
     match (seconds / 3_600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),

@@ -15,6 +15,7 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of batches by day.
 const COLUMNS: [Column; 4] =
     [Column::whole("day"), Column::whole("batch"), Column::whole("state"), Column::text("complete shards")];
 
@@ -43,6 +44,7 @@ struct StatusOutput {
     queues: Option<Vec<QueueState>>,
 }
 
+/// Runs `dueday status`.
 pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failure> {
     let table = context.options.table();
     if table.is_none() && args.stack.is_some() {
@@ -65,6 +67,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
     Ok(Exit::done_if(output.status.problems.is_empty()))
 }
 
+/// Returns a sentence for each queue that needs attention, or about the reason why the queues could not be read.
 fn problems(queues: &StackQueues) -> Vec<String> {
     match queues {
         Ok(queues) => queues.iter().filter_map(ReadQueue::problem).collect(),
@@ -104,6 +107,7 @@ fn text(StatusOutput { status, queues }: &StatusOutput) -> String {
     format!("{}\n\n{lines}\n{problems}", table(&COLUMNS, status.days.iter().map(day)).trim_end())
 }
 
+/// Describes the latest comparison of a day with the gateway.
 fn describe_comparison(compared: &LatestComparison) -> String {
     let date = compared.date;
     match compared.ended_at {
@@ -112,6 +116,7 @@ fn describe_comparison(compared: &LatestComparison) -> String {
     }
 }
 
+/// Describes the latest audit.
 fn describe_audit(audit: &LatestAudit) -> String {
     let date = audit.started_at.date_naive();
     match audit.ended_at {

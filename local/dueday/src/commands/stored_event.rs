@@ -13,6 +13,7 @@ const TYPE_WIDTH: usize = 24;
 /// The type of the event that reports an unreadable change of the table. This type is not in the domain type
 /// [`EventType`].
 const UNREADABLE_TYPE: &str = "record.unreadable";
+/// The width of the column with the account, in characters.
 const ACCOUNT_WIDTH: usize = 16;
 
 /// The options that select stored events.
@@ -26,6 +27,7 @@ pub struct EventFilter {
     pub types: Vec<String>,
 }
 
+/// Parses the name of an event type.
 fn parse_event_type(text: &str) -> Result<String, String> {
     let names = EventType::iter().map(|event_type| event_type.to_string()).chain([UNREADABLE_TYPE.to_owned()]);
     let names: Vec<_> = names.collect();

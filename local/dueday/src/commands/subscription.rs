@@ -113,6 +113,7 @@ impl ChangeArgs {
 }
 
 impl Action {
+    /// Returns the arguments that identify the subscription.
     fn selector(&self) -> &SubscriptionSelector {
         match self {
             Self::Change(ChangeArgs { selector, .. })
@@ -140,6 +141,7 @@ impl Action {
     }
 }
 
+/// Runs `dueday subscription`.
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     if matches!(args.action, Action::Resume(_))
@@ -187,6 +189,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
     }
 }
 
+/// Returns the error for a subscription that does not exist.
 fn subscription_not_found(selector: &SubscriptionSelector) -> Failure {
     let SubscriptionSelector { account, subscription } = selector;
     Failure::Refused(format!("there is no subscription {subscription} in the account {account}"))

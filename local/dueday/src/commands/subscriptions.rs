@@ -14,6 +14,7 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of subscriptions.
 const COLUMNS: [Column; 9] = [
     Column::whole("subscription"),
     Column::text("account"),
@@ -26,8 +27,10 @@ const COLUMNS: [Column; 9] = [
     Column::extra("external id"),
 ];
 
+/// The names of all statuses of a subscription.
 const STATUSES: [&str; 5] = ["active", "past_due", "unpaid", "paused", "cancelled"];
 
+/// Converts one of the [`STATUSES`] to a status.
 fn parse_status(text: String) -> Status {
     serde_json::from_value(text.into()).expect("clap accepts only the names in STATUSES, and a test reads each of them")
 }
@@ -62,6 +65,7 @@ impl SubscriptionsArgs {
     }
 }
 
+/// Runs `dueday subscriptions`.
 pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let mut list = ListOutput::new();
@@ -103,6 +107,7 @@ pub fn subscription_table(subscription: &Subscription) -> String {
     table(&COLUMNS, [row(subscription)])
 }
 
+/// Returns the cells of the table row of a subscription.
 fn row(s: &Subscription) -> Vec<String> {
     let ending = s.cancels_on().map(|on| format!("cancelled on {on}"));
     let next = s.next_payment_on.map(|on| on.to_string());

@@ -88,6 +88,7 @@ fn claims(rules: &TokenRules, args: &TokenArgs, now: DateTime<Utc>, expires_at: 
     claims
 }
 
+/// Parses the account id or the subject for which a token is created.
 fn parse_subject(text: &str) -> Result<String, String> {
     let is_valid = !text.is_empty() && text.chars().count() <= 255 && !text.contains(char::is_control);
     if is_valid {

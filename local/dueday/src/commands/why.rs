@@ -14,6 +14,7 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of records.
 const COLUMNS: [Column; 6] = [
     Column::whole("record"),
     Column::whole("due date"),
@@ -44,6 +45,7 @@ pub struct WhyArgs {
     pub date: Option<NaiveDate>,
 }
 
+/// Runs `dueday why`.
 pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let SubscriptionSelector { account, subscription: id } = &args.selector;

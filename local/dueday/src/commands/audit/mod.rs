@@ -130,6 +130,7 @@ struct AuditReport {
     repairs: Vec<Repair>,
 }
 
+/// Runs `dueday audit`.
 pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
     match &args.command {
         Some(AuditCommand::List(list)) => return stored::list(context, list).await,

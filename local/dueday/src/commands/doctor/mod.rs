@@ -45,6 +45,7 @@ pub struct DoctorArgs {
     pub serve: ServeArgs,
 }
 
+/// Runs `dueday doctor`.
 pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = match context.options.table() {
         Some(table) => deployment::check(context, table, args.stack.as_deref()).await?,

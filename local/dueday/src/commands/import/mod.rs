@@ -79,6 +79,7 @@ pub struct ImportArgs {
     pub rejects: Option<PathBuf>,
 }
 
+/// Runs `dueday import`.
 pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
     let (progress, file) = open_input(&args.file)?;
     let file_failure = |reason| Failure::File { path: args.file.clone(), reason };

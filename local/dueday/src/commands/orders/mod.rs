@@ -222,6 +222,7 @@ fn parse_line(text: &str) -> Result<OrderLine, String> {
     Ok(OrderLine { product, quantity: parse_number::<u32>(quantity, 1..=1_000_000_000)? })
 }
 
+/// Runs `dueday orders`.
 pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failure> {
     if let Action::Shards(shards) = &args.action
         && let Some(estimate) = shards.estimate()

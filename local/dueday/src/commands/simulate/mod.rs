@@ -88,6 +88,7 @@ pub struct SimulateArgs {
     pub keep: Option<PathBuf>,
 }
 
+/// Runs `dueday simulate`.
 pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Failure> {
     context.require_local_table("simulate")?;
     let rows = match &args.file {

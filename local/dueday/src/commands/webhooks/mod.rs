@@ -123,6 +123,7 @@ fn failure_of(error: EndpointError) -> Failure {
     }
 }
 
+/// Runs `dueday webhooks`.
 pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let allowed = match context.options.table() {
