@@ -14,8 +14,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::read();
-    // A simulation causes errors on purpose, so it writes no log lines. Other commands switch off only the log lines of
-    // the AWS SDK, because a command that fails prints the error of the SDK.
+    // A simulation causes errors on purpose, so it writes no log lines. Other commands log warnings and errors, but not
+    // those of the AWS SDK, because a command that fails prints the error of the SDK.
     let default_levels =
         if arguments.is_simulation() { "off" } else { "warn,dynoxide=error,aws_config=off,aws_smithy_runtime=off" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_levels));

@@ -53,7 +53,7 @@ impl Progress {
         })
     }
 
-    /// Creates a counter of progress that shows nothing.
+    /// Creates a [`Progress`] that shows nothing.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), _lines: None }
     }

@@ -29,6 +29,7 @@ use crate::{Exit, Failure};
 /// The maximum number of repairs that the command makes.
 const MAX_REPAIRS: usize = 1_000;
 
+/// The columns of the table of violations.
 const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), Column::text("problem")];
 
 /// The arguments of `dueday audit`.
@@ -115,6 +116,7 @@ pub enum AuditCommand {
     Show(stored::ShowArgs),
 }
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct AuditReport {
     /// The id of the stored audit.
@@ -159,7 +161,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         (reconciliation, unlisted) = (Some(started), missing);
     }
     let mut recorder = match stored {
-        // The audit that is continued has recorded the missing lists when it began, so they are not recorded again.
+        // The interrupted audit has recorded at its start which lists the gateway does not offer, so these lists are
+        // not recorded again.
         Some(stored) => AuditRecorder::resume(table, stored),
         None => {
             let audit = AuditRecord::new(context.clock.ulid(), args.gateway_list, judge.now);
@@ -215,7 +218,7 @@ async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &Ne
     }
     let count = format_count(u64::try_from(repairs.len()).unwrap_or(u64::MAX), "repair");
     args.confirmation.confirm(&format!("Make {count}?"))?;
-    // An interrupted job keeps this entry, without its count.
+    // If the command is interrupted, the action log keeps this entry, which contains no count.
     table.put_action(&action.on_job([])).await?;
     let mut repaired = 0_u64;
     for repair in repairs {

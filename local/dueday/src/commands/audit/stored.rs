@@ -16,6 +16,7 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of audits.
 const AUDIT_COLUMNS: [Column; 5] = [
     Column::whole("audit"),
     Column::whole("started"),
@@ -102,11 +103,13 @@ pub async fn interrupted_audit(table: &Table, now: DateTime<Utc>) -> Result<Audi
     }
 }
 
+/// Returns the latest stored audit.
 async fn latest_audit(table: &Table, now: DateTime<Utc>) -> Result<Option<AuditRecord>, Failure> {
     let page = table.get_audits(&Paging { after: None, limit: Some(1) }, now).await?;
     Ok(page.into_items()?.pop())
 }
 
+/// Returns the cells of the table row of `audit`.
 fn row(audit: &AuditView) -> Vec<String> {
     let counts: Vec<String> =
         audit.violations.iter().map(|(invariant, count)| format!("{count} {invariant}")).collect();

@@ -89,8 +89,8 @@ impl Answers {
         self.0.get(2).is_some_and(|gateway| gateway != GATEWAY_CHOSEN_LATER)
     }
 
-    /// Returns the parameters of the template that the answers determine for the stage `stage`, with their values. Only the stage
-    /// `prod` moves money; every other stage charges at the sandbox gateway.
+    /// Returns the parameters of the template that the answers determine for the stage `stage`, with their values. Only
+    /// the stage `prod` moves money; every other stage charges at the sandbox gateway.
     pub fn parameters(&self, stage: &str) -> Vec<(&'static str, String)> {
         let [merchant, sender, gateway, zone, tokens, alarms] =
             [0, 1, 2, 3, 4, 5].map(|index| self.0.get(index).cloned().unwrap_or_default());
@@ -119,10 +119,12 @@ impl Answers {
     }
 }
 
+/// Checks the answer with the merchant's name.
 fn check_merchant(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("must be the name that customers know".to_owned()) } else { Ok(()) }
 }
 
+/// Checks the answer with the sender of mails.
 fn check_sender(text: &str) -> Result<(), String> {
     let address = text.rsplit('<').next().unwrap_or_default().trim_end_matches('>');
     // The template uses the text after the first "@" as the domain of the sender, so the sender must contain only one
@@ -136,6 +138,7 @@ fn check_sender(text: &str) -> Result<(), String> {
     if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
 }
 
+/// Checks the answer with the gateway and its secret.
 fn check_gateway(text: &str) -> Result<(), String> {
     let is_url = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
     let is_valid = match text.split_once(' ') {
@@ -165,10 +168,12 @@ fn is_secret(text: &str) -> bool {
         && !text.contains(char::is_whitespace)
 }
 
+/// Checks the answer with the time zone.
 fn check_zone(text: &str) -> Result<(), String> {
     text.parse::<Tz>().map(drop).map_err(|_| "must be an IANA time zone, such as Europe/Vienna".to_owned())
 }
 
+/// Checks the answer with the issuer and the audiences of tokens.
 fn check_tokens(text: &str) -> Result<(), String> {
     let is_audience = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
     let are_audiences = |text: &str| text.trim().split(',').all(is_audience);
@@ -182,6 +187,7 @@ fn check_tokens(text: &str) -> Result<(), String> {
     if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
 }
 
+/// Checks the answer with the address that receives alarms.
 fn check_address(text: &str) -> Result<(), String> {
     text.parse::<EmailAddress>().map(drop).map_err(|_| "must be an e-mail address".to_owned())
 }

@@ -70,13 +70,14 @@ pub struct InitArgs {
     replace: bool,
 }
 
-/// Runs the subcommand.
+/// Runs `dueday deploy`.
 pub fn deploy(context: &Context, args: &DeployArgs) -> Result<Exit, Failure> {
     match &args.action {
         Action::Init(args) => init(context, args),
     }
 }
 
+/// Runs `dueday deploy init`.
 fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     let path = args.folder.join("samconfig.toml");
     if !args.folder.join("template.yaml").is_file() {
@@ -135,6 +136,7 @@ fn ask_until_valid(question: &Question) -> Result<String, Failure> {
     }
 }
 
+/// Returns the failure for an invalid answer that an option gives, or that no person can correct.
 fn refuse_answer(question: &Question, reason: &str) -> Failure {
     Failure::Refused(format!("--{} {reason}", question.option))
 }

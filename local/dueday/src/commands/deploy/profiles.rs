@@ -93,7 +93,8 @@ pub fn has_production_profile(text: &str) -> bool {
     text.contains("\n[prod.deploy.parameters]\n")
 }
 
-/// Returns the parameters of each of the [`PROFILES`] in `written`, the text that an earlier `dueday deploy init` has written.
+/// Returns the parameters of each of the [`PROFILES`] in `written`, the text that an earlier `dueday deploy init` has
+/// written.
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if a profile cannot be read.
@@ -134,6 +135,7 @@ fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String>
     all
 }
 
+/// Formats the profile `name` as a section of `samconfig.toml`.
 fn format_profile(name: &str, stack: &str, stage_parameters: &[String]) -> String {
     let overrides: String =
         stage_parameters.iter().map(|parameter| format!("    {},\n", toml_text(parameter))).collect();

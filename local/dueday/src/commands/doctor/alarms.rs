@@ -4,6 +4,7 @@ use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
+/// The name of the check in the output.
 const CHECK_NAME: &str = "receivers of alarms";
 
 /// Checks the subscriptions of the topic to which all alarms are sent.
@@ -50,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// The response of `list-subscriptions-by-topic` in its documented form (AWS CLI reference).
+    /// Returns a response of `list-subscriptions-by-topic`, as documented in the AWS CLI reference.
     fn subscriptions(arns: &[&str]) -> Response {
         let subscription = |arn: &&str| {
             json!({

@@ -1,5 +1,5 @@
-//! Requests to AWS with the AWS CLI, which must be installed. `dueday doctor` and `dueday status` need AWS services that no
-//! other part of this program uses. Their SDK crates would add minutes to each build.
+//! Requests to AWS with the AWS CLI, which must be installed. `dueday doctor` and `dueday status` need AWS services
+//! that no other part of this program uses. The SDK crates for these services would add minutes to each build.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::process::Command;
 /// The time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The AWS CLI, which the command runs once for each request.
+/// The AWS CLI. Each request runs the program `aws` once.
 #[derive(Clone, Debug)]
 pub struct AwsCli {
     pub region: String,
@@ -31,7 +31,8 @@ pub enum AwsError {
 }
 
 impl AwsError {
-    /// Returns the error with AWS's `code` and `message`, in response to `operation`.
+    /// Converts an error of AWS with the error code `code` and the text `message`. `operation` is the name of the
+    /// requested operation, or the permission for it.
     pub fn from_code(code: &str, operation: &str, message: &str) -> Self {
         let denied = message.split_once("not authorized to perform: ").map(|(_, rest)| rest);
         match denied.and_then(|rest| rest.split_whitespace().next()) {
@@ -80,7 +81,7 @@ impl AwsCli {
     }
 }
 
-/// Returns the error from the text that the AWS CLI printed on standard error ("Understanding return codes from the AWS
+/// Converts the text that the AWS CLI printed on standard error to an error ("Understanding return codes from the AWS
 /// CLI" and the error messages in its user guide).
 fn read_error(stderr: &str) -> AwsError {
     let code =
@@ -92,7 +93,7 @@ fn read_error(stderr: &str) -> AwsError {
     AwsError::from_code(code, operation(stderr).unwrap_or("of this request"), stderr)
 }
 
-/// Returns the name of the operation in an error message, such as `GetAccount`.
+/// Returns the name of the operation that an error message of the AWS CLI contains, such as `GetAccount`.
 fn operation(stderr: &str) -> Option<&str> {
     let (_, rest) = stderr.split_once("when calling the ")?;
     rest.split_once(" operation").map(|(operation, _)| operation)

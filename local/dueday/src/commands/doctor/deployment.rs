@@ -28,7 +28,7 @@ use crate::machine::open_table::signed_in_sdk;
 /// Checks the deployment of the table `name`. `stack` is the name of its stack; if it is `None`, the stack is searched.
 ///
 /// # Errors
-/// If no region or no credentials of AWS are known.
+/// If the AWS region or the AWS credentials are missing.
 pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result<Vec<Finding>, Failure> {
     let sdk = signed_in_sdk().await?;
     let region = sdk.region().map(ToString::to_string).unwrap_or_default();
@@ -134,8 +134,8 @@ async fn check_gateway(
     }
 }
 
-/// Checks the sandbox gateway of the stack. It needs no key, but the credentials of the AWS CLI. The template refuses a
-/// sandbox gateway with `Stage=prod`.
+/// Checks the sandbox gateway of the stack. This gateway needs no key: the requests are signed with the credentials of
+/// the AWS CLI. The template refuses a sandbox gateway with `Stage=prod`.
 async fn check_sandbox(stack: &Stack, stored: Option<&GatewayAccount>) -> Vec<Finding> {
     let url = stack.outputs.get("SandboxUrl").cloned();
     match Gateway::sandbox_of_stack(Env(&|name| url.clone().filter(|_| name == SANDBOX_URL.name))).await {

@@ -13,16 +13,23 @@ use store::{SCHEMA, TIME_TO_LIVE};
 use super::aws_cli::AwsError;
 use super::finding::Finding;
 
-/// A table of a deployment: the names of the checks of this table, and the required properties of the table.
+/// The checks of one table of a deployment: the required schema of the table, and the texts in the output of the
+/// checks.
 #[derive(Debug)]
 pub struct TableChecks {
+    /// The required keys, indexes and projections of the table.
     schema: &'static TableSchema<2>,
-    /// The name of the check that the table exists.
+    /// The name of the check whether the table exists.
     pub table: &'static str,
+    /// The name of the check of the keys and indexes.
     keys: &'static str,
+    /// The name of the check of the expiry of items.
     expiry: &'static str,
+    /// The name of the check of the point-in-time recovery.
     recovery: &'static str,
+    /// The name of the check of the stream.
     stream: &'static str,
+    /// The name of the check of the deletion protection.
     protection: &'static str,
     /// The advice if the table does not exist.
     deploy: &'static str,
@@ -34,7 +41,7 @@ pub struct TableChecks {
     stream_parameter: &'static str,
 }
 
-/// The payments table.
+/// The checks of the payments table.
 pub static PAYMENTS_TABLE: TableChecks = TableChecks {
     schema: &SCHEMA,
     table: "table",
@@ -49,7 +56,7 @@ pub static PAYMENTS_TABLE: TableChecks = TableChecks {
     stream_parameter: "ExistingTableStream",
 };
 
-/// The table of the order desk.
+/// The checks of the order desk's table.
 pub static ORDERS_TABLE: TableChecks = TableChecks {
     schema: &ORDERS_SCHEMA,
     table: "orders table",
@@ -64,7 +71,7 @@ pub static ORDERS_TABLE: TableChecks = TableChecks {
     stream_parameter: "ExistingOrdersTableStream",
 };
 
-/// Makes the `checks` of the table `name` with the requests DescribeTable, DescribeTimeToLive and
+/// Makes the `checks` for the table `name` with the requests DescribeTable, DescribeTimeToLive and
 /// DescribeContinuousBackups. Returns the findings and the ARN of the table's stream, if the table has a stream.
 /// `is_prod` states whether the table contains data of paying customers.
 pub async fn check(client: &Client, checks: &TableChecks, name: &str, is_prod: bool) -> (Vec<Finding>, Option<String>) {
@@ -106,6 +113,7 @@ fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>, permission: &str) -> Str
 }
 
 impl TableChecks {
+    /// Checks that the table can be used.
     fn check_status(&self, table: &TableDescription) -> Finding {
         match &table.table_status {
             Some(TableStatus::Active | TableStatus::Updating) => Finding::good(self.table, "it exists"),
@@ -157,6 +165,7 @@ impl TableChecks {
         })
     }
 
+    /// Checks the keys, the indexes and the projections of the table.
     fn check_keys(&self, table: &TableDescription) -> Finding {
         match self.schema_difference(table) {
             None => Finding::good(self.keys, "as in the template"),
@@ -168,6 +177,7 @@ impl TableChecks {
         }
     }
 
+    /// Checks that items expire by the attribute [`TIME_TO_LIVE`].
     fn check_expiry(&self, described: Option<&TimeToLiveDescription>, name: &str) -> Finding {
         let advice = format!(
             "Run `aws dynamodb update-time-to-live --table-name {name} --time-to-live-specification \
@@ -186,6 +196,7 @@ impl TableChecks {
         }
     }
 
+    /// Checks that the table can be restored to a point in time.
     fn check_recovery(&self, described: Option<&ContinuousBackupsDescription>, name: &str) -> Finding {
         let recovery = described.and_then(ContinuousBackupsDescription::point_in_time_recovery_description);
         match recovery.and_then(|recovery| recovery.point_in_time_recovery_status()) {
@@ -200,6 +211,7 @@ impl TableChecks {
         }
     }
 
+    /// Checks that the stream of the table contains the new and the old images of items.
     fn check_stream(&self, table: &TableDescription) -> Finding {
         let stream = table.stream_specification().filter(|stream| stream.stream_enabled());
         match stream.and_then(|stream| stream.stream_view_type()) {
@@ -220,6 +232,7 @@ impl TableChecks {
         }
     }
 
+    /// Checks that a table in production cannot be deleted by accident.
     fn check_protection(&self, table: &TableDescription, name: &str, is_prod: bool) -> Finding {
         if table.deletion_protection_enabled() == Some(true) {
             return Finding::good(self.protection, "it is on");
@@ -250,6 +263,7 @@ mod tests {
         (engine, described.table.unwrap())
     }
 
+    /// Returns the detail of a good or wrong finding.
     fn detail(finding: &Finding) -> String {
         serde_json::to_value(finding).unwrap()["detail"].as_str().unwrap_or_default().to_owned()
     }

@@ -5,8 +5,11 @@ use gateways::{FullGateway, GatewayError};
 
 use super::finding::Finding;
 
+/// The name of the check whether the gateway responds.
 pub(super) const RESPONDS_CHECK: &str = "gateway";
+/// The name of the check of the account at the gateway.
 pub(super) const ACCOUNT_CHECK: &str = "gateway account";
+/// The name of the check whether the gateway is in live mode or in test mode.
 pub(super) const MODE_CHECK: &str = "gateway mode";
 
 /// The identity of the account at the gateway.
@@ -78,6 +81,7 @@ pub fn check(
     vec![Finding::good(RESPONDS_CHECK, "it responds"), check_gateway_account_id(identity, stored), mode]
 }
 
+/// Checks that the account at the gateway is the account that the settings of the table contain.
 fn check_gateway_account_id(identity: &GatewayIdentity, stored: Option<&GatewayAccount>) -> Finding {
     let advice = "Use a key of the account in which this table's payments were made, or run `dueday move-gateway`";
     match (identity, stored) {
@@ -113,6 +117,7 @@ fn check_gateway_account_id(identity: &GatewayIdentity, stored: Option<&GatewayA
     }
 }
 
+/// Checks that the key is a live key in production, and a test key otherwise.
 fn check_mode(is_live: bool, is_prod: bool) -> Finding {
     match (is_live, is_prod) {
         (true, true) => Finding::good(MODE_CHECK, "live"),

@@ -22,11 +22,17 @@ use crate::machine::private_folder;
 #[cfg(unix)]
 use crate::terminal::output::format_count;
 
+/// The name of the check of the file modes in the data folder.
 const FOLDER_CHECK: &str = "data folder";
+/// The name of the check whether the local table can be read.
 const TABLE_CHECK: &str = "table";
+/// The name of the check of the machine's clock.
 const CLOCK_CHECK: &str = "clock";
+/// The name of the output line with the billing time zone.
 const ZONE_CHECK: &str = "time zone";
+/// The name of the check of the gateway.
 const GATEWAY_CHECK: &str = "gateway";
+/// The name of the check whether the server accepts events from Stripe.
 const LISTENER_CHECK: &str = "Stripe's events";
 
 /// Checks the system on this machine. `serve` contains the ports that its servers will use.
@@ -63,6 +69,7 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     findings
 }
 
+/// Checks that other users have no rights on the data folder and its files.
 #[cfg(unix)]
 fn check_modes(context: &Context) -> Finding {
     let folder = &context.options.data;
@@ -131,6 +138,8 @@ fn check_clock(now: DateTime<Utc>, stored: Option<&Settings>) -> Finding {
     }
 }
 
+/// Checks the gateway that the options select, or that the running server uses. `stored` is the gateway account in the
+/// settings of the table.
 async fn check_gateway(
     context: &Context,
     running: Option<&RunningServer>,
@@ -153,8 +162,8 @@ async fn check_gateway(
     match &gateway {
         Gateway::Stripe(stripe) => {
             let is_live = Env::process().get(&STRIPE_SECRET_KEY).is_some_and(|key| is_live_stripe_key(&key));
-            // A local system has no parameter `Stage` that says whether it is the production system. So a live key is
-            // taken as a sign of production.
+            // A local system has no parameter `Stage`, which states whether a stack is the production system. So a live
+            // key is taken as a sign of production.
             let is_prod = is_live;
             let mut findings = check_stripe(stripe, stored, (is_live, is_prod), None).await;
             findings.push(check_listener(Env::process().get(&STRIPE_WEBHOOK_SECRET)));

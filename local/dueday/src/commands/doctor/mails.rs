@@ -7,12 +7,17 @@ use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
+/// The name of the check whether the sender is verified.
 const SENDER_CHECK: &str = "sender of mails";
+/// The name of the check of the AWS account at Amazon SES.
 const ACCOUNT_CHECK: &str = "Amazon SES";
+/// The name of the check of the mail server.
 const SERVER_CHECK: &str = "mail server";
+/// The name of the check whether bounces and complaints are reported.
 const FEEDBACK_CHECK: &str = "bounces and complaints";
 
-/// Checks the mails of the stack. `login` is the user and the password of its mail server, if it has one.
+/// Checks that the stack can send mails. `login` contains the user and the password of its mail server; `None` if the
+/// mail server needs no login or the login is not known.
 pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) -> Vec<Finding> {
     let not_checked = |reason: &str| {
         [SENDER_CHECK, ACCOUNT_CHECK, FEEDBACK_CHECK].map(|check| Finding::not_checked(check, reason)).into()
@@ -77,6 +82,7 @@ async fn check_sender(aws: &AwsCli, stack: &Stack) -> Finding {
     finding
 }
 
+/// Checks that Amazon SES has verified `identity`, an address or a domain.
 fn check_identity(identity: &str, response: Response) -> Finding {
     match response {
         Ok(found) if found["VerifiedForSendingStatus"] == true => {
@@ -129,6 +135,7 @@ fn check_account(response: Response, is_prod: bool) -> Finding {
     }
 }
 
+/// Returns the number of mails that the account may send, as text.
 fn describe_quota(account: &Value) -> String {
     match account["SendQuota"]["Max24HourSend"].as_f64() {
         Some(number) if number >= 0.0 => format!("{number} mails a day"),
@@ -165,7 +172,7 @@ mod tests {
     use super::super::aws_cli::AwsError;
     use super::*;
 
-    /// The response of `get-email-identity` in its documented form ("GetEmailIdentity" in the API reference of SES v2).
+    /// Returns a response of `get-email-identity`, as documented ("GetEmailIdentity" in the API reference of SES v2).
     fn identity(kind: &str, is_verified: bool) -> Response {
         Ok(json!({
             "IdentityType": kind,
@@ -176,7 +183,7 @@ mod tests {
         }))
     }
 
-    /// The response of `get-account` in its documented form ("GetAccount" in the API reference of SES v2).
+    /// Returns a response of `get-account`, as documented ("GetAccount" in the API reference of SES v2).
     fn account(is_in_production: bool, is_sending: bool, enforcement: &str) -> Response {
         Ok(json!({
             "DedicatedIpAutoWarmupEnabled": false,
@@ -187,7 +194,7 @@ mod tests {
         }))
     }
 
-    /// The response of `get-configuration-set-event-destinations` in its documented form
+    /// Returns a response of `get-configuration-set-event-destinations`, as documented
     /// ("GetConfigurationSetEventDestinations" in the API reference of SES v2).
     fn destinations(is_enabled: bool, kinds: &[&str], topic: &str) -> Response {
         Ok(json!({"EventDestinations": [{

@@ -22,19 +22,19 @@ pub struct ReadQueue {
 pub type StackQueues = Result<Vec<ReadQueue>, String>;
 
 impl ReadQueue {
-    /// Returns a sentence about messages in this queue that an operator must look at, or about the reason why it could not be
-    /// read; `None` if there is nothing to do.
+    /// Returns a sentence about the messages in this queue that an operator must look at, or about the reason why the
+    /// queue could not be read. Returns `None` if there is nothing to do.
     pub fn problem(&self) -> Option<String> {
         let because = self.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
         self.state.problem().map(|problem| format!("{problem}{because}"))
     }
 }
 
-/// Returns the queues of the stack with the table `table`, except for [`QUEUE_OF_HEARTBEATS`]. `name` is the name of the stack;
-/// if it is `None`, the stack is searched.
+/// Returns the queues of a stack, except for [`QUEUE_OF_HEARTBEATS`]. `name` is the name of the stack; if it is `None`,
+/// the stack with the table `table` is searched.
 ///
 /// # Errors
-/// If no region or no credentials of AWS are known.
+/// If the AWS region or the AWS credentials are missing.
 pub async fn read_queues(table: &str, name: Option<&str>) -> Result<StackQueues, Failure> {
     let sdk = signed_in_sdk().await?;
     let aws = AwsCli { region: sdk.region().map(ToString::to_string).unwrap_or_default() };
@@ -47,12 +47,14 @@ pub async fn read_queues(table: &str, name: Option<&str>) -> Result<StackQueues,
     Ok(Ok(join_all(queues.into_iter().map(|(name, url)| read_queue(&aws, name, url))).await))
 }
 
-/// Returns why no queue is known: the first of `findings` that is not good and that `is_wanted` accepts.
+/// Returns the reason why no queue is known: the text of the first finding that is not good and that `is_wanted`
+/// accepts.
 fn reason(findings: &[Finding], is_wanted: impl Fn(&Finding) -> bool) -> String {
     let finding = findings.iter().find(|finding| !finding.is_good() && is_wanted(finding));
     finding.map_or("the stack has no queues".to_owned(), |finding| finding.detail().to_owned())
 }
 
+/// Reads the state of the queue `name` with the URL `url`.
 async fn read_queue(aws: &AwsCli, name: &str, url: &str) -> ReadQueue {
     let mut arguments = vec!["sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names"];
     arguments.extend(SQS_ATTRIBUTES);

@@ -8,9 +8,13 @@ use super::aws_cli::{AwsCli, AwsError, Response, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
+/// The name of the check of the gateway's key.
 const GATEWAY_KEY: &str = "secret with the gateway's key";
+/// The name of the check of the signing secret of Stripe's webhooks.
 const WEBHOOK_SECRET: &str = "secret of Stripe's webhooks";
+/// The name of the check of the mail server's login.
 const MAIL_LOGIN: &str = "user and password of the mail server";
+/// The name of the check of the keys that encrypt secrets in the table.
 const ENCRYPTION_KEYS: &str = "encryption keys";
 
 /// The valid key of the configured gateway: Stripe's API key, or the signing keys of the merchant's own gateway.
@@ -66,11 +70,12 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<F
     (StoredSecrets { gateway: key, mail_login }, findings)
 }
 
+/// Converts the error of a parser to its text.
 fn parse<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {
     parsed.map_err(|error| error.to_string())
 }
 
-/// Reads the secret with this ARN.
+/// Reads the secret with this ARN. Returns an error if `arn` is empty.
 async fn read(aws: &AwsCli, arn: &str) -> Response {
     if arn.is_empty() {
         return Err(AwsError::Failed("the stack does not name the secret".to_owned()));
@@ -108,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// The response of `get-secret-value` in its documented form (AWS CLI reference).
+    /// Returns a response of `get-secret-value`, as documented in the AWS CLI reference.
     fn secret(text: &str) -> Response {
         Ok(json!({
             "ARN": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:dueday/stripe-key-a1b2c3",

@@ -10,19 +10,22 @@ use super::aws_cli::AwsError;
 use super::finding::Finding;
 use super::stack::Stack;
 
+/// The name of the check whether the table has settings.
 const SETTINGS_CHECK: &str = "settings of the table";
+/// The name of the check whether charging is on.
 const CHARGING_CHECK: &str = "charging";
+/// The name of the output line with the limits of the payment batch.
 const LIMITS_CHECK: &str = "limits of the payment batch";
 
-/// The checked parameters. Each has the name of the check, the name of the parameter, and the environment variable of
-/// the functions that the parameter sets.
+/// The parameters of the stack that are checked: the name of the check, the name of the parameter, and the environment
+/// variable of the functions that the parameter sets.
 const CHECKED_STACK_PARAMETERS: [(&str, &str, &Variable); 3] = [
     ("time zone", "TimeZone", &TIME_ZONE),
     ("retry gaps", "RetryGaps", &RETRY_GAPS),
     ("reminder lead", "ReminderLeadDays", &REMINDER_LEAD_DAYS),
 ];
 
-/// Checks the settings item, as it was read from the table.
+/// Checks the settings item. `read` is the result of the request for this item.
 pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
     let settings = match read {
         Ok(Some(settings)) => settings,
@@ -58,7 +61,7 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
     vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits]
 }
 
-/// Checks the parameters of the stack with the rules of the functions.
+/// Checks the parameters of the stack with the rules that the functions use for their environment variables.
 pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
     let check = |(check, parameter, variable): (&'static str, &str, &Variable)| {
         let Some(stack) = stack else { return Finding::not_checked(check, "the stack is not known") };

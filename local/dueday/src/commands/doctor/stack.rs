@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::aws_cli::{AwsCli, AwsError, Response, list, text};
 use super::finding::Finding;
 
-/// The name of the check.
+/// The name of the check of the stack.
 const CHECK_NAME: &str = "stack";
 
 /// The name of the check whose finding is the reason why the resources could not be read.
 pub const RESOURCES_CHECK: &str = "resources of the stack";
 
-/// A stack.
+/// A stack in CloudFormation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stack {
     pub name: String,
@@ -60,7 +60,8 @@ pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stac
     (Some(stack), findings)
 }
 
-/// Returns the stack of `table` among the described stacks, and whether its last deployment succeeded.
+/// Returns the stack of `table` among the described stacks, and a finding that states whether the last deployment of
+/// this stack succeeded.
 fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
     let described = match described {
         Ok(described) => described,
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// The response of `describe-stacks` in its documented form ("describe-stacks" in the AWS CLI reference).
+    /// Returns a response of `describe-stacks`, as documented in the AWS CLI reference.
     fn describe_stacks(stacks: &[(&str, &str, &str)]) -> Value {
         let stacks = stacks.iter().map(|(name, table, status)| {
             json!({

@@ -4,13 +4,13 @@ use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
-/// The name of the check of the payments table.
+/// The name of the check for the stream of the payments table.
 pub const READER_OF_PAYMENTS: &str = "reader of the stream";
 
-/// The name of the check of the table of the order desk.
+/// The name of the check for the stream of the order desk's table.
 pub const READER_OF_ORDERS: &str = "reader of the stream of the orders table";
 
-/// Checks the reader of the stream with the ARN `stream`. `check` is the name of the check.
+/// Checks that the function `events` reads the stream with the ARN `stream`. `check` is the name of the check.
 pub async fn check(aws: &AwsCli, stack: Option<&Stack>, check: &'static str, stream: Option<&str>) -> Finding {
     let Some(stream) = stream else {
         return Finding::not_checked(check, "no stream of the table is known");
@@ -58,7 +58,7 @@ mod tests {
 
     const CHECK_NAME: &str = READER_OF_PAYMENTS;
 
-    /// The response of `list-event-source-mappings` in its documented form (AWS CLI reference).
+    /// Returns a response of `list-event-source-mappings`, as documented in the AWS CLI reference.
     fn list_mappings(state: &str, result: &str) -> Value {
         json!({"EventSourceMappings": [{
             "UUID": "a1b2c3d4-5678-90ab-cdef-11111EXAMPLE",

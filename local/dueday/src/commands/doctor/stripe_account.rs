@@ -4,12 +4,14 @@ use gateways::{DEBIT_EVENTS, GatewayError, NEEDED_EVENTS, StripeWebhookEndpoint}
 
 use super::finding::Finding;
 
+/// The name of the check of the read permissions of the Stripe key.
 const PERMISSIONS_CHECK: &str = "read permissions at Stripe";
+/// The name of the check of the webhook endpoint at Stripe.
 const ENDPOINT_CHECK: &str = "webhook endpoint at Stripe";
 /// The path of the API to which Stripe sends its events.
 const WEBHOOK_PATH: &str = "/webhooks/stripe";
 
-/// Checks that the key lacks no read permission.
+/// Checks that the Stripe key has all needed read permissions. `missing` are the permissions that it lacks.
 pub fn check_permissions(missing: &Result<Vec<String>, GatewayError>) -> Finding {
     match missing {
         Ok(missing) if missing.is_empty() => {
@@ -80,6 +82,7 @@ pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, Gat
 mod tests {
     use super::*;
 
+    /// An example of the URL of the API.
     const API: &str = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com";
 
     fn endpoint(url: &str, status: &str, events: &[&str]) -> StripeWebhookEndpoint {
@@ -91,6 +94,7 @@ mod tests {
         }
     }
 
+    /// Returns the name of the result of [`check_endpoint`] for `endpoints`.
     fn result(endpoints: Vec<StripeWebhookEndpoint>) -> String {
         let finding = check_endpoint(&Ok(Some(endpoints)), API);
         serde_json::to_value(finding).unwrap()["result"].as_str().unwrap().to_owned()

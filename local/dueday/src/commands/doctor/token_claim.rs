@@ -7,6 +7,7 @@ use super::aws_cli::{AwsCli, Response, list, text};
 use super::finding::Finding;
 use super::stack::Stack;
 
+/// The name of the check in the output.
 const CHECK_NAME: &str = "claim with the account";
 
 /// The claims that only the issuer sets ("Using the access token" in the developer guide of Amazon Cognito).
@@ -114,8 +115,8 @@ fn check_clients(claim: &str, described: Vec<Response>) -> Finding {
     Finding::good(CHECK_NAME, format!("{claim}, which no app client of the user pool can write"))
 }
 
-/// Returns whether users of the app client can write the attribute. Cognito leaves out `WriteAttributes` if the app client
-/// can write the standard attributes.
+/// Returns whether users of the app client `client` can write `attribute`. Cognito leaves out `WriteAttributes` if the
+/// app client can write the standard attributes.
 fn can_write(client: &Value, attribute: &str) -> bool {
     match client["WriteAttributes"].as_array() {
         Some(attributes) if !attributes.is_empty() => attributes.iter().any(|writable| writable == attribute),
@@ -130,7 +131,7 @@ mod tests {
     use super::super::aws_cli::AwsError;
     use super::*;
 
-    /// The response of `describe-user-pool-client` in its documented form (AWS CLI reference).
+    /// Returns a response of `describe-user-pool-client`, as documented in the AWS CLI reference.
     fn client(writable: Option<&[&str]>) -> Response {
         let mut client = json!({
             "UserPoolId": "eu-west-1_aaaaaaaaa",

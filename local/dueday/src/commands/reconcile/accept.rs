@@ -36,8 +36,12 @@ struct AcceptedView {
 /// Accepts each difference with the id `args.id` in the latest comparison of the day.
 ///
 /// # Errors
-/// [`Failure::Refused`] if the comparison of the day is missing or incomplete, or the day was compared with `--report-only`, if it has no such
-/// difference, if the difference was accepted before, or if it is an open finding, which has its own decisions.
+/// [`Failure::Refused`] in these cases:
+/// - The comparison of the day is missing or not complete.
+/// - The day was compared with the option `--report-only`.
+/// - The comparison has no difference with this id.
+/// - The difference is an open finding, which `dueday findings resolve` resolves.
+/// - The difference is already accepted.
 pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
     let AcceptArgs { on, id, because } = args;
     let compare = context.command_line(&format!("reconcile --from {on} --to {on}"));
@@ -49,7 +53,8 @@ pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failur
         )));
     };
     if day.report_only {
-        // A payment without a receipt may still be settled, or become a finding, which has its own decisions.
+        // A later comparison may settle a payment without a receipt, or store a finding, which `dueday findings
+        // resolve` resolves. So this difference cannot be accepted yet.
         return Err(Failure::Refused(format!("{on} was compared with --report-only: run `{compare}` first")));
     }
     let differences: Vec<&Difference> = day.first_differences.iter().filter(|found| found.id == *id).collect();

@@ -21,6 +21,7 @@ use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 pub use accept::AcceptArgs;
 
+/// The columns of the table of compared days.
 const DAY_COLUMNS: [Column; 8] = [
     Column::whole("day (UTC)"),
     Column::number("payments"),
@@ -32,6 +33,7 @@ const DAY_COLUMNS: [Column; 8] = [
     Column::text("result"),
 ];
 
+/// The columns of the table of differences.
 const DIFFERENCE_COLUMNS: [Column; 4] =
     [Column::whole("day (UTC)"), Column::whole("difference"), Column::whole("gateway's id"), Column::text("problem")];
 
@@ -91,8 +93,8 @@ pub struct ReconciledDay {
     pub counts: ReconciledCounts,
     /// The gateway's lists that could not be compared.
     pub not_compared: BTreeSet<GatewayList>,
-    /// Whether the payments of every customer in the table were compared, because the gateway does not list those of the
-    /// day.
+    /// Whether the payments of every customer in the table were compared, because the gateway does not list the
+    /// payments of a day.
     pub customers_compared: bool,
     /// The number of differences by kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
@@ -165,7 +167,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     );
     let (table, action) = (open_table.table.clone(), context.action(ActionKind::ReconcilePayments, None));
     if settlement != Settlement::ReportOnly {
-        // An interrupted job keeps this entry, without its count.
+        // If the command is interrupted, the action log keeps this entry, which contains no count.
         table.put_action(&action.on_job([])).await?;
     }
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
@@ -179,7 +181,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
         days.push(ReconciledDay::from(day));
         let settled = days.iter().fold(0, |sum: u64, day| sum.saturating_add(day.counts.settled));
         if settlement != Settlement::ReportOnly {
-            // The entry of each later day replaces this one.
+            // The entry that is written after the next day replaces this entry.
             table.put_action(&action.on_job([("settled", settled)])).await?;
         }
     }

@@ -35,11 +35,12 @@ struct SimulationReport {
     failed_seeds: Vec<FailedSeed>,
 }
 
-/// The numbers of late payments, which Stripe made hours after it had responded with an error.
+/// The numbers of late payments: payments that the stand-in for Stripe made hours after it had responded with an error.
 #[derive(Debug, Default, Serialize)]
 struct LatePayments {
     made: u64,
-    /// The number of late payments that no look-up could find before a later attempt charged the month.
+    /// The number of late payments that were made after another attempt had charged the same month. No look-up could
+    /// find them before that attempt.
     after_another_charge: u64,
     /// The number of successful payments without a receipt, which are findings that a person must resolve.
     findings: u64,
@@ -53,6 +54,7 @@ struct FailedSeed {
     problems: Vec<String>,
 }
 
+/// Simulates the requested seeds with the fraction `faults` of failing requests, and prints the report.
 pub fn simulate(
     context: &Context,
     args: &SimulateArgs,
@@ -101,6 +103,7 @@ pub fn simulate(
 }
 
 impl SimulationReport {
+    /// Sums up the results of all seeds.
     fn new(first_seed: u64, is_stripe: bool, results: Vec<FaultSimulationResult>) -> Self {
         let late_payments = is_stripe.then(LatePayments::default);
         let mut report = Self { seeds: results.len(), first_seed, late_payments, ..Self::default() };
@@ -127,6 +130,7 @@ impl SimulationReport {
         report
     }
 
+    /// Formats the report as text.
     fn text(&self) -> String {
         let mut text = format_lines([
             ("seeds", format!("{}, from {}", self.seeds, self.first_seed)),

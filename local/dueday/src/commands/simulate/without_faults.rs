@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 
+/// Simulates the subscriptions in `rows` without faults, and prints the result.
 pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<NewSubscriber>) -> Result<Exit, Failure> {
     let bar = Progress::show(ProgressBar::new(0), "{bar:40} {pos}/{len} days, {msg}, {eta} left", ProgressBar::message);
     let on_day = |progress: simulator::Progress| {

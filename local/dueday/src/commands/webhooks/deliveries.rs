@@ -1,4 +1,5 @@
-//! `dueday webhooks deliveries` and `dueday webhooks redeliver`.
+//! `dueday webhooks deliveries` and `dueday webhooks redeliver`: lists the deliveries to a webhook endpoint, and sends
+//! events again.
 
 use std::fmt::Display;
 

@@ -7,9 +7,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 
+/// The columns of the table of webhook endpoints.
 const ENDPOINT_COLUMNS: [Column; 4] =
     [Column::whole("endpoint"), Column::whole("status"), Column::text("URL"), Column::extra("types")];
 
+/// The columns of the table of deliveries.
 const DELIVERY_COLUMNS: [Column; 6] = [
     Column::whole("event"),
     Column::whole("type"),
@@ -19,7 +21,7 @@ const DELIVERY_COLUMNS: [Column; 6] = [
     Column::extra("next try"),
 ];
 
-/// Returns the table of `endpoints`.
+/// Returns the table of `endpoints`; a hint if there are none.
 pub fn endpoint_table(endpoints: &[EndpointView]) -> String {
     if endpoints.is_empty() {
         return "There are no webhook endpoints. Create one: dueday webhooks create URL\n".to_owned();
@@ -66,7 +68,7 @@ pub fn delivery_table(deliveries: &[DeliveryView]) -> String {
     table(&DELIVERY_COLUMNS, rows)
 }
 
-/// Returns `at` in whole seconds.
+/// Formats the time `at` in whole seconds.
 fn format_time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
