@@ -67,8 +67,8 @@ fn account_of_row(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     Some(&row.account)
 }
 
-/// Returns whether the account of a new row must be created, too; `None` if the row is not new. For a row that was not
-/// looked up in the table, the value is only an assumption.
+/// Returns whether the account of a new row must be created, too; `None` if the row is not new. If the row was not
+/// looked up in the table, the result is only an assumption.
 fn is_new_with_account(found: &Result<RowState, Failure>) -> Option<bool> {
     match found {
         Ok(RowState::New { account, .. }) => Some(account.is_some()),

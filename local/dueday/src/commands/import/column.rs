@@ -75,14 +75,17 @@ impl Header {
     }
 }
 
+/// Returns the name in `cell` in lower case, without spaces, `_` and `-`.
 fn normalize_name(cell: &str) -> String {
     cell.chars().filter(|c| !matches!(c, '_' | '-') && !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
+/// Returns the column with the normalized name `name`.
 fn column_by_name(name: &str) -> Option<Column> {
     Column::VARIANTS.iter().copied().find(|column| normalize_name(&column.to_string()) == name)
 }
 
+/// Returns whether an error message may contain `text`: a short text of lower-case letters is no personal data.
 fn may_be_column_name(text: &str) -> bool {
     text.len() <= MAX_NAME_CHARS && text.bytes().all(|b| b.is_ascii_lowercase())
 }

@@ -33,8 +33,8 @@ const MAX_RETRIES: usize = 5;
 /// The lifetime of the idempotency records of an import. Two imports that run at the same time must both end within
 /// this time.
 const IDEMPOTENCY_RECORD_LIFETIME: TimeDelta = TimeDelta::days(7);
-/// The number of locks. Rows whose subscription ids have the same hash use the same lock, so that they are created one
-/// after the other.
+/// The number of locks that prevent two concurrent rows from creating the same subscription. Rows whose subscription
+/// ids have the same hash use the same lock, so that they are created one after the other.
 const IDENTIFIER_LOCKS: usize = 1 << u8::BITS;
 /// The smallest burst of the rate limiter, in rows. Even at a low rate, the rate limiter must admit a whole batch at
 /// once.
@@ -70,7 +70,7 @@ pub struct Importer<'a> {
     pub(super) created_accounts: sync::Mutex<HashSet<AccountId>>,
 }
 
-/// In a dry run, the first row of each subscription id: the hash of its values, and its line number.
+/// In a dry run, the first row for each subscription id: the hash of the row's values, and its line number.
 type SeenRows = HashMap<SubscriptionId, (u64, u64)>;
 
 impl<'a> Importer<'a> {
@@ -138,8 +138,8 @@ impl<'a> Importer<'a> {
         Ok(report)
     }
 
-    /// In a dry run, compares a new row with an earlier row of the same identifier in the file. The table does not
-    /// contain the earlier row, because a dry run writes nothing.
+    /// In a dry run, compares a new row with an earlier row of the file that has the same subscription id. The table
+    /// does not contain the earlier row, because a dry run writes nothing.
     fn compare_with_earlier_rows(&self, outcome: Outcome, line: u64, seen: &mut SeenRows) -> Outcome {
         let Outcome::Created(subscription) = &outcome else { return outcome };
         if !self.is_dry_run {
@@ -278,6 +278,7 @@ impl<'a> Importer<'a> {
     }
 }
 
+/// Returns the hash of `value`.
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

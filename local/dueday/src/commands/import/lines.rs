@@ -21,6 +21,7 @@ pub struct LineCounter<R> {
 }
 
 impl<R> LineCounter<R> {
+    /// Creates a counter for the lines of `inner`.
     pub fn new(inner: R) -> Self {
         Self {
             inner,

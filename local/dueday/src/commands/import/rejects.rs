@@ -30,6 +30,7 @@ pub struct Rejected {
     pub reason: String,
 }
 
+/// Writes the name of the column; an empty text for a whole row.
 fn serialize_column<S: serde::Serializer>(column: &Option<Column>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(column.map_or("", Into::into))
 }
@@ -66,7 +67,8 @@ impl fmt::Display for Rejected {
     }
 }
 
-/// The file of rejects. It is created with the first reject; a file of an earlier import is emptied.
+/// The file of rejects (the rows and cells that were not imported). The file is created when the first row or cell is
+/// rejected. A file of an earlier import is emptied.
 pub struct Rejects {
     pub path: PathBuf,
     file: Option<csv::Writer<File>>,
@@ -88,6 +90,7 @@ impl Rejects {
         Ok(rejects)
     }
 
+    /// Returns the failure of the command if the file cannot be used for this `reason`.
     fn file_failure(&self, reason: impl ToString) -> Failure {
         Failure::File { path: self.path.clone(), reason: reason.to_string() }
     }
@@ -102,7 +105,7 @@ impl Rejects {
         Ok(())
     }
 
-    /// Appends `rejected` to the file as one line, and flushes the file.
+    /// Appends the rejected row or cell to the file as one line, and flushes the file.
     ///
     /// # Errors
     /// [`Failure::File`] if the file cannot be written.

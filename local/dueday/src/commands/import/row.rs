@@ -58,7 +58,7 @@ impl Row {
         }
     }
 
-    /// Reads `record`, which begins on `line`.
+    /// Reads the row in `record`, which begins on line `line` of the file.
     ///
     /// # Errors
     /// All invalid cells. If the row has an invalid cell, its first payment date is also checked against `today`;
@@ -129,6 +129,7 @@ impl<'a> Cells<'a> {
         })
     }
 
+    /// Returns the bytes of the cell of `column`.
     fn cell_bytes(&self, column: Column) -> &'a [u8] {
         self.record.get(self.header.position(column)).unwrap_or_default()
     }
@@ -166,6 +167,7 @@ impl<'a> Cells<'a> {
     }
 }
 
+/// Parses `text`; an error becomes the text of the message.
 fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -1,5 +1,5 @@
-//! `dueday orders audit`: compares the stock with its movements, the quarter totals with the orders, and the orders with the
-//! receipts of their payments.
+//! `dueday orders audit`: compares the stock with its movements, the quarter totals with the orders, and the orders
+//! with the receipts of their payments.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders audit`.
 pub const AFTER_HELP: &str = "\
 The checks:
   readable       every item can be read
@@ -37,6 +38,7 @@ Examples:
   dueday orders audit --open
   dueday orders audit --json";
 
+/// The columns of the table of differences.
 const COLUMNS: [Column; 4] =
     [Column::whole("check"), Column::text("item"), Column::text("expected"), Column::text("found")];
 
@@ -48,6 +50,7 @@ pub struct AuditArgs {
     open: bool,
 }
 
+/// The output of the command with `--json`.
 #[derive(Debug, Serialize)]
 struct OrdersAuditReport {
     /// The number of items of the orders table that were compared.
@@ -56,11 +59,11 @@ struct OrdersAuditReport {
     /// The number of receipts for SKUs with products.
     receipts: u64,
     differences: Vec<OrderDifference>,
-    /// The numbers that changed during each scan, so that they could not be compared.
+    /// The numbers (stocks or totals) that changed during each scan, so that they could not be compared.
     changed: Vec<String>,
     /// False if the table on AWS has no orders, so that no payment was required to have one.
     payments_compared: bool,
-    /// The number of stocks without an opening movement.
+    /// The number of stocks without an opening movement, which records the stock from before the first movement.
     without_opening: usize,
     /// The number of opening movements that `--open` has written.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,8 +87,8 @@ pub async fn audit(
     }
     let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
     let mut all: Vec<OrderDifference> = differences.iter().map(OrderDifference::from).collect();
-    // An unreadable item of the orders table may be a movement. An opening movement without this movement would be
-    // wrong, so no opening movements are written.
+    // An unreadable item of the orders table may be a movement. An opening movement that is computed without this
+    // movement would be wrong, so no opening movements are written.
     let is_readable = unreadable.is_empty();
     all.extend(unreadable.iter().map(OrderDifference::unreadable));
     let ordered = match context.options.table() {
@@ -95,7 +98,7 @@ pub async fn audit(
             let first = recent.first_paid_at().unwrap_or(now);
             desk.table.ordered_from().await?.map_or(first, |from| from.max(first))..now - MAX_ORDER_DELAY
         }
-        // On one machine, the order desk is always on, so each payment needs an order. This process has placed the
+        // In the local system, the order desk is always on, so each payment needs an order. This process has placed the
         // orders of all payments, unless another process serves the table: that process may not have placed the newest
         // orders yet.
         None if open_table.is_served_by_another_process() => DateTime::<Utc>::MIN_UTC..now - MAX_ORDER_DELAY,

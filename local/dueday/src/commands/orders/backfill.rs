@@ -22,6 +22,7 @@ use crate::terminal::progress::Progress;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders backfill`.
 pub const AFTER_HELP: &str = "\
 Use this command after you have defined the products of a SKU whose months are already paid. It reads all receipts, and \
 places the order of each paid month of the SKU that has none, oldest payment first. A month that was refunded in full or \
@@ -31,6 +32,7 @@ Examples:
   dueday orders backfill gold --dry-run
   dueday orders backfill gold silver --from 2027-01-01";
 
+/// The columns of the table of paid months without an order.
 const COLUMNS: [Column; 5] = [
     Column::text("sku"),
     Column::number("orders"),
@@ -39,7 +41,7 @@ const COLUMNS: [Column; 5] = [
     Column::whole("last payment"),
 ];
 
-/// How many receipts are compared with the orders in one request.
+/// The number of receipts that are compared with the orders in one request.
 const RECEIPTS_PER_REQUEST: usize = 100;
 
 /// The arguments of `dueday orders backfill`.
@@ -61,7 +63,7 @@ pub struct BackfillArgs {
     confirmation: ConfirmationArgs,
 }
 
-/// The months of a SKU that have no order.
+/// The paid months of a SKU that have no order.
 #[derive(Serialize)]
 struct MissingMonths {
     sku: Sku,
@@ -71,6 +73,7 @@ struct MissingMonths {
     last_paid_on: NaiveDate,
 }
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct BackfillReport {
     missing: Vec<MissingMonths>,
@@ -112,8 +115,8 @@ pub async fn backfill(
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted
     // backfill.
     open_table.table.put_action(&action.on_job([])).await?;
-    // The orders of earlier payments are now placed only for the selected SKUs. From this moment on, an audit requires
-    // orders only for later payments.
+    // This command places the orders of earlier payments only for the selected SKUs, so the other earlier payments may
+    // have no orders. Audits now require orders only for payments after this time.
     desk.table.set_ordered_from(context.clock.now()).await?;
     let placed = place_all(desk, &open_table.table, months).await?;
     let counts = [("placed", placed.values().sum::<u64>())];
@@ -169,7 +172,7 @@ async fn place_all(
     Ok(placed)
 }
 
-/// The selected months that have no order.
+/// The paid months that the arguments select and that have no order.
 struct FoundMonths {
     /// The months whose orders can be placed, oldest payment first.
     months: Vec<PaidPeriod>,
@@ -213,6 +216,7 @@ async fn missing_months(
     Ok(FoundMonths { months, left_out })
 }
 
+/// Returns the paid period that `receipt` proves.
 fn paid_period(receipt: &Receipt) -> PaidPeriod {
     PaidPeriod {
         order: order_id_of_receipt(receipt),
@@ -223,7 +227,8 @@ fn paid_period(receipt: &Receipt) -> PaidPeriod {
     }
 }
 
-/// Returns the counts of each SKU. `months` is sorted by payment.
+/// Returns for each SKU the number of paid months without an order, and the days of the first and the last payment.
+/// `months` must be sorted by the time of payment.
 fn summary(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMonths> {
     let mut by_sku = BTreeMap::<&Sku, Vec<&PaidPeriod>>::new();
     for month in months {

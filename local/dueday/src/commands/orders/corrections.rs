@@ -1,4 +1,4 @@
-//! Corrects the data of an employee.
+//! `dueday orders correct`: corrects the data of an employee.
 
 use billing::{Currency, Label, Money};
 use chrono::NaiveDate;
@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders correct`.
 pub const AFTER_HELP: &str = "\
 The first job of an employee begins on the hire date. --job-start corrects the first day of a later job: give the day in the \
 job history, and the correct day between the first days of the job before and the job after it. To replace a wrong job, change \
@@ -22,6 +23,7 @@ Examples:
   dueday orders correct ada --salary 53000.00 --currency EUR
   dueday orders correct ada --job-start 2027-02-01 2027-02-15";
 
+/// The columns of the table of an employee's jobs.
 const COLUMNS: [Column; 3] = [Column::whole("first day"), Column::text("title"), Column::text("department")];
 
 /// The arguments of `dueday orders correct`.
@@ -50,6 +52,7 @@ pub struct CorrectArgs {
     job_start: Option<Vec<NaiveDate>>,
 }
 
+/// The output of the command with `--json`.
 #[derive(Serialize)]
 struct CorrectedView {
     #[serde(flatten)]
@@ -58,6 +61,7 @@ struct CorrectedView {
     jobs: Vec<JobView>,
 }
 
+/// A job in the job history of an employee.
 #[derive(Serialize)]
 struct JobView {
     from: NaiveDate,

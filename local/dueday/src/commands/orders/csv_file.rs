@@ -35,7 +35,8 @@ impl Line<'_> {
 /// Parses every line of the CSV file `text` with `read`. The header may only contain the names in `columns`.
 ///
 /// # Errors
-/// If the header or a line is invalid, or if there is no line after the header. The message states the line, the column and the allowed values.
+/// If the header or a line is invalid, or if there is no line after the header. The message states the line, the column
+/// and the allowed values.
 pub fn read_lines<T>(
     text: impl Read,
     columns: &[&str],

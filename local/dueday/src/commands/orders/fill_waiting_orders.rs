@@ -1,4 +1,4 @@
-//! Filling of waiting orders after a command that adds stock or sets an address.
+//! Fills waiting orders (deducts their products from the stock) after a command that adds stock or sets an address.
 
 use chrono::{DateTime, Utc};
 use orders::{FillCounts, OrderDesk};
@@ -8,7 +8,8 @@ use crate::Exit;
 use crate::context::Context;
 use crate::terminal::output::format_count;
 
-/// The result of filling waiting orders. On AWS, the orders function fills them later, so both numbers are `None`.
+/// The result of filling waiting orders. On AWS, the orders function fills the orders later, so both numbers are
+/// `None`.
 #[derive(Serialize)]
 pub struct FillReport {
     /// The number of waiting orders for which the stock was reserved.
@@ -18,7 +19,8 @@ pub struct FillReport {
 }
 
 impl FillReport {
-    /// Works on all fill tasks until they are done. Does nothing if the command uses a table on AWS.
+    /// Completes all fill tasks (a fill task tries to fill the waiting orders of a product or a customer). Does nothing
+    /// if the command uses a table on AWS.
     pub async fn fill_waiting_orders(context: &Context, desk: &OrderDesk) -> Self {
         if context.options.table().is_some() {
             return Self { filled: None, failed: None };

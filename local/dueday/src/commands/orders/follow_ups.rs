@@ -58,6 +58,7 @@ pub struct ReplaceArgs {
     idempotency_key: Option<String>,
 }
 
+/// The output of the commands `split` and `replace` with `--json`: the order, and its new follow-up order.
 #[derive(Serialize)]
 struct FollowUpView {
     order: OrderView,
@@ -87,7 +88,8 @@ pub async fn replace(context: &Context, desk: &OrderDesk, args: &ReplaceArgs) ->
     }
 }
 
-/// Returns the request for a replacement with the idempotency key `key`, which belongs to the order.
+/// Returns the idempotency record of a replacement with the idempotency key `key`. The hash of the key contains the
+/// order, so the same key can be used for another order.
 fn request_with_key(args: &ReplaceArgs, key: &str, now: DateTime<Utc>) -> IdempotentRequest {
     let ReplaceArgs { order, reason, lines, .. } = args;
     let mut lines: Vec<String> = lines.iter().map(|line| format!("{}={}", line.product, line.quantity)).collect();
@@ -131,8 +133,8 @@ async fn print_created(
     outcome: FollowUpOutcome,
 ) -> Result<Exit, Failure> {
     let FollowUpOutcome::Created(created) = outcome else {
-        // This case does not occur: only a request with an idempotency key gets a stored response, and this command
-        // sends no idempotency key.
+        // This case does not occur: `split` sends no idempotency key, and `replace` calls this function only with a new
+        // follow-up order.
         return Err(DeskError::WriteConflict { item: format!("the order {id}") }.into());
     };
     let report = FillReport::fill_waiting_orders(context, desk).await;

@@ -14,8 +14,10 @@ use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of a product's stock.
 const COLUMNS: [Column; 2] = [Column::text("warehouse"), Column::number("in stock")];
 
+/// The stock of a product, as printed with `--json`.
 #[derive(Serialize)]
 struct StockView {
     product: String,
@@ -24,12 +26,14 @@ struct StockView {
     warehouses: Vec<WarehouseStock>,
 }
 
+/// The stock of a product in one warehouse.
 #[derive(Serialize)]
 struct WarehouseStock {
     warehouse: String,
     quantity: u64,
 }
 
+/// The output of `dueday orders hand-over` with `--json`.
 #[derive(Serialize)]
 struct HandOverReport {
     /// The number of orders that are now credited to the new representative.
@@ -52,6 +56,7 @@ async fn require_account(open_table: &OpenTable, account: &AccountId) -> Result<
     }
 }
 
+/// Shows the stock of the product `id` in each warehouse.
 pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
     let Some(product) = desk.table.get_product(id).await? else {
         return Err(Failure::Refused(format!("there is no product {id}")));
@@ -68,6 +73,8 @@ pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> 
     Ok(Exit::Done)
 }
 
+/// Adds a delivery of a product to the stock of a warehouse, and fills waiting orders. A repeated call with the same
+/// `delivery` adds no stock.
 pub async fn receive_delivery(
     context: &Context,
     desk: &OrderDesk,
@@ -81,6 +88,7 @@ pub async fn receive_delivery(
     fill_after(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
 }
 
+/// Sets the shipping address of a customer or of a single order, and fills waiting orders.
 pub async fn set_address(
     context: &Context,
     desk: &OrderDesk,
@@ -114,6 +122,7 @@ pub async fn set_address(
     fill_after(context, desk, &format!("the address of {} was set", args.account)).await
 }
 
+/// Assigns a customer and its unshipped orders to another representative.
 pub async fn hand_over(
     context: &Context,
     desk: &OrderDesk,

@@ -16,6 +16,7 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The columns of the table of orders.
 const COLUMNS: [Column; 7] = [
     Column::whole("order"),
     Column::text("customer"),
@@ -25,9 +26,11 @@ const COLUMNS: [Column; 7] = [
     Column::extra("placed"),
     Column::number("paid"),
 ];
+/// The columns of the ranking of representatives.
 const RANKING_COLUMNS: [Column; 3] =
     [Column::number("rank"), Column::text("representative"), Column::number("ordered")];
 
+/// An order, as printed with `--json`.
 #[derive(Serialize)]
 pub struct OrderView {
     order: String,
@@ -71,12 +74,14 @@ pub struct OrderView {
     lines: Option<Vec<LineView>>,
 }
 
+/// A product of an order, and its quantity.
 #[derive(Serialize)]
 struct LineView {
     product: String,
     quantity: u32,
 }
 
+/// The rank of a representative, as printed with `--json`.
 #[derive(Serialize)]
 struct RankView {
     rank: usize,
@@ -159,6 +164,7 @@ impl OrderView {
     }
 }
 
+/// Lists the orders that `args` select.
 pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Result<Exit, Failure> {
     let (first, last) = all_days();
     let days = (args.from.unwrap_or(first), args.to.unwrap_or(last));
@@ -195,6 +201,7 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     Ok(Exit::Done)
 }
 
+/// Shows one order with its lines.
 pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Exit, Failure> {
     let Some((order, lines)) = desk.table.get_order(id).await? else {
         return Err(Failure::Refused(format!("there is no order {id}")));
@@ -243,6 +250,7 @@ pub async fn change_status(
     advance_all(context, desk, ids.orders.iter().map(|id| (*id, next.into()))).await
 }
 
+/// Changes the products of an order that is not picked yet, and fills waiting orders.
 pub async fn change_lines(
     context: &Context,
     desk: &OrderDesk,
@@ -261,7 +269,8 @@ pub async fn change_lines(
     Ok(report.exit())
 }
 
-/// Advances each order by its step. If an order cannot take its step, prints a message and continues.
+/// Changes the status of each order. A step contains the next status, and the details of the change. If an order cannot
+/// be changed, prints a message and continues. If orders were cancelled or returned, fills waiting orders.
 pub async fn advance_all(
     context: &Context,
     desk: &OrderDesk,
@@ -288,6 +297,7 @@ pub async fn advance_all(
     Ok(if exit == Exit::Done { Exit::done_if(is_complete) } else { exit })
 }
 
+/// Ranks the representatives by the orders of their customers in a quarter.
 pub async fn ranking(
     context: &Context,
     desk: &OrderDesk,

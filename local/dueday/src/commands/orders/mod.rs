@@ -210,12 +210,14 @@ struct AddressArgs {
     order: Option<OrderId>,
 }
 
+/// Parses the status of an order, in upper or lower case.
 fn parse_status(text: &str) -> Result<OrderStatus, String> {
     use strum::IntoEnumIterator as _;
     let all = || OrderStatus::iter().map(|status| status.to_string()).collect::<Vec<_>>().join(", ");
     text.to_uppercase().parse().map_err(|_| format!("must be one of {}", all()))
 }
 
+/// Parses a product and its quantity, such as `beans=2`.
 fn parse_line(text: &str) -> Result<OrderLine, String> {
     let (product, quantity) = text.split_once('=').ok_or("must be a product and its quantity, such as beans=2")?;
     let product = product.parse().map_err(|error| format!("the product {product:?} {error}"))?;
@@ -231,17 +233,17 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
-    // `publish_all_changes` places the orders of paid months. An import may define the products of SKUs for which months are
-    // already paid, so `publish_all_changes` is called after an import, and before every other command.
+    // `publish_all_changes` places the orders of paid months. An import may define the products of SKUs for which
+    // months are already paid, so `publish_all_changes` is called after an import, and before every other command.
     let is_import = matches!(args.action, Action::Import { .. });
-    // The import of the products needs regions, and the orders need representatives. So these imports, which may come first,
-    // place no orders.
+    // The import of products needs regions, and orders need representatives. So the imports of places and of people may
+    // come before the import of products, and place no orders.
     let is_preparation = matches!(args.action, Action::Places { .. } | Action::People { .. });
     if !is_import && !is_preparation {
         open_table.publish_all_changes(context).await?;
     }
     let exit = run_action(context, &desk, &open_table, &args.action).await?;
-    // Publishes the events of the orders that the command changed, and sends the mails about them.
+    // Publishes the events of the orders that the command changed, and sends the mails about these events.
     if is_import {
         open_table.publish_all_changes(context).await?;
     } else if !is_preparation {
@@ -251,6 +253,7 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     Ok(if exit == Exit::Done { Exit::done_if(is_all_ordered) } else { exit })
 }
 
+/// Runs the subcommand `action`.
 async fn run_action(
     context: &Context,
     desk: &OrderDesk,

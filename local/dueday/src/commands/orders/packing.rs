@@ -19,6 +19,7 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders pick-list`.
 pub const AFTER_HELP: &str = "\
 The orders of a warehouse that are ready to be picked, with their products and addresses.
 
@@ -35,10 +36,13 @@ Example:
   order,carrier,tracking_number
   2027-01-31.01JZXCVBNM0123456789ABCDEF,Post,RR123456785NL";
 
+/// The columns of the table of orders to pick.
 const COLUMNS: [Column; 4] =
     [Column::whole("order"), Column::number("pieces"), Column::text("product"), Column::text("ship to")];
+/// The columns of the list of orders to pick as CSV.
 const CSV_COLUMNS: [&str; 9] =
     ["order", "placed_at", "name", "street", "postal_code", "city", "country", "product", "quantity"];
+/// The columns of the file of `dueday orders ship --file`.
 const FILE_COLUMNS: [&str; 3] = ["order", "carrier", "tracking_number"];
 
 /// Which orders of a warehouse are listed, and how.
@@ -78,6 +82,7 @@ pub struct ShipArgs {
     pub file: Option<PathBuf>,
 }
 
+/// An order to pick, as printed with `--json`.
 #[derive(Serialize)]
 struct OrderToPackView {
     #[serde(flatten)]
@@ -85,6 +90,7 @@ struct OrderToPackView {
     lines: Vec<LineView>,
 }
 
+/// A product of an order, with its name and its quantity.
 #[derive(Serialize)]
 struct LineView {
     product: String,
@@ -142,6 +148,7 @@ fn rows(OrderToPack { order, lines }: &OrderToPack) -> Vec<Vec<String>> {
     lines.iter().map(row).collect()
 }
 
+/// Prints the orders as CSV: one line for each product of each order.
 fn write_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
     let mut file = csv::Writer::from_writer(Vec::new());
     let failed = |error: csv::Error| Failure::Output(std::io::Error::other(error));

@@ -20,6 +20,7 @@ use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders people`.
 pub const AFTER_HELP: &str = "\
 The columns of the file: \
 employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on.
@@ -33,6 +34,7 @@ Example:
   ada,Ada Archer,am,Account Manager,true,sales,,2026-01-10,52000.00,EUR
   jun,Jun Potter,pk,Picker,false,logistics,ams,2026-02-01,31000.00,EUR";
 
+/// The columns of the file of employees.
 const FILE_COLUMNS: [&str; 11] = [
     "employee",
     "name",
@@ -46,6 +48,7 @@ const FILE_COLUMNS: [&str; 11] = [
     "currency",
     "left_on",
 ];
+/// The columns of the table of employees.
 const TABLE_COLUMNS: [Column; 5] = [
     Column::text("employee"),
     Column::text("name"),
@@ -92,6 +95,7 @@ struct ImportReport {
     left: u64,
 }
 
+/// An employee, as printed with `--json`.
 #[derive(Serialize)]
 pub struct EmployeeView {
     employee: String,
@@ -104,6 +108,7 @@ pub struct EmployeeView {
     planned_from: Option<NaiveDate>,
 }
 
+/// Parses a line of the file of employees.
 fn parse_imported_employee(line: &Line<'_>) -> Result<ImportedEmployee, String> {
     let currency: Currency = line.required_cell("currency")?;
     let salary: String = line.required_cell("salary")?;
@@ -124,6 +129,7 @@ fn parse_imported_employee(line: &Line<'_>) -> Result<ImportedEmployee, String> 
     })
 }
 
+/// Runs `dueday orders people`: imports the file at `path`.
 pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
@@ -152,7 +158,8 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             Some(left_on) => (None, left_on),
         };
         if employee.assignment.as_ref() == new_assignment {
-            // If another request changes the employee at the same time, it does the same.
+            // If another request changes the employee at the same time, that request also renews the confidential data.
+            // So a write conflict is ignored here.
             desk.table.renew_confidential_data(&employee).await?;
             continue;
         }
@@ -182,6 +189,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     Ok(Exit::Done)
 }
 
+/// Shows the employees that `args` select.
 pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs) -> Result<Exit, Failure> {
     let all = Paging::all();
     let found = if let Some(name) = &args.name {
@@ -216,6 +224,7 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
 }
 
 impl EmployeeView {
+    /// Creates the view of `employee`.
     pub fn from_employee(employee: &Employee) -> Self {
         let assignment = employee.assignment.as_ref();
         Self {
@@ -229,6 +238,7 @@ impl EmployeeView {
         }
     }
 
+    /// Returns the cells of the employee's table row.
     fn cells(&self) -> Vec<String> {
         let left = self.left_on.map(|on| format!("left {on}"));
         vec![

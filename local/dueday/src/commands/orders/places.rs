@@ -20,6 +20,7 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders places`.
 pub const AFTER_HELP: &str = "\
 The columns of the file: kind,id,name,in,represents_customers.
 
@@ -34,9 +35,11 @@ Example:
   department,sales,Sales,leeds,
   job,am,Account Manager,,true";
 
+/// The columns of the file.
 const FILE_COLUMNS: [&str; 5] = ["kind", "id", "name", "in", "represents_customers"];
 
-/// The kind of a line. An entity of one kind refers only to entities of an earlier kind.
+/// The kind of the entity that a line of the file defines. An entity of one kind refers only to entities of an earlier
+/// kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 enum PlaceKind {
@@ -47,7 +50,7 @@ enum PlaceKind {
     Job,
 }
 
-/// The item that a line of the file defines.
+/// The entity that a line of the file defines.
 enum PlaceRow {
     Region(Region),
     Country(Country),
@@ -56,11 +59,13 @@ enum PlaceRow {
     Job(Job),
 }
 
+/// The output of `dueday orders places` with `--json`.
 #[derive(Serialize)]
 struct ImportReport {
     entities: usize,
 }
 
+/// The output of `dueday orders region` with `--json`.
 #[derive(Serialize)]
 struct RegionView {
     region: String,
@@ -68,6 +73,7 @@ struct RegionView {
     warehouses: Vec<String>,
 }
 
+/// Parses a line of the file.
 fn parse_place_row(line: &Line<'_>) -> Result<(PlaceKind, PlaceRow), String> {
     let kind: String = line.required_cell("kind")?;
     let kind: PlaceKind =
@@ -105,6 +111,7 @@ struct FileEntities<'a> {
 }
 
 impl<'a> FileEntities<'a> {
+    /// Collects the entities in `rows`.
     fn of(rows: &'a [(PlaceKind, PlaceRow)]) -> Self {
         let mut entities = Self::default();
         for (_, row) in rows {
@@ -182,6 +189,7 @@ pub async fn put_all(desk: &OrderDesk, csv: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Runs `dueday orders places`: imports the file at `path`.
 pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
@@ -202,6 +210,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     Ok(Exit::Done)
 }
 
+/// Shows the countries and the warehouses of a region.
 pub async fn region(context: &Context, desk: &OrderDesk, region: &PlaceId) -> Result<Exit, Failure> {
     let (countries, warehouses) = desk.table.countries_and_warehouses(region).await?;
     let texts = |all: Vec<String>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };

@@ -20,6 +20,7 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
+/// The text after the help of `dueday orders import`.
 pub const AFTER_HELP: &str = "\
 The columns of the file: product,name,sku,quantity,warehouse,region,stock.
 
@@ -67,6 +68,7 @@ pub fn parse_rows(text: impl Read) -> Result<Vec<Row>, String> {
 }
 
 impl Row {
+    /// Parses a line of the file.
     fn read(line: &Line<'_>) -> Result<Self, String> {
         let sku_quantity = match (line.cell("sku")?, line.cell("quantity")?) {
             (None, None) => None,
@@ -114,8 +116,8 @@ async fn check_warehouses(desk: &OrderDesk, rows: &[Row]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Imports `rows`. Existing products, warehouses and stock are not changed. Creates fill tasks for all products in
-/// `rows`, so that waiting orders get the new stock.
+/// Imports `rows`. Existing products, warehouses and stock are not changed, but the products of the SKUs in `rows` are
+/// replaced. Creates fill tasks for all products in `rows`, so that waiting orders get the new stock.
 pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<ImportReport, Failure> {
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
@@ -165,6 +167,7 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
     Ok(imported)
 }
 
+/// Runs `dueday orders import`: imports the file at `path`.
 pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let rows = parse_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;

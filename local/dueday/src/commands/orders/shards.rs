@@ -47,11 +47,13 @@ enum Action {
     },
 }
 
+/// The number of buckets, as printed with `--json`.
 #[derive(Serialize)]
 struct BucketCount {
     buckets: u32,
 }
 
+/// The estimated number of buckets and how it is computed, as printed with `--json`.
 #[derive(Serialize)]
 struct BucketEstimateView {
     items_per_read_unit: u64,
@@ -68,6 +70,7 @@ impl ShardsArgs {
     }
 }
 
+/// Prints the estimated number of buckets.
 pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exit, Failure> {
     let view = BucketEstimateView {
         items_per_read_unit: estimate.items_per_read_unit(),
@@ -102,6 +105,7 @@ pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exi
     Ok(Exit::Done)
 }
 
+/// Shows or increases the number of buckets.
 pub async fn shards(context: &Context, desk: &OrderDesk, args: &ShardsArgs) -> Result<Exit, Failure> {
     let buckets = match args.action {
         None => desk.buckets().count(),

@@ -1,4 +1,4 @@
-//! Counts, writes off and transfers stock, and lists the movements of a product.
+//! Counts, writes off and transfers stock, and lists the movements of a product or of an order.
 
 use billing::Label;
 use chrono::{DateTime, Utc};
@@ -26,6 +26,7 @@ Pieces that are reserved for orders are not part of the stock. So pick the open 
 Example:
   dueday orders count beans ams 480 --reason 'yearly count'";
 
+/// The columns of the table of a product's movements.
 const COLUMNS: [Column; 7] = [
     Column::extra("recorded"),
     Column::whole("kind"),
@@ -36,6 +37,7 @@ const COLUMNS: [Column; 7] = [
     Column::extra("movement"),
 ];
 
+/// The columns of the table of an order's movements.
 const ORDER_COLUMNS: [Column; 5] = [
     Column::extra("recorded"),
     Column::whole("effect"),
@@ -117,6 +119,7 @@ pub struct MovementsArgs {
     limit: usize,
 }
 
+/// A movement (a requested change of a product's stock), as printed with `--json`.
 #[derive(Serialize)]
 struct MovementView {
     movement: Ulid,
@@ -130,10 +133,10 @@ struct MovementView {
     recorded_at: DateTime<Utc>,
 }
 
-/// The movement of one product of an order.
+/// The change of one product's stock by a change of an order, as printed with `--json`.
 #[derive(Serialize)]
 struct OrderMovementView {
-    /// The version of the order after the change that made this movement.
+    /// The version of the order after the change that recorded this movement.
     version: u64,
     effect: StockEffect,
     warehouse: String,
@@ -185,6 +188,7 @@ async fn move_stock(
     Ok(desk.move_stock(product, id, request).await?)
 }
 
+/// Sets the stock of a product in a warehouse to the counted number, and fills waiting orders.
 pub async fn count(context: &Context, desk: &OrderDesk, args: &CountArgs) -> Result<Exit, Failure> {
     let CountArgs { product, warehouse, found, reason, movement } = args;
     let request = MovementRequest::Count { warehouse: warehouse.clone(), found: *found, reason: reason.clone() };
@@ -193,6 +197,7 @@ pub async fn count(context: &Context, desk: &OrderDesk, args: &CountArgs) -> Res
     fill_after(context, desk, &change).await
 }
 
+/// Subtracts lost or broken pieces of a product from the stock of a warehouse.
 pub async fn write_off(context: &Context, desk: &OrderDesk, args: &WriteOffArgs) -> Result<Exit, Failure> {
     let WriteOffArgs { product, warehouse, quantity, reason, movement } = args;
     let request =
@@ -204,6 +209,7 @@ pub async fn write_off(context: &Context, desk: &OrderDesk, args: &WriteOffArgs)
     Ok(Exit::Done)
 }
 
+/// Moves pieces of a product from one warehouse to another, and fills waiting orders.
 pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) -> Result<Exit, Failure> {
     let TransferArgs { product, from, to, quantity, reason, movement } = args;
     let request =
@@ -224,6 +230,7 @@ pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs
     }
 }
 
+/// Lists the movements of an order's products, the newest first.
 async fn movements_of_order(
     context: &Context,
     desk: &OrderDesk,
@@ -253,11 +260,12 @@ async fn movements_of_order(
     Ok(Exit::Done)
 }
 
-/// Returns the time `at` in the billing time zone.
+/// Formats the time `at` in the billing time zone.
 fn recorded(context: &Context, at: DateTime<Utc>) -> String {
     at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Lists the movements of a product, the newest first.
 async fn movements_of_product(
     context: &Context,
     desk: &OrderDesk,

@@ -39,8 +39,8 @@ struct SimulationReport {
 #[derive(Debug, Default, Serialize)]
 struct LatePayments {
     made: u64,
-    /// The number of late payments that were made after another attempt had charged the same month. No look-up could
-    /// find them before that attempt.
+    /// The number of late payments for a month that another attempt has charged, too. No look-up before that attempt
+    /// could find the late payment in time.
     after_another_charge: u64,
     /// The number of successful payments without a receipt, which are findings that a person must resolve.
     findings: u64,
