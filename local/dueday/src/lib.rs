@@ -29,7 +29,7 @@ impl Arguments {
 
 /// Runs a command. Prints the error if the command fails.
 pub async fn run(mut arguments: Arguments) -> Exit {
-    if arguments.sends_mails() {
+    if arguments.asks_for_merchant() {
         arguments.options.ask_for_merchant();
     }
     let is_json = arguments.options.json;

@@ -121,15 +121,15 @@ fn parse_api_url(text: &str) -> Result<String, String> {
 /// Runs `dueday account`.
 pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Failure> {
     match &args.command {
-        AccountCommand::Change(args) => change(context, args).await,
+        AccountCommand::Change(args) => change_account(context, args).await,
         AccountCommand::CardLink(args) => create_card_link(context, args).await,
-        AccountCommand::Export(args) => export(context, args).await,
-        AccountCommand::Erase(args) => erase(context, args).await,
+        AccountCommand::Export(args) => export_account(context, args).await,
+        AccountCommand::Erase(args) => erase_account(context, args).await,
     }
 }
 
 /// Requests the erasure of an account, and erases the data that can be erased now.
-async fn erase(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
+async fn erase_account(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (table, account) = (&open_table.table, &args.account);
     let orders = match open_table.order_desk(context, &args.orders_table, Buckets::new(4)).await {
@@ -157,7 +157,7 @@ async fn erase(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
 }
 
 /// Prints all data of an account as one JSON document.
-async fn export(context: &Context, ExportArgs { account }: &ExportArgs) -> Result<Exit, Failure> {
+async fn export_account(context: &Context, ExportArgs { account }: &ExportArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let export = match AccountExport::read(table, account, usize::MAX, context.clock.now()).await {
         Ok(export) => export.ok_or_else(|| account_not_found(account))?,
@@ -170,7 +170,7 @@ async fn export(context: &Context, ExportArgs { account }: &ExportArgs) -> Resul
 }
 
 /// Changes the e-mail address, the name or the locale of an account.
-async fn change(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
+async fn change_account(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     let ChangeArgs { account: id, email, name, locale } = args;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let changes =

@@ -78,7 +78,7 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
             table.scan_accounts(each).await?;
         }
     }
-    list.print::<AccountView>(context, "account", &COLUMNS, row)
+    list.print::<AccountView>(context, "account", &COLUMNS, account_row)
 }
 
 /// Returns the accounts whose subscriptions were imported with `external_id`, and one error for each subscription that
@@ -104,11 +104,11 @@ async fn find_accounts_by_external_id(
 
 /// Returns the table with one row for `account`.
 pub fn account_table(account: &Account) -> String {
-    table::table(&COLUMNS, [row(account)])
+    table::table(&COLUMNS, [account_row(account)])
 }
 
 /// Returns the cells of the table row of `account`.
-fn row(account: &Account) -> Vec<String> {
+fn account_row(account: &Account) -> Vec<String> {
     let mail_status = match serde_json::to_value(account.mail_status) {
         Ok(Value::String(status)) => status,
         _ => String::new(),

@@ -97,7 +97,7 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         // such as the mail about the refund.
         machine.publish_all_changes(context).await?;
     }
-    context.print(&report, || text(context, &machine, &report))?;
+    context.print(&report, || demo_text(context, &machine, &report))?;
     Ok(Exit::Done)
 }
 
@@ -176,7 +176,7 @@ async fn simulate_days(
     Ok((runs.charged, runs.reminded))
 }
 
-fn text(context: &Context, machine: &Machine, report: &DemoReport) -> String {
+fn demo_text(context: &Context, machine: &Machine, report: &DemoReport) -> String {
     let DemoReport { subscriptions, from, to, payments, reminders, .. } = report;
     let folder = context.options.data.display();
     if report.already_loaded {

@@ -243,7 +243,7 @@ impl ExportWriter {
             Format::Csv => ItemWriter::Csv(Box::new(csv::Writer::from_writer(io::stdout())), columns),
             Format::Jsonl => ItemWriter::Jsonl(BufWriter::new(io::stdout())),
         };
-        let progress = Progress::of_reading(noun);
+        let progress = Progress::of_read_items(noun);
         let mut writer = Self { items, output_error: None, unreadable: 0, progress };
         if let ItemWriter::Csv(out, columns) = &mut writer.items {
             let header = out.write_record(columns.iter().map(|(name, _)| name));

@@ -113,23 +113,23 @@ impl From<Finding> for FindingView {
 /// Runs `dueday findings`.
 pub async fn findings(context: &Context, args: &FindingsArgs) -> Result<Exit, Failure> {
     match &args.action {
-        None => list(context).await,
-        Some(Action::Resolve(args)) => resolve(context, args).await,
+        None => list_findings(context).await,
+        Some(Action::Resolve(args)) => resolve_finding(context, args).await,
     }
 }
 
 /// Lists the open findings.
-async fn list(context: &Context) -> Result<Exit, Failure> {
+async fn list_findings(context: &Context) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let open = open_table.table.get_open_findings().await?;
-    let (is_empty, text) = (open.is_empty(), text(&open));
+    let (is_empty, text) = (open.is_empty(), findings_text(&open));
     let views: Vec<FindingView> = open.into_iter().map(FindingView::from).collect();
     context.print(&views, || text)?;
     Ok(Exit::done_if(is_empty))
 }
 
 /// Resolves a finding by the decision of the operator.
-async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
+async fn resolve_finding(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
     context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
@@ -153,7 +153,7 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-fn text(open: &[Finding]) -> String {
+fn findings_text(open: &[Finding]) -> String {
     if open.is_empty() {
         return "Every payment has its receipt.\n".to_owned();
     }

@@ -70,12 +70,12 @@ pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Fa
         days: forecast.days().map(day).collect(),
         unreadable: unreadable.iter().map(ToString::to_string).collect(),
     };
-    context.print(&report, || text(&report))?;
+    context.print(&report, || forecast_text(&report))?;
     report.unreadable.iter().for_each(|entry| output::print_message(format!("unreadable: {entry}")));
     Ok(Exit::done_if(report.unreadable.is_empty()))
 }
 
-fn text(report: &ForecastReport) -> String {
+fn forecast_text(report: &ForecastReport) -> String {
     let ForecastReport { from, until, payments, sums, days, .. } = report;
     let planned = format_count(*payments, "payment");
     if days.is_empty() {

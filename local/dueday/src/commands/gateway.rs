@@ -8,11 +8,11 @@ use clock::SystemClock;
 use emulator::{Limits, STRIPE_KEY, StripeServer};
 use serde::Serialize;
 
-use super::gateway_check::{CheckArgs, check};
+use super::gateway_check::{CheckArgs, check_gateway};
 use super::values;
 use crate::context::Context;
 use crate::machine::gateway::{ledger_path, open_sandbox, serve_sandbox};
-use crate::machine::listen::{listen, url};
+use crate::machine::listen::{listen, listener_url};
 use crate::machine::private_folder::open_private_folder;
 use crate::terminal::output;
 use crate::{Exit, Failure};
@@ -69,7 +69,7 @@ struct SandboxAddress {
 /// Runs `dueday gateway`.
 pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
     if let Some(GatewayCommand::Check(args)) = &args.command {
-        return check(context, args).await;
+        return check_gateway(context, args).await;
     }
     context.require_local_table("gateway")?;
     if args.like_stripe {
@@ -89,7 +89,7 @@ pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Fail
 /// Serves a stand-in for Stripe until the user presses Ctrl-C.
 async fn serve_stripe_stand_in(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
     let listener = listen(args.listen, args.gateway_port, "--gateway-port").await?;
-    let gateway = url(&listener);
+    let gateway = listener_url(&listener);
     let server = StripeServer::new(Arc::new(SystemClock));
     tokio::spawn(emulator::serve(listener, server.clone().router(), Limits::default()));
     let hint = context.command_line("--gateway stripe");

@@ -146,7 +146,7 @@ impl CheckObserver for TerminalObserver {
 }
 
 /// Runs `dueday gateway check`.
-pub async fn check(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
+pub async fn check_gateway(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
     let checked = Gateway::from_name(&args.gateway).await?;
     let signing_client = match &checked {
         Gateway::Http(_, client) => Some(client.as_ref().clone()),

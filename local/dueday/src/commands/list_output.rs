@@ -116,7 +116,7 @@ pub fn start_search(is_search: bool, noun: &'static str) -> Progress {
         return Progress::hidden();
     }
     output::print_message(format!("Reading all {noun} of the table: no index contains this property."));
-    Progress::of_reading(noun)
+    Progress::of_read_items(noun)
 }
 
 /// Returns the error for an account that does not exist.

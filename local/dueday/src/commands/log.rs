@@ -55,11 +55,11 @@ pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
         }
         None => table.get_actions_without_account(&paging, now).await?,
     };
-    ListOutput::from(page).print::<ActionView>(context, "action", &COLUMNS, row)
+    ListOutput::from(page).print::<ActionView>(context, "action", &COLUMNS, action_row)
 }
 
 /// Returns the cells of the table row of a logged change.
-fn row(logged: &LoggedAction) -> Vec<String> {
+fn action_row(logged: &LoggedAction) -> Vec<String> {
     let actor = logged.actor.kind().to_string();
     let subscription = logged.subscription.map(|id| id.to_string());
     vec![

@@ -204,7 +204,7 @@ impl Arguments {
 
     /// Returns whether the merchant's name is asked for if it is missing, because the command sends mails: the server,
     /// `run` or `receipt`. Other commands may send waiting notices, but do not ask for the name.
-    pub fn sends_mails(&self) -> bool {
+    pub fn asks_for_merchant(&self) -> bool {
         matches!(self.command, None | Some(Command::Run(_) | Command::Receipt(_)))
     }
 }

@@ -61,13 +61,13 @@ struct ResendArgs {
 /// Runs `dueday receipt`.
 pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Failure> {
     match &args.command {
-        ReceiptCommand::Show(ShowArgs { receipt }) => show(context, receipt).await,
-        ReceiptCommand::Resend(ResendArgs { receipt }) => resend(context, receipt).await,
+        ReceiptCommand::Show(ShowArgs { receipt }) => show_receipt(context, receipt).await,
+        ReceiptCommand::Resend(ResendArgs { receipt }) => resend_receipt(context, receipt).await,
     }
 }
 
 /// Shows a receipt.
-async fn show(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
+async fn show_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let receipt = receipt.find(&open_table.table, context.clock.now()).await?;
     let command = |rest: String| context.command_line(&rest);
@@ -84,7 +84,7 @@ async fn show(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure
 }
 
 /// Sends the mail of a receipt again.
-async fn resend(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
+async fn resend_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let stored = receipt.find(&open_table.table, context.clock.now()).await?;
     let account = open_table.table.get_account(&stored.account).await?;

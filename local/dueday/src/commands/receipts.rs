@@ -28,7 +28,7 @@ const COLUMNS: [Column; 10] = [
 
 /// Returns the table with one row for `receipt`.
 pub fn receipt_table(receipt: &Receipt) -> String {
-    table(&COLUMNS, [row(receipt)])
+    table(&COLUMNS, [receipt_row(receipt)])
 }
 
 /// The arguments of `dueday receipts`.
@@ -74,11 +74,11 @@ pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Fa
             stored.scan_receipts(now, each).await?;
         }
     }
-    list.print::<ReceiptView>(context, "receipt", &COLUMNS, row)
+    list.print::<ReceiptView>(context, "receipt", &COLUMNS, receipt_row)
 }
 
 /// Returns the cells of the table row of `receipt`.
-fn row(receipt: &Receipt) -> Vec<String> {
+fn receipt_row(receipt: &Receipt) -> Vec<String> {
     let reversed = receipt.reversal.map(|reversal| reversal.amount.decimal());
     vec![
         receipt.number().to_string(),

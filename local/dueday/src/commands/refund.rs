@@ -98,7 +98,7 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
         }
     };
     let is_done = refund.status == RefundStatus::Succeeded;
-    let text = text(context, &refund, is_repeated);
+    let text = refund_text(context, &refund, is_repeated);
     context.print(&RefundView::from(refund), || text)?;
     Ok(if is_done { Exit::Done } else { Exit::Attention })
 }
@@ -128,7 +128,7 @@ fn refund_failure(args: &RefundArgs, error: RefundError) -> Failure {
     }
 }
 
-fn text(context: &Context, refund: &Refund, is_repeated: bool) -> String {
+fn refund_text(context: &Context, refund: &Refund, is_repeated: bool) -> String {
     let Refund { id, account, amount, status, .. } = refund;
     let receipt = ReceiptNumber::new(account, refund.receipt.subscription, refund.receipt.due_on);
     let look_up_command = || context.command_line(&format!("refund {account} {receipt} --id {id}"));

@@ -91,7 +91,7 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
-    context.print(&days, || text(&days))?;
+    context.print(&days, || report_text(&days))?;
     days.unreadable.iter().for_each(|item| output::print_message(format!("unreadable: {item}")));
     let is_done = days.days.iter().all(|day| day.state != DayState::NotDone);
     Ok(Exit::done_if(is_done && days.unreadable.is_empty()))
@@ -116,7 +116,7 @@ fn sales_of_all_days(days: &[ReportedDay]) -> impl Iterator<Item = &ProductSales
     days.iter().flat_map(|day| &day.taken)
 }
 
-fn text(report: &PaymentReport) -> String {
+fn report_text(report: &PaymentReport) -> String {
     let rows = report.days.iter().flat_map(|day| {
         let runs = match day.state {
             DayState::Done => output::green("done"),

@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
-use crate::terminal::report::text;
+use crate::terminal::report::format_report;
 use crate::{Exit, Failure};
 
 /// The time after which a run that the operator started stops, even if rows are left.
@@ -83,13 +83,13 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
         Batch::Reminders => {
             let sweep = deployment.reminders().await?;
             let report = show_progress_during(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
-            context.print(&report, || text(&report))?;
+            context.print(&report, || format_report(&report))?;
             report.is_done()
         }
         Batch::Payments => {
             let sweep = deployment.payments().await?;
             let report = show_progress_during(sweep.monitor(), sweep.run_in_parts(&request, deadline)).await?;
-            context.print(&report, || text(&report))?;
+            context.print(&report, || format_report(&report))?;
             let unresolved = unresolved_findings(&deployment.table.get_open_findings().await?);
             unresolved.iter().for_each(output::print_message);
             report.is_done() && unresolved.is_none()

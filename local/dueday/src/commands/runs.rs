@@ -110,7 +110,7 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let unresolved = unresolved_findings(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
     let compared = day.reconciliation.as_ref();
     let result = compared.map(|compared| format!("Comparison with the gateway: {}\n", compared.result()));
-    context.print(&day, || text(context, &day) + &unresolved + &result.unwrap_or_default())?;
+    context.print(&day, || runs_text(context, &day) + &unresolved + &result.unwrap_or_default())?;
     let is_compared = compared.is_none_or(|compared| compared.clean);
     Ok(Exit::done_if(state != DayState::NotDone && open.is_empty() && is_compared))
 }
@@ -128,7 +128,7 @@ fn next_step(context: &Context, day: &RunsReport) -> String {
     }
 }
 
-fn text(context: &Context, day: &RunsReport) -> String {
+fn runs_text(context: &Context, day: &RunsReport) -> String {
     let rows = day.shards.iter().map(|proof| {
         let walked = match (proof.walked, proof.adds_up) {
             (ShardState::Complete | ShardState::Running, false) => output::red("does not add up"),

@@ -27,7 +27,7 @@ use crate::machine::daily::DailyTimer;
 use crate::machine::data::{LockOutcome, LockedFolder, Machine, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
-use crate::machine::listen::{listen, listen_failure, reachable_address, url};
+use crate::machine::listen::{listen, listen_failure, listener_url, reachable_address};
 use crate::machine::order_filler::OrderFiller;
 use crate::machine::queues::LocalQueues;
 use crate::machine::tokens::{Authentication, read_or_create_token_issuer};
@@ -97,7 +97,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     })?;
     let running = RunningServer {
         pid: std::process::id(),
-        api: url(&api_listener),
+        api: listener_url(&api_listener),
         dynamodb: format!("http://{}", reachable_address(dynamodb.address)),
         gateway,
     };

@@ -63,7 +63,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
     status.problems.extend(problems(&queues));
     let queues = queues.ok().map(|queues| queues.into_iter().map(|queue| queue.state).collect());
     let output = StatusOutput { status, queues };
-    context.print(&output, || text(&output))?;
+    context.print(&output, || status_text(&output))?;
     Ok(Exit::done_if(output.status.problems.is_empty()))
 }
 
@@ -75,7 +75,7 @@ fn problems(queues: &StackQueues) -> Vec<String> {
     }
 }
 
-fn text(StatusOutput { status, queues }: &StatusOutput) -> String {
+fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let day = |day: &BatchDay| {
         let state = match day.state.is_complete() {
             true => output::green(&day.state.to_string()),

@@ -128,7 +128,7 @@ impl Action {
 
 impl Action {
     /// Creates the entry of the action log for this change.
-    fn logged(&self, context: &Context) -> NewAction {
+    fn new_log_entry(&self, context: &Context) -> NewAction {
         let (kind, reason) = match self {
             Self::Change(args) => (ActionKind::ChangeSubscription, args.reason.as_ref()),
             Self::Pause(_) => (ActionKind::PauseSubscription, None),
@@ -176,11 +176,11 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
         Action::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
     };
-    let action = args.action.logged(context);
+    let action = args.action.new_log_entry(context);
     let records = ChangeRecords { request: None, action: Some(&action) };
     match open_table.table.change_subscription(account, *id, records, |_| String::new(), change).await? {
         ChangeOutcome::Applied(written) => {
-            let text = text(&written);
+            let text = subscription_text(&written);
             context.print(&SubscriptionView::from(*written), || text)?;
             Ok(Exit::Done)
         }
@@ -195,7 +195,7 @@ fn subscription_not_found(selector: &SubscriptionSelector) -> Failure {
     Failure::Refused(format!("there is no subscription {subscription} in the account {account}"))
 }
 
-fn text(written: &Subscription) -> String {
+fn subscription_text(written: &Subscription) -> String {
     let open = written.attempt.as_ref().map(|open| {
         format!("a payment of {} due on {} is still open; the runs settle it first\n", open.amount, open.due_on)
     });

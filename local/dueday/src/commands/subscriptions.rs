@@ -99,16 +99,16 @@ pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Resul
             table.scan_subscriptions(each).await?;
         }
     }
-    list.print::<SubscriptionView>(context, "subscription", &COLUMNS, row)
+    list.print::<SubscriptionView>(context, "subscription", &COLUMNS, subscription_row)
 }
 
 /// Formats one subscription as a table.
 pub fn subscription_table(subscription: &Subscription) -> String {
-    table(&COLUMNS, [row(subscription)])
+    table(&COLUMNS, [subscription_row(subscription)])
 }
 
 /// Returns the cells of the table row of a subscription.
-fn row(s: &Subscription) -> Vec<String> {
+fn subscription_row(s: &Subscription) -> Vec<String> {
     let ending = s.cancels_on().map(|on| format!("cancelled on {on}"));
     let next = s.next_payment_on.map(|on| on.to_string());
     vec![

@@ -53,12 +53,12 @@ pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let Some(explained) = explain(&open_table.table, (account, *id), args.date, zone, now).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };
-    let (needs_attention, text) = (explained.needs_attention(), text(&explained));
+    let (needs_attention, text) = (explained.needs_attention(), explanation_text(&explained));
     context.print(&ExplanationView::from(explained), || text)?;
     Ok(Exit::done_if(!needs_attention))
 }
 
-fn text(explained: &Explanation) -> String {
+fn explanation_text(explained: &Explanation) -> String {
     format!("{explained}\n\n{}", table(&COLUMNS, rows_of_used_records(explained)))
 }
 

@@ -102,7 +102,7 @@ impl DailyTimer {
     /// Prints the report of a batch run, or the error if the run failed.
     fn print_report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
         match report {
-            Ok(report) => self.print(&report, report::text(&report)),
+            Ok(report) => self.print(&report, report::format_report(&report)),
             Err(error) => {
                 output::print_message(format!("error: {}", Failure::from(error).message()));
                 Ok(())

@@ -20,7 +20,7 @@ use payments::GATEWAY_TIMEOUT;
 use sandbox::{Ledger, LedgerError, Sandbox};
 use store::load_sdk_config;
 
-use super::listen::{listen, url};
+use super::listen::{listen, listener_url};
 use crate::Failure;
 use crate::options::Options;
 
@@ -204,7 +204,7 @@ fn gateway_keys(env: Env<'_>) -> Result<Option<GatewayKeys>, ConfigError> {
 /// [`Failure::Listen`] if the port cannot be used. [`Failure::Refused`] if `DUEDAY_GATEWAY_KEY` is not valid.
 pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
     let listener = listen(address, port, "--gateway-port").await?;
-    let url = url(&listener);
+    let url = listener_url(&listener);
     sandbox.set_url(&url);
     let routes = match gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string()))? {
         Some(keys) => sandbox::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stored_lines::{EXTENSION, day_files};
 
-/// The name of the file that stores the [`Position`].
+/// The name of the file that stores the [`JournalPosition`].
 const POSITION_FILE: &str = "position.json";
 
 /// An event bus that stores its events in files.
@@ -50,7 +50,7 @@ pub struct StreamPosition {
 /// the end of the committed lines in the files. Lines after this end were written by a process that was killed before
 /// it committed them. The journal removes these lines and writes them again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-struct Position {
+struct JournalPosition {
     #[serde(flatten)]
     payments: StreamPosition,
     /// This field is missing in files of earlier versions, which published no changes of the orders table.
@@ -65,7 +65,7 @@ struct Position {
 /// The committed events, and the events that are written but not committed yet.
 #[derive(Debug, Default)]
 struct JournalState {
-    committed: Position,
+    committed: JournalPosition,
     /// The newest file, and its length in bytes including the lines that are not committed yet. `None` if all lines are
     /// committed.
     written: Option<(String, u64)>,
@@ -80,13 +80,13 @@ impl Journal {
     pub fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
         let days = day_files(&folder, None)?;
-        let committed: Position = match fs::read(folder.join(POSITION_FILE)) {
+        let committed: JournalPosition = match fs::read(folder.join(POSITION_FILE)) {
             Ok(text) => serde_json::from_slice(&text)?,
             // Without a stored position, all existing lines count as committed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let file = days.last().cloned().unwrap_or_default();
                 let length = if file.is_empty() { 0 } else { fs::metadata(folder.join(&file))?.len() };
-                let committed = Position { file, length, ..Position::default() };
+                let committed = JournalPosition { file, length, ..JournalPosition::default() };
                 write_position(&folder, &committed)?;
                 committed
             }
@@ -163,7 +163,7 @@ impl Journal {
 }
 
 /// Replaces the file [`POSITION_FILE`] in `folder`, and returns when the new file is on the disk.
-fn write_position(folder: &Path, position: &Position) -> io::Result<()> {
+fn write_position(folder: &Path, position: &JournalPosition) -> io::Result<()> {
     let new = folder.join("position.new");
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(position)?)?;
@@ -211,7 +211,7 @@ mod tests {
             .collect()
     }
 
-    fn sequence(journal: &Journal, table: PublishedTable) -> Option<String> {
+    fn committed_sequence(journal: &Journal, table: PublishedTable) -> Option<String> {
         journal.committed_position(table).sequence
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
         let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
         let journal = open();
-        assert_eq!(sequence(&journal, PublishedTable::Payments), None);
+        assert_eq!(committed_sequence(&journal, PublishedTable::Payments), None);
         assert_eq!(journal.put(&[bus_entry("1"), bus_entry("2")]).await, []);
         journal.commit(PublishedTable::Payments, "arn", "2").unwrap();
         journal.put(&[bus_entry("3")]).await;
@@ -235,14 +235,14 @@ mod tests {
 
         let journal = open();
         assert_eq!(
-            (sequence(&journal, PublishedTable::Payments).as_deref(), stored_event_ids(folder.path())),
+            (committed_sequence(&journal, PublishedTable::Payments).as_deref(), stored_event_ids(folder.path())),
             (Some("2"), vec!["1".to_owned(), "2".to_owned()])
         );
         journal.put(&[bus_entry("3"), bus_entry("4")]).await;
         journal.commit(PublishedTable::Payments, "arn", "4").unwrap();
         journal.commit(PublishedTable::Payments, "arn", "9").unwrap();
         assert_eq!(
-            (sequence(&open(), PublishedTable::Payments).as_deref(), stored_event_ids(folder.path()).len()),
+            (committed_sequence(&open(), PublishedTable::Payments).as_deref(), stored_event_ids(folder.path()).len()),
             (Some("9"), 4)
         );
         assert_eq!(day_files(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);

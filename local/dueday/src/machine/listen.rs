@@ -30,7 +30,7 @@ pub fn listen_failure(address: SocketAddr, source: Error, flag: &str) -> Failure
 }
 
 /// Returns the URL of `listener` for clients on this machine.
-pub fn url(listener: &TcpListener) -> String {
+pub fn listener_url(listener: &TcpListener) -> String {
     listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{}", reachable_address(address)))
 }
 

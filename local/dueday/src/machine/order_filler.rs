@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     /// Lets the filler run. Returns whether there are fill tasks after that.
-    async fn has_tasks(table: &OrdersTable) -> bool {
+    async fn has_fill_tasks(table: &OrdersTable) -> bool {
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
         }
@@ -103,12 +103,12 @@ mod tests {
         };
         let target = FillTarget::Product("beans".parse().unwrap());
         let requests = async {
-            assert!(!has_tasks(&table).await);
+            assert!(!has_fill_tasks(&table).await);
             table.request_fill(&target, SystemClock.ulid()).await.unwrap();
             send("GET").await;
-            assert!(has_tasks(&table).await, "a GET request changes nothing");
+            assert!(has_fill_tasks(&table).await, "a GET request changes nothing");
             send("PUT").await;
-            assert!(!has_tasks(&table).await);
+            assert!(!has_fill_tasks(&table).await);
         };
         tokio::select! {
             () = filler.fill_continuously() => {}

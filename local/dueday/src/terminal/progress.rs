@@ -46,7 +46,7 @@ impl Progress {
     }
 
     /// Begins to show how many items a search or an export has read. `noun` is the plural noun for these items.
-    pub fn of_reading(noun: &'static str) -> Self {
+    pub fn of_read_items(noun: &'static str) -> Self {
         let template = format!("{{spinner}} {{human_pos}} {noun} read");
         Self::show(ProgressBar::new_spinner(), &template, move |bar| {
             format!("{} {noun} read", HumanCount(bar.position()))

@@ -4,7 +4,7 @@ use store::{Counts, RunCounts};
 use sweep::Report;
 
 /// Formats the report of a batch run as text for a person.
-pub fn text(report: &Report<impl Counts>) -> String {
+pub fn format_report(report: &Report<impl Counts>) -> String {
     let counts: RunCounts = report.counts.into();
     let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);
     for failure in &report.failures {

@@ -202,14 +202,14 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         broken: shown,
         repairs,
     };
-    repair(table, args, &report.repairs, &context.action(ActionKind::FixAudit, None)).await?;
-    context.print(&report, || text(&report, ended.violations.keys()))?;
+    make_repairs(table, args, &report.repairs, &context.action(ActionKind::FixAudit, None)).await?;
+    context.print(&report, || audit_text(&report, ended.violations.keys()))?;
     Ok(Exit::done_if(report.violations == 0))
 }
 
 /// Shows `repairs`, asks for confirmation, and makes the repairs. A subscription that was changed after the audit read
 /// it is not repaired.
-async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &NewAction) -> Result<(), Failure> {
+async fn make_repairs(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &NewAction) -> Result<(), Failure> {
     for repair in repairs {
         output::print_message(format!("repair of {}: {}", repair.key, repair.changes.join(", ")));
     }
@@ -233,7 +233,7 @@ async fn repair(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &Ne
 }
 
 /// Returns the report as text. `violated` are the names of the violated invariants.
-fn text<'a>(report: &AuditReport, violated: impl Iterator<Item = &'a String>) -> String {
+fn audit_text<'a>(report: &AuditReport, violated: impl Iterator<Item = &'a String>) -> String {
     let AuditReport { audit, accounts, subscriptions, violations, broken, repairs } = report;
     let read = format!("{} and {}", format_count(*accounts, "account"), format_count(*subscriptions, "subscription"));
     if *violations == 0 {

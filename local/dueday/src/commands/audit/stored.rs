@@ -56,7 +56,7 @@ pub async fn list(context: &Context, args: &ListArgs) -> Result<Exit, Failure> {
     let views: Vec<AuditView> = page.require_all_readable()?.items.into_iter().map(AuditView::from).collect();
     context.print(&views, || match views.as_slice() {
         [] => "No audit is stored: run `dueday audit`.\n".to_owned(),
-        views => table(&AUDIT_COLUMNS, views.iter().map(row)),
+        views => table(&AUDIT_COLUMNS, views.iter().map(audit_row)),
     })?;
     Ok(Exit::Done)
 }
@@ -86,7 +86,7 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
             _ => format!("\n{}", table(&super::COLUMNS, rows)),
         };
         let more = if has_more { "More violations are stored: use --limit.\n" } else { "" };
-        format!("{}{violations}{more}", table(&AUDIT_COLUMNS, [row(&shown.audit)]))
+        format!("{}{violations}{more}", table(&AUDIT_COLUMNS, [audit_row(&shown.audit)]))
     })?;
     Ok(Exit::Done)
 }
@@ -110,7 +110,7 @@ async fn latest_audit(table: &Table, now: DateTime<Utc>) -> Result<Option<AuditR
 }
 
 /// Returns the cells of the table row of `audit`.
-fn row(audit: &AuditView) -> Vec<String> {
+fn audit_row(audit: &AuditView) -> Vec<String> {
     let counts: Vec<String> =
         audit.violations.iter().map(|(invariant, count)| format!("{count} {invariant}")).collect();
     vec![

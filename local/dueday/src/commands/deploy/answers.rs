@@ -142,8 +142,8 @@ fn check_sender(text: &str) -> Result<(), String> {
 fn check_gateway(text: &str) -> Result<(), String> {
     let is_url = |text: &str| text.strip_prefix("https://").is_some_and(|host| !host.is_empty());
     let is_valid = match text.split_once(' ') {
-        None => text == GATEWAY_CHOSEN_LATER || is_secret(text),
-        Some((url, secret)) => is_url(url) && is_secret(secret.trim()),
+        None => text == GATEWAY_CHOSEN_LATER || is_secret_arn(text),
+        Some((url, secret)) => is_url(url) && is_secret_arn(secret.trim()),
     };
     let allowed = "must be later, or the complete ARN of a secret in AWS Secrets Manager, such as \
         arn:aws:secretsmanager:eu-west-1:123456789012:secret:dueday/stripe-key-a1b2c3, or an https URL and such an ARN, with a \
@@ -153,7 +153,7 @@ fn check_gateway(text: &str) -> Result<(), String> {
 
 /// Returns whether `text` is the complete ARN of a secret. The complete name of a secret ends with six random
 /// characters. With an ARN without these characters, IAM would refuse all requests for the secret.
-fn is_secret(text: &str) -> bool {
+fn is_secret_arn(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let [arn, partition, service, region, account, kind, name] = parts[..] else { return false };
     let has_suffix = name.rsplit_once('-').is_some_and(|(name, suffix)| {

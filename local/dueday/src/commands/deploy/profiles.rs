@@ -83,7 +83,9 @@ pub fn replace_profiles(stored: &str, answers: &Answers) -> Result<String, Profi
         |stage: &str, earlier: &[String]| stage != "prod" || answers.has_production_gateway() || !earlier.is_empty();
     let profiles = PROFILES.into_iter().zip(&earlier).filter(|((.., stage), earlier)| is_written(stage, earlier));
     let profiles: String = profiles
-        .map(|((name, stack, stage), earlier)| format_profile(name, stack, &parameters(stage, answers, earlier)))
+        .map(|((name, stack, stage), earlier)| {
+            format_profile(name, stack, &profile_parameters(stage, answers, earlier))
+        })
         .collect();
     Ok(format!("{kept}\n\n{FIRST_GENERATED_LINE}\n{profiles}"))
 }
@@ -117,7 +119,7 @@ fn read_parameter_overrides(written: &toml::Table, name: &str) -> Option<Vec<Str
 /// Returns the parameters of a profile, each as `NAME="VALUE"`: the parameters that the answers determine, followed by
 /// the other parameters of the `earlier` profile. The user pool keeps its domain, because programs request their tokens
 /// from this domain.
-fn parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
+fn profile_parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec<String> {
     let name_of = |parameter: &str| parameter.split('=').next().unwrap_or_default().to_owned();
     let is_open = |name: &str| !answers.has_production_gateway() && GATEWAY_PARAMETERS.contains(&name);
     let answered = std::iter::once(("Stage", stage.to_owned())).chain(answers.parameters(stage));
@@ -227,7 +229,7 @@ mod tests {
     fn only_the_profile_prod_charges_real_money() {
         let (sandbox, own) = ("Gateway=\\\"sandbox\\\"", "Gateway=\\\"https://pay.example.com\\\"");
         for (name, stack, stage) in PROFILES {
-            let written = format_profile(name, stack, &parameters(stage, &answers(), &[]));
+            let written = format_profile(name, stack, &profile_parameters(stage, &answers(), &[]));
             let is_prod = stage == "prod";
             assert_eq!((written.contains(own), written.contains("GatewayKeySecret")), (is_prod, is_prod), "{written}");
             assert_eq!(written.contains(sandbox), !is_prod, "{written}");

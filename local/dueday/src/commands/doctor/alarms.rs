@@ -1,6 +1,6 @@
 //! Checks that a person receives the alarms.
 
-use super::aws_cli::{AwsCli, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list_field, text_field};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -25,8 +25,8 @@ fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
         Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
     };
     let count = |is_counted: fn(&str) -> bool| {
-        let all = list(&subscriptions, "Subscriptions");
-        all.filter(|subscription| is_counted(text(subscription, "SubscriptionArn"))).count()
+        let all = list_field(&subscriptions, "Subscriptions");
+        all.filter(|subscription| is_counted(text_field(subscription, "SubscriptionArn"))).count()
     };
     let (confirmed, pending) = (count(|arn| arn.starts_with("arn:")), count(|arn| arn == "PendingConfirmation"));
     match (confirmed, pending) {

@@ -90,22 +90,22 @@ fn read_error(stderr: &str) -> AwsError {
         let line = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("the AWS CLI failed");
         return AwsError::Failed(line.trim().to_owned());
     };
-    AwsError::from_code(code, operation(stderr).unwrap_or("of this request"), stderr)
+    AwsError::from_code(code, operation_name(stderr).unwrap_or("of this request"), stderr)
 }
 
 /// Returns the name of the operation that an error message of the AWS CLI contains, such as `GetAccount`.
-fn operation(stderr: &str) -> Option<&str> {
+fn operation_name(stderr: &str) -> Option<&str> {
     let (_, rest) = stderr.split_once("when calling the ")?;
     rest.split_once(" operation").map(|(operation, _)| operation)
 }
 
 /// Returns the elements of the list `name` in `response`.
-pub fn list<'a>(response: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+pub fn list_field<'a>(response: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     response[name].as_array().into_iter().flatten()
 }
 
 /// Returns the text `name` of `object`; an empty text if `object` has no such text.
-pub fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+pub fn text_field<'a>(object: &'a Value, name: &str) -> &'a str {
     object[name].as_str().unwrap_or_default()
 }
 

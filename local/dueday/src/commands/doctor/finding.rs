@@ -66,7 +66,7 @@ impl Finding {
 }
 
 /// Returns one line for each finding, and the number of findings by result.
-pub fn text(findings: &[Finding]) -> String {
+pub fn format_findings(findings: &[Finding]) -> String {
     let count = |is_counted: fn(&CheckResult) -> bool| findings.iter().filter(|f| is_counted(&f.result)).count();
     let good = count(|result| matches!(result, CheckResult::Good { .. }));
     let wrong = count(|result| matches!(result, CheckResult::Wrong { .. }));
@@ -89,7 +89,7 @@ mod tests {
                         wrong        TTL: it is off. Switch it on\n\
                         not checked  stream: the permission is missing\n\n\
                         1 good, 1 wrong, 1 not checked.\n";
-        assert_eq!(console::strip_ansi_codes(&text(&findings)), expected);
+        assert_eq!(console::strip_ansi_codes(&format_findings(&findings)), expected);
         let json = serde_json::to_value(&findings[1]).unwrap();
         assert_eq!(
             json,

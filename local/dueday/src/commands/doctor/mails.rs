@@ -3,7 +3,7 @@
 use mail::{Login, SmtpMailer};
 use serde_json::Value;
 
-use super::aws_cli::{AwsCli, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list_field, text_field};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -89,8 +89,8 @@ fn check_identity(identity: &str, response: Response) -> Finding {
             Finding::good(SENDER_CHECK, format!("{identity} is verified"))
         }
         Ok(found) => {
-            let status = text(&found, "VerificationStatus");
-            let advice = match text(&found, "IdentityType") {
+            let status = text_field(&found, "VerificationStatus");
+            let advice = match text_field(&found, "IdentityType") {
                 "EMAIL_ADDRESS" => "Open the link in the mail of Amazon SES to this address",
                 _ => "Add the DKIM records that Amazon SES shows to the DNS of the domain",
             };
@@ -110,7 +110,7 @@ fn check_account(response: Response, is_prod: bool) -> Finding {
         Ok(account) => account,
         Err(error) => return Finding::not_checked(ACCOUNT_CHECK, error.to_string()),
     };
-    let enforcement = text(&account, "EnforcementStatus");
+    let enforcement = text_field(&account, "EnforcementStatus");
     if account["SendingEnabled"] != true || enforcement == "SHUTDOWN" {
         let advice = "See the account dashboard and the reputation metrics of Amazon SES";
         return Finding::wrong(ACCOUNT_CHECK, format!("sending is paused ({enforcement})"), advice);
@@ -154,11 +154,11 @@ fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
         Err(error) => return Finding::not_checked(FEEDBACK_CHECK, error.to_string()),
     };
     let is_complete = |destination: &&Value| {
-        let has = |wanted: &str| list(destination, "MatchingEventTypes").any(|kind| kind == wanted);
-        let arn = text(&destination["SnsDestination"], "TopicArn");
+        let has = |wanted: &str| list_field(destination, "MatchingEventTypes").any(|kind| kind == wanted);
+        let arn = text_field(&destination["SnsDestination"], "TopicArn");
         destination["Enabled"] == true && has("BOUNCE") && has("COMPLAINT") && topic.is_none_or(|topic| arn == topic)
     };
-    if list(&destinations, "EventDestinations").any(|destination| is_complete(&destination)) {
+    if list_field(&destinations, "EventDestinations").any(|destination| is_complete(&destination)) {
         return Finding::good(FEEDBACK_CHECK, "they are sent to the topic of the stack");
     }
     let detail = "they are not sent to the topic of the stack, so mails to wrong addresses continue";

@@ -54,6 +54,6 @@ pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit, Failur
         }
         None => machine::check(context, &args.serve).await,
     };
-    context.print(&findings, || finding::text(&findings))?;
+    context.print(&findings, || finding::format_findings(&findings))?;
     Ok(Exit::done_if(findings.iter().all(Finding::is_good)))
 }

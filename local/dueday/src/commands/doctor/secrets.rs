@@ -4,18 +4,18 @@ use encryption::EncryptionKeys;
 use gateways::{GatewayKeys, SigningSecrets, parse_stripe_key};
 use mail::{Login, parse_login};
 
-use super::aws_cli::{AwsCli, AwsError, Response, text};
+use super::aws_cli::{AwsCli, AwsError, Response, text_field};
 use super::finding::Finding;
 use super::stack::Stack;
 
 /// The name of the check of the gateway's key.
-const GATEWAY_KEY: &str = "secret with the gateway's key";
+const GATEWAY_KEY_CHECK: &str = "secret with the gateway's key";
 /// The name of the check of the signing secret of Stripe's webhooks.
-const WEBHOOK_SECRET: &str = "secret of Stripe's webhooks";
+const WEBHOOK_SECRET_CHECK: &str = "secret of Stripe's webhooks";
 /// The name of the check of the mail server's login.
-const MAIL_LOGIN: &str = "user and password of the mail server";
+const MAIL_LOGIN_CHECK: &str = "user and password of the mail server";
 /// The name of the check of the keys that encrypt secrets in the table.
-const ENCRYPTION_KEYS: &str = "encryption keys";
+const ENCRYPTION_KEYS_CHECK: &str = "encryption keys";
 
 /// The valid key of the configured gateway: Stripe's API key, or the signing keys of the merchant's own gateway.
 #[derive(Clone)]
@@ -36,14 +36,18 @@ pub struct StoredSecrets {
 pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<Finding>) {
     let Some(stack) = stack else {
         let not_checked = |check| Finding::not_checked(check, "the stack is not known");
-        return (StoredSecrets::default(), [GATEWAY_KEY, WEBHOOK_SECRET, ENCRYPTION_KEYS].map(not_checked).into());
+        return (
+            StoredSecrets::default(),
+            [GATEWAY_KEY_CHECK, WEBHOOK_SECRET_CHECK, ENCRYPTION_KEYS_CHECK].map(not_checked).into(),
+        );
     };
     let is_stripe = stack.parameter("Gateway") == "stripe";
     let arn_of_key = stack.parameter(if is_stripe { "StripeSecret" } else { "GatewayKeySecret" });
     let arn_of_keys = stack.outputs.get("EncryptionKeysArn").map_or("", String::as_str);
     let webhook = stack.parameter("StripeWebhookSecret");
-    let (key, webhook_secret, keys) = futures::join!(read(aws, arn_of_key), read(aws, webhook), read(aws, arn_of_keys));
-    let (key, key_finding) = check_secret(GATEWAY_KEY, key, |text| match is_stripe {
+    let (key, webhook_secret, keys) =
+        futures::join!(read_secret(aws, arn_of_key), read_secret(aws, webhook), read_secret(aws, arn_of_keys));
+    let (key, key_finding) = check_secret(GATEWAY_KEY_CHECK, key, |text| match is_stripe {
         true => parse_stripe_key(text).map(GatewayKey::Stripe).map_err(str::to_owned),
         false => text.parse().map(GatewayKey::Own).map_err(|error: gateways::ParseGatewayKeysError| error.to_string()),
     });
@@ -52,31 +56,33 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<F
     let mut findings: Vec<Finding> = Some(key_finding).filter(|_| needs_key).into_iter().collect();
     if is_stripe && webhook.is_empty() {
         findings.push(Finding::wrong(
-            WEBHOOK_SECRET,
+            WEBHOOK_SECRET_CHECK,
             "StripeWebhookSecret is blank, so disputes and returned refunds stay unnoticed",
             "See \"Receive Stripe's events\" in docs/cards.md",
         ));
     } else if is_stripe {
-        findings.push(check_secret(WEBHOOK_SECRET, webhook_secret, |text| parse(SigningSecrets::parse(text))).1);
+        findings.push(
+            check_secret(WEBHOOK_SECRET_CHECK, webhook_secret, |text| with_text_error(SigningSecrets::parse(text))).1,
+        );
     }
     let login = stack.parameter("MailLoginSecret");
     let mut mail_login = None;
     if !login.is_empty() {
-        let (parsed, finding) = check_secret(MAIL_LOGIN, read(aws, login).await, parse_login);
+        let (parsed, finding) = check_secret(MAIL_LOGIN_CHECK, read_secret(aws, login).await, parse_login);
         mail_login = parsed;
         findings.push(finding);
     }
-    findings.push(check_secret(ENCRYPTION_KEYS, keys, |text| parse(EncryptionKeys::parse(text))).1);
+    findings.push(check_secret(ENCRYPTION_KEYS_CHECK, keys, |text| with_text_error(EncryptionKeys::parse(text))).1);
     (StoredSecrets { gateway: key, mail_login }, findings)
 }
 
 /// Converts the error of a parser to its text.
-fn parse<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {
+fn with_text_error<T, E: std::error::Error>(parsed: Result<T, E>) -> Result<T, String> {
     parsed.map_err(|error| error.to_string())
 }
 
 /// Reads the secret with this ARN. Returns an error if `arn` is empty.
-async fn read(aws: &AwsCli, arn: &str) -> Response {
+async fn read_secret(aws: &AwsCli, arn: &str) -> Response {
     if arn.is_empty() {
         return Err(AwsError::Failed("the stack does not name the secret".to_owned()));
     }
@@ -98,7 +104,7 @@ fn check_secret<T>(
         Err(error) => return (None, Finding::not_checked(check, error.to_string())),
     };
     let advice = "Store the right value with `aws secretsmanager put-secret-value`";
-    match text(&secret, "SecretString").trim() {
+    match text_field(&secret, "SecretString").trim() {
         "" => (None, Finding::wrong(check, "the secret is empty", advice)),
         text => match parse(text) {
             Ok(parsed) => (Some(parsed), Finding::good(check, "readable and valid")),
@@ -128,7 +134,7 @@ mod tests {
     #[test]
     fn secret_must_exist_and_be_valid_and_is_never_shown() {
         let check =
-            |response| check_secret(GATEWAY_KEY, response, |text| parse_stripe_key(text).map_err(str::to_owned));
+            |response| check_secret(GATEWAY_KEY_CHECK, response, |text| parse_stripe_key(text).map_err(str::to_owned));
         let (key, finding) = check(secret(" rk_live_0123456789\n"));
         assert_eq!((key.as_deref(), finding.is_good()), (Some("rk_live_0123456789"), true));
         for wrong in ["", " ", "whsec_0123456789", "{\"key\":\"sk_live_0123456789\"}"] {
@@ -139,12 +145,12 @@ mod tests {
         let (_, missing) = check(Err(AwsError::Refused("ResourceNotFoundException".to_owned())));
         assert_eq!(
             missing,
-            Finding::wrong(GATEWAY_KEY, "the secret does not exist", "Create it, and deploy with its ARN")
+            Finding::wrong(GATEWAY_KEY_CHECK, "the secret does not exist", "Create it, and deploy with its ARN")
         );
         let (_, denied) = check(Err(AwsError::Denied("secretsmanager:GetSecretValue".to_owned())));
         assert_eq!(
             denied,
-            Finding::not_checked(GATEWAY_KEY, "the permission secretsmanager:GetSecretValue is missing")
+            Finding::not_checked(GATEWAY_KEY_CHECK, "the permission secretsmanager:GetSecretValue is missing")
         );
     }
 }

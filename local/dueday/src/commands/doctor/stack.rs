@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::aws_cli::{AwsCli, AwsError, Response, list, text};
+use super::aws_cli::{AwsCli, AwsError, Response, list_field, text_field};
 use super::finding::Finding;
 
 /// The name of the check of the stack.
@@ -45,15 +45,15 @@ pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stac
         Some(name) => aws.run(&["cloudformation", "describe-stacks", "--stack-name", name]).await,
         None => aws.run(&["cloudformation", "describe-stacks"]).await,
     };
-    let (stack, mut findings) = read(described, table);
+    let (stack, mut findings) = select_stack(described, table);
     let Some(mut stack) = stack else { return (None, findings) };
     // `list-stack-resources` returns all resources. `describe-stack-resources` would return at most 100 resources.
     let listed = aws.run(&["cloudformation", "list-stack-resources", "--stack-name", &stack.name]).await;
     match listed {
         Ok(listed) => {
-            stack.resources = resources(&listed, |_| true);
+            stack.resources = resource_ids(&listed, |_| true);
             // The physical id of a queue is its URL ("AWS::SQS::Queue" in the AWS CloudFormation template reference).
-            stack.queues = resources(&listed, |kind| kind == "AWS::SQS::Queue");
+            stack.queues = resource_ids(&listed, |kind| kind == "AWS::SQS::Queue");
         }
         Err(error) => findings.push(Finding::not_checked(RESOURCES_CHECK, error.to_string())),
     }
@@ -62,7 +62,7 @@ pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stac
 
 /// Returns the stack of `table` among the described stacks, and a finding that states whether the last deployment of
 /// this stack succeeded.
-fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
+fn select_stack(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
     let described = match described {
         Ok(described) => described,
         // CloudFormation reports a stack that does not exist as an invalid parameter.
@@ -75,16 +75,18 @@ fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
         Err(error) => return (None, vec![Finding::not_checked(CHECK_NAME, error.to_string())]),
     };
     let pairs = |stack: &Value, name: &str, key: &str, value: &str| -> BTreeMap<String, String> {
-        list(stack, name).map(|pair| (text(pair, key).to_owned(), text(pair, value).to_owned())).collect()
+        list_field(stack, name)
+            .map(|pair| (text_field(pair, key).to_owned(), text_field(pair, value).to_owned()))
+            .collect()
     };
-    let stacks = list(&described, "Stacks").map(|stack| {
+    let stacks = list_field(&described, "Stacks").map(|stack| {
         let found = Stack {
-            name: text(stack, "StackName").to_owned(),
+            name: text_field(stack, "StackName").to_owned(),
             parameters: pairs(stack, "Parameters", "ParameterKey", "ParameterValue"),
             outputs: pairs(stack, "Outputs", "OutputKey", "OutputValue"),
             ..Stack::default()
         };
-        (found, text(stack, "StackStatus"))
+        (found, text_field(stack, "StackStatus"))
     });
     let mut of_table = stacks.filter(|(stack, _)| stack.outputs.get("TableName").is_some_and(|name| name == table));
     let Some((stack, status)) = of_table.next() else {
@@ -109,10 +111,11 @@ fn read(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
 }
 
 /// Returns the physical ids, by their logical ids, of the resources whose type `is_wanted` accepts.
-fn resources(listed: &Value, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
-    let all = list(listed, "StackResourceSummaries").filter(|resource| is_wanted(text(resource, "ResourceType")));
+fn resource_ids(listed: &Value, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+    let all =
+        list_field(listed, "StackResourceSummaries").filter(|resource| is_wanted(text_field(resource, "ResourceType")));
     all.map(|resource| {
-        (text(resource, "LogicalResourceId").to_owned(), text(resource, "PhysicalResourceId").to_owned())
+        (text_field(resource, "LogicalResourceId").to_owned(), text_field(resource, "PhysicalResourceId").to_owned())
     })
     .collect()
 }
@@ -143,29 +146,30 @@ mod tests {
     #[test]
     fn stack_is_found_by_the_name_of_its_table_and_must_be_complete() {
         let both = describe_stacks(&[("other", "t2", "CREATE_COMPLETE"), ("dueday", "t1", "UPDATE_COMPLETE")]);
-        let (stack, findings) = read(Ok(both.clone()), "t1");
+        let (stack, findings) = select_stack(Ok(both.clone()), "t1");
         let stack = stack.unwrap();
         assert_eq!((stack.name.as_str(), stack.parameter("Stage"), stack.is_prod()), ("dueday", "dev", false));
         assert_eq!(findings, [Finding::good(CHECK_NAME, "dueday, UPDATE_COMPLETE")]);
         assert!(Stack::default().is_prod(), "an unknown stage is checked strictly");
 
-        let (stack, findings) = read(Ok(both), "t3");
+        let (stack, findings) = select_stack(Ok(both), "t3");
         assert!(stack.is_none() && !findings[0].is_good(), "{findings:?}");
-        let (stack, findings) = read(Ok(describe_stacks(&[("dueday", "t1", "UPDATE_ROLLBACK_COMPLETE")])), "t1");
+        let (stack, findings) =
+            select_stack(Ok(describe_stacks(&[("dueday", "t1", "UPDATE_ROLLBACK_COMPLETE")])), "t1");
         assert!(stack.is_some() && !findings[0].is_good(), "{findings:?}");
         let twice = describe_stacks(&[("a", "t1", "CREATE_COMPLETE"), ("b", "t1", "CREATE_COMPLETE")]);
-        let (stack, findings) = read(Ok(twice), "t1");
+        let (stack, findings) = select_stack(Ok(twice), "t1");
         assert!(stack.is_none() && !findings[0].is_good(), "two stacks charge the same table: {findings:?}");
     }
 
     #[test]
     fn missing_permission_and_missing_stack_are_different_findings() {
-        let (_, denied) = read(Err(AwsError::Denied("cloudformation:DescribeStacks".to_owned())), "t1");
+        let (_, denied) = select_stack(Err(AwsError::Denied("cloudformation:DescribeStacks".to_owned())), "t1");
         assert_eq!(
             denied,
             [Finding::not_checked(CHECK_NAME, "the permission cloudformation:DescribeStacks is missing")]
         );
-        let (_, missing) = read(Err(AwsError::Refused("ValidationError".to_owned())), "t1");
+        let (_, missing) = select_stack(Err(AwsError::Refused("ValidationError".to_owned())), "t1");
         assert_eq!(
             missing,
             [Finding::wrong(CHECK_NAME, "there is no such stack", "Give the name of the stack with --stack")]

@@ -1,6 +1,6 @@
 //! Checks that the function `events` reads the stream of a table.
 
-use super::aws_cli::{AwsCli, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list_field, text_field};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -28,13 +28,14 @@ fn check_mappings(check: &'static str, mappings: Response, function: Option<&str
         Err(error) => return Finding::not_checked(check, error.to_string()),
     };
     let is_of_function = |arn: &str| function.is_none_or(|function| arn.rsplit(':').next() == Some(function));
-    let found = list(&mappings, "EventSourceMappings").find(|mapping| is_of_function(text(mapping, "FunctionArn")));
+    let found =
+        list_field(&mappings, "EventSourceMappings").find(|mapping| is_of_function(text_field(mapping, "FunctionArn")));
     let Some(mapping) = found else {
         let detail = "no function reads the stream, so no events are published";
         return Finding::wrong(check, detail, "Deploy the template again");
     };
-    let (uuid, result) = (text(mapping, "UUID"), text(mapping, "LastProcessingResult"));
-    match text(mapping, "State") {
+    let (uuid, result) = (text_field(mapping, "UUID"), text_field(mapping, "LastProcessingResult"));
+    match text_field(mapping, "State") {
         "Enabled" if result.starts_with("PROBLEM") => {
             Finding::wrong(check, format!("its last run ended with: {result}"), "See the log of the function `events`")
         }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     /// Returns the name of the result of [`check_endpoint`] for `endpoints`.
-    fn result(endpoints: Vec<StripeWebhookEndpoint>) -> String {
+    fn result_of_check(endpoints: Vec<StripeWebhookEndpoint>) -> String {
         let finding = check_endpoint(&Ok(Some(endpoints)), API);
         serde_json::to_value(finding).unwrap()["result"].as_str().unwrap().to_owned()
     }
@@ -105,15 +105,21 @@ mod tests {
         let ours = format!("{API}/webhooks/stripe");
         let all: Vec<&str> = NEEDED_EVENTS.into_iter().chain(DEBIT_EVENTS).collect();
         assert_eq!(
-            result(vec![endpoint("https://other.example.com", "enabled", &all), endpoint(&ours, "enabled", &all)]),
+            result_of_check(vec![
+                endpoint("https://other.example.com", "enabled", &all),
+                endpoint(&ours, "enabled", &all)
+            ]),
             "good"
         );
-        assert_eq!(result(vec![endpoint(&ours, "enabled", &["*"])]), "good");
-        assert_eq!(result(vec![endpoint(&ours, "enabled", &NEEDED_EVENTS)]), "good");
-        assert_eq!(result(vec![endpoint(&ours, "enabled", &NEEDED_EVENTS[1..])]), "wrong");
-        assert_eq!(result(vec![endpoint(&ours, "disabled", &all)]), "wrong");
-        assert_eq!(result(vec![endpoint("https://other.example.com", "enabled", &all)]), "wrong");
-        assert_eq!(result(vec![endpoint("https://pay.example.com/webhooks/stripe", "enabled", &all)]), "not_checked");
+        assert_eq!(result_of_check(vec![endpoint(&ours, "enabled", &["*"])]), "good");
+        assert_eq!(result_of_check(vec![endpoint(&ours, "enabled", &NEEDED_EVENTS)]), "good");
+        assert_eq!(result_of_check(vec![endpoint(&ours, "enabled", &NEEDED_EVENTS[1..])]), "wrong");
+        assert_eq!(result_of_check(vec![endpoint(&ours, "disabled", &all)]), "wrong");
+        assert_eq!(result_of_check(vec![endpoint("https://other.example.com", "enabled", &all)]), "wrong");
+        assert_eq!(
+            result_of_check(vec![endpoint("https://pay.example.com/webhooks/stripe", "enabled", &all)]),
+            "not_checked"
+        );
         assert!(!check_endpoint(&Ok(None), API).is_good(), "a list that cannot be read does not count as good");
     }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::aws_cli::{AwsCli, Response, list, text};
+use super::aws_cli::{AwsCli, Response, list_field, text_field};
 use super::finding::Finding;
 use super::stack::Stack;
 
@@ -46,7 +46,7 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
     if ISSUED_CLAIMS.contains(&claim) {
         return Finding::good(CHECK_NAME, format!("{claim}, which only the issuer sets"));
     }
-    let Some(pool) = own_pool.or_else(|| user_pool(issuer)) else {
+    let Some(pool) = own_pool.or_else(|| user_pool_id(issuer)) else {
         let reason = format!("{issuer} is not Amazon Cognito; check that its users cannot change the claim {claim}");
         return Finding::not_checked(CHECK_NAME, reason);
     };
@@ -59,7 +59,7 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
         Ok(clients) => clients,
         Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
     };
-    let ids: Vec<&str> = list(&clients, "UserPoolClients").map(|client| text(client, "ClientId")).collect();
+    let ids: Vec<&str> = list_field(&clients, "UserPoolClients").map(|client| text_field(client, "ClientId")).collect();
     let describe = async |id: &str| {
         let command = ["cognito-idp", "describe-user-pool-client", "--user-pool-id", pool, "--client-id", id];
         aws.run(&command).await
@@ -72,7 +72,7 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
 }
 
 /// Returns the id of the user pool at the URL of the issuer; `None` if the issuer is not Amazon Cognito.
-fn user_pool(issuer: &str) -> Option<&str> {
+fn user_pool_id(issuer: &str) -> Option<&str> {
     let (host, pool) = issuer.strip_prefix("https://")?.trim_end_matches('/').split_once('/')?;
     (host.starts_with("cognito-idp.") && !pool.contains('/')).then_some(pool)
 }
@@ -86,7 +86,7 @@ fn check_user_names(claim: &str, described: Response) -> Finding {
     };
     let only_administrators = pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] == true;
     // If users sign in with a mail address or phone number, Cognito generates the user name in the token.
-    let is_generated = list(&pool, "UsernameAttributes").next().is_some();
+    let is_generated = list_field(&pool, "UsernameAttributes").next().is_some();
     if only_administrators || is_generated {
         return Finding::good(CHECK_NAME, format!("{claim}, which users cannot choose"));
     }
@@ -107,7 +107,7 @@ fn check_clients(claim: &str, described: Vec<Response>) -> Finding {
             Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
         };
         if can_write(&client, claim) {
-            let detail = format!("users of the app client {:?} can change {claim}", text(&client, "ClientName"));
+            let detail = format!("users of the app client {:?} can change {claim}", text_field(&client, "ClientName"));
             let advice = "Remove the attribute from WriteAttributes of the app client, or use the claim sub";
             return Finding::wrong(CHECK_NAME, detail, advice);
         }
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn user_pool_id_is_read_from_the_token_issuer() {
-        assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa"), Some("eu-west-1_aaa"));
-        assert_eq!(user_pool("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa/"), Some("eu-west-1_aaa"));
-        assert_eq!(user_pool("https://issuer.example.com/tenant"), None);
+        assert_eq!(user_pool_id("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa"), Some("eu-west-1_aaa"));
+        assert_eq!(user_pool_id("https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaa/"), Some("eu-west-1_aaa"));
+        assert_eq!(user_pool_id("https://issuer.example.com/tenant"), None);
     }
 }

@@ -129,13 +129,13 @@ pub async fn audit(
         without_opening: unopened.len().saturating_sub(usize::try_from(opened.unwrap_or_default()).unwrap_or_default()),
         opened,
     };
-    context.print(&report, || text(&report))?;
+    context.print(&report, || orders_audit_text(&report))?;
     let is_opened = !args.open || report.without_opening == 0;
     Ok(Exit::done_if(report.differences.is_empty() && report.changed.is_empty() && is_opened))
 }
 
 /// Returns the report as text.
-fn text(report: &OrdersAuditReport) -> String {
+fn orders_audit_text(report: &OrdersAuditReport) -> String {
     let OrdersAuditReport { items, orders, receipts, differences, changed, payments_compared, without_opening, opened } =
         report;
     let read =

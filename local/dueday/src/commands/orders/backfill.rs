@@ -101,14 +101,18 @@ pub async fn backfill(
     }
     let found = missing_months(context, desk, &open_table.table, args).await?;
     let months = &found.months;
-    let mut report =
-        BackfillReport { missing: summary(context, months), left_out: found.left_out, placed: None, fill: None };
+    let mut report = BackfillReport {
+        missing: summarize_by_sku(context, months),
+        left_out: found.left_out,
+        placed: None,
+        fill: None,
+    };
     if args.dry_run || months.is_empty() {
-        context.print(&report, || text(&report))?;
+        context.print(&report, || backfill_text(&report))?;
         return Ok(Exit::Done);
     }
     if !context.options.json {
-        output::print_message(text(&report).trim_end());
+        output::print_message(backfill_text(&report).trim_end());
     }
     args.confirmation.confirm(&format!("Place {}?", format_count(months.len() as u64, "order")))?;
     let action = context.action(ActionKind::BackfillOrders, None);
@@ -118,7 +122,7 @@ pub async fn backfill(
     // This command places the orders of earlier payments only for the selected SKUs, so the other earlier payments may
     // have no orders. Audits now require orders only for payments after this time.
     desk.table.set_ordered_from(context.clock.now()).await?;
-    let placed = place_all(desk, &open_table.table, months).await?;
+    let placed = place_missing_orders(desk, &open_table.table, months).await?;
     let counts = [("placed", placed.values().sum::<u64>())];
     open_table.table.put_action(&action.on_job(counts)).await?;
     let fill = FillReport::fill_waiting_orders(context, desk).await;
@@ -141,7 +145,7 @@ pub async fn backfill(
 
 /// Places the orders of `months`. Before each order, records the successful refunds of its payment, because the order
 /// desk may not have received their events. Returns the number of placed orders by status.
-async fn place_all(
+async fn place_missing_orders(
     desk: &OrderDesk,
     payments: &Table,
     months: &[PaidPeriod],
@@ -195,7 +199,7 @@ async fn missing_months(
             && args.from.is_none_or(|from| from <= paid_on)
             && args.to.is_none_or(|to| paid_on <= to)
     };
-    let progress = Progress::of_reading("receipts");
+    let progress = Progress::of_read_items("receipts");
     let receipts = payments.all_receipts(context.clock.now()).inspect(|_| progress.inc(1));
     let mut receipts = std::pin::pin!(
         receipts.try_filter(|receipt| std::future::ready(is_selected(receipt))).try_chunks(RECEIPTS_PER_REQUEST)
@@ -229,7 +233,7 @@ fn paid_period(receipt: &Receipt) -> PaidPeriod {
 
 /// Returns for each SKU the number of paid months without an order, and the days of the first and the last payment.
 /// `months` must be sorted by the time of payment.
-fn summary(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMonths> {
+fn summarize_by_sku(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMonths> {
     let mut by_sku = BTreeMap::<&Sku, Vec<&PaidPeriod>>::new();
     for month in months {
         by_sku.entry(&month.sku).or_default().push(month);
@@ -249,7 +253,7 @@ fn summary(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMonths> {
     counts.collect()
 }
 
-fn text(report: &BackfillReport) -> String {
+fn backfill_text(report: &BackfillReport) -> String {
     let left_out = match report.left_out {
         0 => String::new(),
         count => format!(

@@ -140,7 +140,7 @@ async fn print_created(
     let report = FillReport::fill_waiting_orders(context, desk).await;
     // Filling may have changed both orders, so they are read again.
     let CreatedFollowUp { order, follow_up } = *created;
-    let [order, follow_up] = [current(desk, order).await?, current(desk, follow_up).await?];
+    let [order, follow_up] = [reload_order(desk, order).await?, reload_order(desk, follow_up).await?];
     let view = FollowUpView { order: OrderView::from(&order), follow_up: OrderView::from(&follow_up) };
     context.print(&view, || {
         let line = |order: &Order| {
@@ -154,6 +154,6 @@ async fn print_created(
 }
 
 /// Returns the stored order with the id of `order`; `order` itself if no such order is stored any more.
-async fn current(desk: &OrderDesk, order: Order) -> Result<Order, Failure> {
+async fn reload_order(desk: &OrderDesk, order: Order) -> Result<Order, Failure> {
     Ok(desk.table.get_order(order.id).await?.map_or(order, |(order, _)| order))
 }

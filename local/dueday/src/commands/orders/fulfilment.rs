@@ -42,7 +42,7 @@ struct HandOverReport {
 
 /// Fills waiting orders after a change of stock or of an address, and prints the text `change` with the number of
 /// filled orders. Returns [`Exit::Attention`] if an order or a fill task failed with an error.
-pub async fn fill_after(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
+pub async fn fill_orders_after_change(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
     let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&report, || format!("{change}; {}\n", report.text()))?;
     Ok(report.exit())
@@ -85,7 +85,7 @@ pub async fn receive_delivery(
 ) -> Result<Exit, Failure> {
     let delivery = delivery.unwrap_or_else(|| context.clock.ulid());
     desk.receive_stock(product, warehouse, quantity, delivery).await?;
-    fill_after(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
+    fill_orders_after_change(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
 }
 
 /// Sets the shipping address of a customer or of a single order, and fills waiting orders.
@@ -112,14 +112,15 @@ pub async fn set_address(
         let (order, _) = desk.correct_address(order, address, is_of_account).await?;
         if order.status == OrderStatus::BackOrdered {
             // The order may have waited only for an address.
-            return fill_after(context, desk, &format!("the address of the order {} was set", order.id)).await;
+            return fill_orders_after_change(context, desk, &format!("the address of the order {} was set", order.id))
+                .await;
         }
         context
             .print(&OrderView::from(&order), || format!("the order {} is shipped to the new address\n", order.id))?;
         return Ok(Exit::Done);
     }
     desk.set_shipping_address(&args.account, address).await?;
-    fill_after(context, desk, &format!("the address of {} was set", args.account)).await
+    fill_orders_after_change(context, desk, &format!("the address of {} was set", args.account)).await
 }
 
 /// Assigns a customer and its unshipped orders to another representative.

@@ -118,7 +118,7 @@ pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs)
         return Err(Failure::Refused(format!("there is no warehouse {}", args.warehouse)));
     }
     if args.csv {
-        return write_csv(&orders);
+        return print_csv(&orders);
     }
     let count = format_count(orders.len() as u64, "order");
     if let Some(path) = &args.slips {
@@ -131,13 +131,13 @@ pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs)
     }
     context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || match orders.len() {
         0 => format!("no order of {} is {}\n", args.warehouse, args.status),
-        _ => format!("{}\n{count}\n", table(&COLUMNS, orders.iter().flat_map(rows))),
+        _ => format!("{}\n{count}\n", table(&COLUMNS, orders.iter().flat_map(pick_list_rows))),
     })?;
     Ok(Exit::Done)
 }
 
 /// Returns a row for each product of an order. Only the first row has the order and the address.
-fn rows(OrderToPack { order, lines }: &OrderToPack) -> Vec<Vec<String>> {
+fn pick_list_rows(OrderToPack { order, lines }: &OrderToPack) -> Vec<Vec<String>> {
     let address = order.address.as_ref().map(list::address_line);
     let mut once = Some((order.id.to_string(), address.unwrap_or_default()));
     let row = |NamedLine { line, name }: &NamedLine| {
@@ -149,7 +149,7 @@ fn rows(OrderToPack { order, lines }: &OrderToPack) -> Vec<Vec<String>> {
 }
 
 /// Prints the orders as CSV: one line for each product of each order.
-fn write_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
+fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
     let mut file = csv::Writer::from_writer(Vec::new());
     let failed = |error: csv::Error| Failure::Output(std::io::Error::other(error));
     file.write_record(CSV_COLUMNS).map_err(failed)?;

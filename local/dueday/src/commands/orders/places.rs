@@ -132,7 +132,7 @@ impl<'a> FileEntities<'a> {
     }
 
     /// Checks that the entity to which `row` refers is in the file or stored.
-    async fn check(&self, desk: &OrderDesk, row: &PlaceRow) -> Result<(), Failure> {
+    async fn check_reference(&self, desk: &OrderDesk, row: &PlaceRow) -> Result<(), Failure> {
         let (kind, id, is_stored) = match row {
             PlaceRow::Country(Country { region, .. }) if !self.regions.contains(region) => {
                 ("region", region.as_str(), desk.table.has_entity(ReferenceKind::Region, region.as_str()).await?)
@@ -196,7 +196,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let entities = parse_rows(file).map_err(invalid_file)?;
     let in_file = FileEntities::of(&entities);
     for (_, row) in &entities {
-        in_file.check(desk, row).await?;
+        in_file.check_reference(desk, row).await?;
     }
     let action = context.action(ActionKind::ImportPlaces, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.

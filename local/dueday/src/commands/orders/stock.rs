@@ -11,7 +11,7 @@ use serde::Serialize;
 use store::Paging;
 use ulid::Ulid;
 
-use super::fulfilment::fill_after;
+use super::fulfilment::fill_orders_after_change;
 use crate::commands::values::parse_number;
 use crate::context::Context;
 use crate::terminal::output::format_count;
@@ -194,7 +194,7 @@ pub async fn count(context: &Context, desk: &OrderDesk, args: &CountArgs) -> Res
     let request = MovementRequest::Count { warehouse: warehouse.clone(), found: *found, reason: reason.clone() };
     let moved = move_stock(context, desk, product, movement, &request).await?;
     let change = format!("the stock of {product} in {warehouse} is {found} ({:+})", moved.stock_change);
-    fill_after(context, desk, &change).await
+    fill_orders_after_change(context, desk, &change).await
 }
 
 /// Subtracts lost or broken pieces of a product from the stock of a warehouse.
@@ -215,8 +215,12 @@ pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) 
     let request =
         MovementRequest::Transfer { from: from.clone(), to: to.clone(), quantity: *quantity, reason: reason.clone() };
     move_stock(context, desk, product, movement, &request).await?;
-    fill_after(context, desk, &format!("{quantity} x {product} moved from the stock of {from} to the stock of {to}"))
-        .await
+    fill_orders_after_change(
+        context,
+        desk,
+        &format!("{quantity} x {product} moved from the stock of {from} to the stock of {to}"),
+    )
+    .await
 }
 
 /// Lists the movements of a product or of an order.
@@ -245,7 +249,7 @@ async fn movements_of_order(
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                recorded(context, view.recorded_at),
+                format_time(context, view.recorded_at),
                 view.effect.to_string(),
                 view.warehouse.clone(),
                 view.product.clone(),
@@ -261,7 +265,7 @@ async fn movements_of_order(
 }
 
 /// Formats the time `at` in the billing time zone.
-fn recorded(context: &Context, at: DateTime<Utc>) -> String {
+fn format_time(context: &Context, at: DateTime<Utc>) -> String {
     at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string()
 }
 
@@ -280,7 +284,7 @@ async fn movements_of_product(
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                recorded(context, view.recorded_at),
+                format_time(context, view.recorded_at),
                 view.kind.to_string(),
                 view.warehouse.clone(),
                 view.to_warehouse.clone().unwrap_or_default(),

@@ -42,7 +42,7 @@ struct AcceptedView {
 /// - The comparison has no difference with this id.
 /// - The difference is an open finding, which `dueday findings resolve` resolves.
 /// - The difference is already accepted.
-pub async fn accept(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
+pub async fn accept_difference(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
     let AcceptArgs { on, id, because } = args;
     let compare = context.command_line(&format!("reconcile --from {on} --to {on}"));
     let table = OpenTable::open(context, FolderPolicy::MustExist).await?.table;

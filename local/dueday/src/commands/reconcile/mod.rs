@@ -146,7 +146,7 @@ impl ReconciledDay {
 /// Compares the days of `args`, one after the other, or accepts a difference.
 pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, Failure> {
     if let Some(ReconcileCommand::Accept(args)) = &args.command {
-        return accept::accept(context, args).await;
+        return accept::accept_difference(context, args).await;
     }
     context.require_deployed_settings()?;
     let latest = latest_comparable_day(context.clock.now());
@@ -186,11 +186,11 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
         }
     }
     drop(progress);
-    context.print(&days, || text(&days))?;
+    context.print(&days, || reconciliation_text(&days))?;
     Ok(Exit::done_if(days.iter().all(|day| day.clean)))
 }
 
-fn text(days: &[ReconciledDay]) -> String {
+fn reconciliation_text(days: &[ReconciledDay]) -> String {
     let rows = days.iter().map(|day| {
         let ReconciledCounts { payments, refunds, disputes, receipts, settled, accepted, processing: _ } = day.counts;
         let result = if day.clean { output::green(&day.result()) } else { output::red(&day.result()) };

@@ -18,11 +18,11 @@ pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<NewSubsc
     };
     let simulated = simulator::simulate(context.config.clone(), rows, (args.from, args.months), on_day).await?;
     drop(bar);
-    context.print(&simulated, || text(&simulated))?;
+    context.print(&simulated, || simulation_text(&simulated))?;
     Ok(Exit::done_if(simulated.holds()))
 }
 
-fn text(simulated: &Simulation) -> String {
+fn simulation_text(simulated: &Simulation) -> String {
     let mut text = format_lines([
         ("days", format!("{} to {}", simulated.from, simulated.to)),
         ("subscriptions", simulated.subscriptions.to_string()),

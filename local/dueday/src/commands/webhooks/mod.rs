@@ -143,7 +143,7 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
         print_endpoint(context, &EndpointView::new(&changed, clock.now()))
     };
     match &args.action {
-        None => list(context, &open_table, keys).await,
+        None => list_endpoints(context, &open_table, keys).await,
         Some(Action::Create(args)) => {
             // Earlier changes are published first, so that their events are not sent to the new endpoint.
             open_table.publish_all_changes(context).await?;
@@ -185,7 +185,11 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
 }
 
 /// Lists all endpoints. If `keys` are given, reports the endpoints whose secrets cannot be decrypted.
-async fn list(context: &Context, open_table: &OpenTable, keys: Option<EncryptionKeys>) -> Result<Exit, Failure> {
+async fn list_endpoints(
+    context: &Context,
+    open_table: &OpenTable,
+    keys: Option<EncryptionKeys>,
+) -> Result<Exit, Failure> {
     let mut page = open_table.table.get_webhook_endpoints(&Paging::all()).await?;
     let now = context.clock.now();
     if let Some(keys) = keys {
