@@ -15,9 +15,9 @@ use super::values;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
-use crate::terminal::cell::escape_formula;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
+use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday export`.

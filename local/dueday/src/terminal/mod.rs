@@ -1,10 +1,10 @@
 //! The command's output: text, tables, error messages and exit codes.
 
-pub mod cell;
 pub mod confirmation;
 pub mod exit;
 pub mod failure;
 pub mod output;
 pub mod progress;
 pub mod report;
+pub mod spreadsheet_cell;
 pub mod table;

@@ -1,7 +1,7 @@
 //! `dueday audit`: checks the invariants of all items in the table, and stores the result. `dueday audit list` and
 //! `dueday audit show` show stored audits.
 
-mod stored;
+mod stored_audits;
 
 use std::collections::BTreeSet;
 
@@ -111,9 +111,9 @@ pub struct AuditArgs {
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// List the audits of the last 90 days, the newest first
-    List(stored::ListArgs),
+    List(stored_audits::ListArgs),
     /// Show a stored audit and its violations
-    Show(stored::ShowArgs),
+    Show(stored_audits::ShowArgs),
 }
 
 /// The output of the command with `--json`.
@@ -135,8 +135,8 @@ struct AuditReport {
 /// Runs `dueday audit`.
 pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
     match &args.command {
-        Some(AuditCommand::List(list)) => return stored::list(context, list).await,
-        Some(AuditCommand::Show(show)) => return stored::show(context, show).await,
+        Some(AuditCommand::List(list)) => return stored_audits::list(context, list).await,
+        Some(AuditCommand::Show(show)) => return stored_audits::show(context, show).await,
         None => {}
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
@@ -151,7 +151,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         lead: context.config.billing.policy.lead,
     };
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
-    let stored = if args.resume { Some(stored::interrupted_audit(table, judge.now).await?) } else { None };
+    let stored = if args.resume { Some(stored_audits::interrupted_audit(table, judge.now).await?) } else { None };
     let mut reconciliation = None;
     let mut unlisted = Vec::new();
     if args.gateway_list || stored.as_ref().is_some_and(|stored| stored.has_gateway_lists) {

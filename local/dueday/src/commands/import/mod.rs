@@ -23,7 +23,7 @@ use crate::{Exit, Failure};
 mod batch;
 mod column;
 mod importer;
-mod lines;
+mod line_counter;
 mod parse_cell;
 mod rejects;
 mod row;

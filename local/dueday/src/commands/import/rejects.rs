@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::column::Column;
 use crate::Failure;
-use crate::terminal::cell::escape_formula;
+use crate::terminal::spreadsheet_cell::escape_formula;
 
 /// A text with at least this many digits may contain a card number, possibly mistyped, and is not written to the file.
 const MIN_CARD_DIGITS: usize = 12;

@@ -8,7 +8,7 @@ use csv::ByteRecord;
 use encoding_rs_io::{DecodeReaderBytes, DecodeReaderBytesBuilder};
 
 use super::column::Header;
-use super::lines::LineCounter;
+use super::line_counter::LineCounter;
 use super::rejects::Rejected;
 use super::row::Row;
 use crate::Failure;

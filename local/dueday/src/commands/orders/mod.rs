@@ -7,11 +7,11 @@ mod csv_file;
 mod fill_waiting_orders;
 mod follow_ups;
 mod fulfilment;
+pub mod goods;
 mod list;
 mod packing;
 mod people;
 pub mod places;
-pub mod setup;
 mod shards;
 mod stock;
 
@@ -139,7 +139,7 @@ enum Action {
         currency: Currency,
     },
     /// Import products, the products of SKUs, warehouses and initial stock from a CSV file; repeating changes nothing
-    #[command(after_help = setup::AFTER_HELP)]
+    #[command(after_help = goods::AFTER_HELP)]
     Import { file: PathBuf },
     /// Place the orders of months that were paid before their SKU had products
     #[command(after_help = backfill::AFTER_HELP)]
@@ -298,7 +298,7 @@ async fn run_action(
         Action::Correct(args) => corrections::correct(context, desk, args).await,
         Action::Places { file } => places::import(context, desk_without_requester, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
-        Action::Import { file } => setup::import(context, desk_without_requester, open_table, file).await,
+        Action::Import { file } => goods::import(context, desk_without_requester, open_table, file).await,
         Action::Backfill(args) => backfill::backfill(context, desk_without_requester, open_table, args).await,
         Action::Shards(shards) => shards::shards(context, desk, shards).await,
     }

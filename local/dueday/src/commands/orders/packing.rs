@@ -14,8 +14,8 @@ use super::csv_file::{self, Line};
 use super::list::OrderView;
 use super::{list, parse_status};
 use crate::context::Context;
-use crate::terminal::cell::escape_formula;
 use crate::terminal::output::{self, format_count};
+use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
