@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use store::{Batch, Due, DueList};
 
-use super::values;
+use super::value_parsers;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -35,7 +35,7 @@ const COLUMNS: [Column; 6] = [
 #[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table TABLE")]
 pub struct DueArgs {
     /// The date of the run [default: today]; for future months see `dueday forecast`
-    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
+    #[arg(long, value_name = "DATE", value_parser = value_parsers::parse_date)]
     pub date: Option<NaiveDate>,
 }
 

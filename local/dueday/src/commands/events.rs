@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::list_output::account_not_found;
 use super::stored_event::{Envelope, EventFilter};
-use super::values::parse_date;
+use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine, events_folder};
 use crate::machine::stored_lines::StoredEventLines;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use store::{Table, TableError};
 
-use super::values;
+use super::value_parsers;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -42,10 +42,10 @@ pub struct ExportArgs {
     pub format: Format,
     /// Only items of this day or a later one: the day of the payment of receipts (as in `dueday report`), the day of
     /// creation of accounts and subscriptions
-    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
+    #[arg(long, value_name = "DATE", value_parser = value_parsers::parse_date)]
     pub from: Option<NaiveDate>,
     /// Only items of this day or an earlier one
-    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
+    #[arg(long, value_name = "DATE", value_parser = value_parsers::parse_date)]
     pub to: Option<NaiveDate>,
 }
 

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
 
-use super::values::parse_number;
+use super::value_parsers::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

@@ -9,7 +9,7 @@ use emulator::{Limits, STRIPE_KEY, StripeServer};
 use serde::Serialize;
 
 use super::gateway_check::{CheckArgs, check_gateway};
-use super::values;
+use super::value_parsers;
 use crate::context::Context;
 use crate::machine::gateway::{ledger_path, open_sandbox, serve_sandbox};
 use crate::machine::listen::{listen, listener_url};
@@ -33,11 +33,11 @@ Examples:
 pub struct GatewayArgs {
     /// Address of the gateway
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
-    #[arg(value_parser = values::parse_address)]
+    #[arg(value_parser = value_parsers::parse_address)]
     pub listen: IpAddr,
     /// Port of the gateway
     #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT")]
-    #[arg(value_parser = values::parse_port)]
+    #[arg(value_parser = value_parsers::parse_port)]
     pub gateway_port: u16,
     /// Imitate the API of Stripe, for `--gateway stripe`; nothing is stored
     #[arg(long)]

@@ -12,7 +12,7 @@ use gateways::conformance::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::values;
+use super::value_parsers;
 use crate::context::Context;
 use crate::machine::gateway::Gateway;
 use crate::terminal::output::{self, format_count, green, red};
@@ -62,7 +62,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "CURRENCY", default_value = "EUR")]
     pub currency: Currency,
     /// How long to wait before the last checks, such as 15s or 30m; 0s skips them
-    #[arg(long, value_name = "TIME", default_value = DEFAULT_WAIT, value_parser = values::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = DEFAULT_WAIT, value_parser = value_parsers::parse_duration)]
     pub wait: Duration,
 }
 

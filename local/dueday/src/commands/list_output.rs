@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use store::{Page, Paging, TableError};
 
-use super::values::parse_number;
+use super::value_parsers::parse_number;
 use crate::context::Context;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;

@@ -46,7 +46,7 @@ mod stored_event;
 mod subscription;
 mod subscriptions;
 mod token;
-mod values;
+mod value_parsers;
 mod webhooks;
 mod why;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use days::DayState;
 use serde::Serialize;
 
-use super::values::parse_date;
+use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

@@ -7,7 +7,7 @@ use gateways::PaymentGateway;
 use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 
 use super::subscriptions::subscription_table;
-use super::values::SubscriptionSelector;
+use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

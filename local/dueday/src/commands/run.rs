@@ -15,7 +15,7 @@ use settling::unresolved_findings;
 use store::Batch;
 use sweep::{BatchRequest, RunMonitor};
 
-use super::values::parse_date;
+use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine};
 use crate::terminal::output;

@@ -11,7 +11,7 @@ use strum::IntoEnumIterator as _;
 
 use super::reconcile::ReconciledDay;
 use super::run::batch_parser;
-use super::values::parse_date;
+use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

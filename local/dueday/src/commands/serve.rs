@@ -21,7 +21,7 @@ use rest::{Caller, PublicUrl, TokenRules};
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
-use super::values;
+use super::value_parsers;
 use crate::context::Context;
 use crate::machine::daily::DailyTimer;
 use crate::machine::data::{LockOutcome, LockedFolder, Machine, RunningServer};
@@ -43,19 +43,19 @@ const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
 pub struct ServeArgs {
     /// Address of the DynamoDB port and of the gateway (the API always uses the loopback address)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
-    #[arg(value_parser = values::parse_address)]
+    #[arg(value_parser = value_parsers::parse_address)]
     pub listen: IpAddr,
     /// Port of the API
     #[arg(long, value_name = "PORT", default_value_t = 7878, env = "DUEDAY_API_PORT")]
-    #[arg(value_parser = values::parse_port)]
+    #[arg(value_parser = value_parsers::parse_port)]
     pub api_port: u16,
     /// Port of the DynamoDB API
     #[arg(long, value_name = "PORT", default_value_t = 8000, env = "DUEDAY_DYNAMODB_PORT")]
-    #[arg(value_parser = values::parse_port)]
+    #[arg(value_parser = value_parsers::parse_port)]
     pub dynamodb_port: u16,
     /// Port of the sandbox gateway
     #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT")]
-    #[arg(value_parser = values::parse_port)]
+    #[arg(value_parser = value_parsers::parse_port)]
     pub gateway_port: u16,
     /// Time of the first daily run; the second follows two hours later [04:00 to 21:00]
     #[arg(
@@ -63,7 +63,7 @@ pub struct ServeArgs {
         value_name = "HH:MM",
         default_value = "06:00",
         env = "DUEDAY_BILLING_TIME",
-        value_parser = values::parse_billing_time
+        value_parser = value_parsers::parse_billing_time
     )]
     pub billing_time: NaiveTime,
     /// Require an access token for the API; `dueday token` creates one

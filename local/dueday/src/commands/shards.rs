@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use store::{MAX_SHARDS, PeakLoad, RequiredShards};
 
-use crate::commands::values::parse_number;
+use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

@@ -10,7 +10,7 @@ use store::{ChangeOutcome, ChangeRecords};
 
 use super::import::parse_payment_day;
 use super::subscriptions::subscription_table;
-use super::values::SubscriptionSelector;
+use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

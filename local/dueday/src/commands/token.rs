@@ -8,7 +8,7 @@ use rest::{TokenRules, account_of_subject};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::values::parse_number;
+use super::value_parsers::parse_number;
 use crate::context::Context;
 use crate::machine::tokens::read_token_issuer;
 use crate::{Exit, Failure};

@@ -6,7 +6,7 @@ use billing::Money;
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::Args;
 
-use super::values::{SubscriptionSelector, parse_date};
+use super::value_parsers::{SubscriptionSelector, parse_date};
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

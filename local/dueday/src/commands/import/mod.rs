@@ -12,7 +12,7 @@ use billing::ActionKind;
 use clap::Args;
 use indicatif::ProgressBar;
 
-use crate::commands::values::parse_number;
+use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use store::Table;
 
 use super::fill_waiting_orders::FillReport;
-use crate::commands::values::parse_date;
+use crate::commands::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;

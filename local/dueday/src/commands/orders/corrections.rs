@@ -7,7 +7,7 @@ use orders::{EmployeeCorrection, EmployeeId, JobRecord, JobStartCorrection, Orde
 use serde::Serialize;
 
 use super::people::EmployeeView;
-use crate::commands::values::parse_date;
+use crate::commands::value_parsers::parse_date;
 use crate::context::Context;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};

@@ -25,7 +25,7 @@ use orders::{
 };
 use ulid::Ulid;
 
-use super::values::{parse_date, parse_number};
+use super::value_parsers::{parse_date, parse_number};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, unplaced_orders_file};
 use crate::machine::open_table::OpenTable;

@@ -56,7 +56,8 @@ pub struct PickListArgs {
     #[arg(long)]
     pub newest_first: bool,
     /// The largest number of orders to list, from 1 to 10000 [default: all orders]
-    #[arg(long, value_name = "N", value_parser = |text: &str| crate::commands::values::parse_number::<usize>(text, 1..=10_000))]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = |text: &str| crate::commands::value_parsers::parse_number::<usize>(text, 1..=10_000))]
     pub limit: Option<usize>,
     /// Print CSV: one line for each product of each order
     #[arg(long, conflicts_with = "slips")]

@@ -5,7 +5,7 @@ use indicatif::HumanCount;
 use orders::{BucketEstimate, Buckets, OrderDesk};
 use serde::Serialize;
 
-use crate::commands::values::parse_number;
+use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};

@@ -12,7 +12,7 @@ use store::Paging;
 use ulid::Ulid;
 
 use super::fulfilment::fill_orders_after_change;
-use crate::commands::values::parse_number;
+use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
 use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
 
-use super::super::values::parse_date;
+use super::super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use reconciling::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
 use serde::Serialize;
 
-use super::values::parse_date;
+use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;

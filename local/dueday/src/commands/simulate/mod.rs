@@ -13,7 +13,7 @@ use clap::Args;
 use simulator::{NewSubscriber, population};
 use ulid::Ulid;
 
-use super::{import, values};
+use super::{import, value_parsers};
 use crate::context::Context;
 use crate::{Exit, Failure};
 
@@ -50,26 +50,26 @@ pub struct SimulateArgs {
         value_name = "N",
         default_value_t = 1000,
         conflicts_with = "file",
-        value_parser = |text: &str| values::parse_number::<u32>(text, 1..=10_000_000)
+        value_parser = |text: &str| value_parsers::parse_number::<u32>(text, 1..=10_000_000)
     )]
     pub subscriptions: u32,
     /// The first day
-    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
+    #[arg(long, value_name = "DATE", value_parser = value_parsers::parse_date)]
     pub from: NaiveDate,
     /// The number of months
-    #[arg(long, value_name = "M", value_parser = |text: &str| values::parse_number::<u32>(text, 1..=600))]
+    #[arg(long, value_name = "M", value_parser = |text: &str| value_parsers::parse_number::<u32>(text, 1..=600))]
     pub months: u32,
     /// A file of subscriptions to simulate instead, with the columns of an import
     #[arg(long, value_name = "F.csv")]
     pub file: Option<PathBuf>,
     /// The fraction of requests with a fault, such as 0.02
-    #[arg(long, value_name = "PART", value_parser = values::parse_fraction)]
+    #[arg(long, value_name = "PART", value_parser = value_parsers::parse_fraction)]
     pub faults: Option<f64>,
     /// Charge through the Stripe adapter, at a stand-in for Stripe with random failures
     #[arg(long, requires = "faults")]
     pub stripe: bool,
     /// The seed of the random faults [default: a random seed]
-    #[arg(long, value_name = "N", requires = "faults", value_parser = values::parse_seed)]
+    #[arg(long, value_name = "N", requires = "faults", value_parser = value_parsers::parse_seed)]
     pub seed: Option<u64>,
     /// The number of consecutive seeds to simulate
     #[arg(
@@ -77,11 +77,11 @@ pub struct SimulateArgs {
         value_name = "N",
         requires = "faults",
         conflicts_with = "time",
-        value_parser = |text: &str| values::parse_number::<u32>(text, 1..=1_000_000_000)
+        value_parser = |text: &str| value_parsers::parse_number::<u32>(text, 1..=1_000_000_000)
     )]
     pub seeds: Option<u32>,
     /// Simulate further seeds for this time, such as 90s, 20m or 2h
-    #[arg(long = "for", value_name = "TIME", requires = "faults", value_parser = values::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", requires = "faults", value_parser = value_parsers::parse_duration)]
     pub time: Option<Duration>,
     /// Write the events of the simulation, and the items of its table, to this new folder
     #[arg(long, value_name = "FOLDER", requires = "faults", conflicts_with_all = ["seeds", "time"])]
