@@ -1,9 +1,10 @@
 //! `dueday demo`: loads the data of a small example merchant, and simulates its last three months.
 //!
-//! The months are simulated in a table in memory, which is then copied to the data folder. The subscriptions are copied
-//! last, so the data folder never contains a subscription with unpaid past months, even if the demo is interrupted or a
-//! server runs at the same time. A repeated demo simulates everything again, and copies only the missing items. Both
-//! tables use the same gateway, which returns the same payment for each charge with the same idempotency key.
+//! The months are simulated in a table in memory. The items of this table are then copied to the table in the data
+//! folder. The subscriptions are copied last, so the data folder never contains a subscription with unpaid past months,
+//! even if the demo is interrupted or a server runs at the same time. A repeated demo simulates everything again, and
+//! copies only the missing items. Both tables use the same gateway, which returns the same payment for each charge with
+//! the same idempotency key.
 
 use std::sync::Arc;
 

@@ -87,9 +87,10 @@ impl<'a> From<&'a PromiseResult> for PromiseView<'a> {
     }
 }
 
-/// Prints the result of each promise when its check ends, and shows the progress of long steps on standard error.
+/// Prints the result of each promise when the check of the promise ends, and shows the progress of long steps on
+/// standard error.
 struct TerminalObserver {
-    /// True if each result is printed as text when its check ends. With --json, the caller prints all results at the
+    /// Whether each result is printed as text immediately. False with --json: the caller then prints all results at the
     /// end.
     is_text: bool,
     bar: RefCell<Option<(CheckStep, ProgressBar)>>,

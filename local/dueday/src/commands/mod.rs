@@ -259,7 +259,8 @@ impl Command {
     }
 }
 
-/// Reads the arguments of the process. If they are wrong or ask for help, prints the error or the help, and exits.
+/// Reads the arguments of the process. If the arguments are wrong or request help, prints the error or the help, and
+/// ends the process.
 pub fn read_arguments() -> Arguments {
     let mut dueday = help_groups::allow_negative_numbers(Arguments::command());
     // Clap adds the subcommand `help` only to a built command.

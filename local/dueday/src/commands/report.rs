@@ -97,8 +97,8 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     Ok(Exit::done_if(is_done && days.unreadable.is_empty()))
 }
 
-/// Creates the failure for a refused option `--from` or `--to`. The message contains the option and, if it was given,
-/// its value.
+/// Creates the failure for a value of `--from` or `--to` that is not allowed. The message contains the option and, if
+/// it was given, the value.
 fn refusal(args: &ReportArgs, error: ReportedDaysError) -> Failure {
     let field = error.field();
     let date = if field == "from" { args.from } else { args.to };

@@ -49,8 +49,8 @@ pub fn batch_parser() -> impl clap::builder::TypedValueParser<Value = Batch> {
     PossibleValuesParser::new(Batch::ALL.map(<&str>::from)).try_map(|name| name.parse::<Batch>())
 }
 
-/// Waits for `run`, and shows its progress. After the first Ctrl-C, the run processes no further rows and ends when the
-/// current rows are finished. A second Ctrl-C ends the process immediately.
+/// Waits until the future `run` (the run of a batch) ends, and shows its progress. After the first Ctrl-C, the run
+/// processes no further rows and ends when the current rows are finished. A second Ctrl-C ends the process immediately.
 async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Output = T>) -> T {
     let bar = ProgressBar::new_spinner();
     let _progress = Progress::show(bar.clone(), "{spinner} {msg}, {elapsed}", ProgressBar::message);

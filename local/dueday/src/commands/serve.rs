@@ -150,8 +150,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// Returns the handler of inbound webhooks from Stripe; `None` if the gateway is not Stripe, or its signing secret is
-/// not set.
+/// Returns the handler of inbound webhooks from Stripe; `None` if the gateway is not Stripe, or if the signing secret
+/// of the webhooks is not set.
 fn stripe_event_handler(
     gateway: &Gateway,
     table: Table,

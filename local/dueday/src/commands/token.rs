@@ -67,7 +67,7 @@ pub fn token(context: &Context, args: &TokenArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the claims of a token for the caller in `args`.
+/// Returns the claims of a token for the operator or the account that `args` name.
 fn claims(rules: &TokenRules, args: &TokenArgs, now: DateTime<Utc>, expires_at: DateTime<Utc>) -> Value {
     let mut scopes = vec![if args.operator { rules.operator_scope() } else { rules.account_scope() }];
     if args.confidential {

@@ -88,7 +88,7 @@ impl DailyTimer {
         }
     }
 
-    /// Runs both batches once. Returns whether they left rows that a later run must finish.
+    /// Runs both batches once. Returns whether a batch failed or left rows that a later run must finish.
     async fn run_batches(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
         let request = BatchRequest::for_date(today);
         let reminded = self.reminders.run_in_parts(&request, deadline).await;

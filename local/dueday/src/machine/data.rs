@@ -92,7 +92,8 @@ pub struct Machine {
     pub gateway: Arc<dyn FullGateway>,
     /// The process that serves the folder, if another process has locked it.
     pub running: Option<RunningServer>,
-    /// Keeps the folder locked until the `Machine` is dropped. `None` if another process has locked it.
+    /// The locked data folder. The lock is held until the last clone of this `Machine` is dropped. `None` if another
+    /// process has locked the folder.
     locked_folder: Option<Arc<LockedFolder>>,
 }
 
@@ -260,7 +261,8 @@ async fn create_tables(file: &Path, config: &Config) -> Result<(), Failure> {
     orders_table(client).create_if_absent().await.map_err(failed)
 }
 
-/// Removes the incomplete database file `new` that a killed process may have left, and its SQLite side files.
+/// Removes the incomplete database file `new` that a killed process may have left, and the files that SQLite writes
+/// next to this file.
 fn remove_incomplete(new: &Path) {
     for left in ["new", "new-wal", "new-shm"] {
         let _ = std::fs::remove_file(new.with_extension(left));
@@ -300,8 +302,11 @@ impl Machine {
     /// it.
     ///
     /// # Errors
-    /// If the folder cannot be used, if it must exist and does not, or if the process that has locked it runs no
-    /// servers.
+    /// In these cases:
+    /// - The folder or the table cannot be used.
+    /// - `policy` requires an existing folder, and the folder contains no database.
+    /// - The process that has locked the folder runs no servers.
+    /// - `--gateway` selects another gateway than the process that has locked the folder.
     pub async fn open(context: &Context, policy: FolderPolicy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         if policy == FolderPolicy::MustExist && !database_path(&context.options).exists() {
             return Err(Failure::NoData { path: context.options.data.clone(), demo: context.command_line("demo") });

@@ -1,4 +1,4 @@
-//! The encryption keys of the local system, in a file of the data folder that only its owner can read.
+//! The encryption keys of the local system, in a file of the data folder that only the owner of the file can read.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -154,7 +154,7 @@ impl OpenTable {
     }
 
     /// Returns the order desk of the local table or of the table on AWS. The orders table on AWS has the name `name`.
-    /// If it is new, its index over all orders gets `initial` buckets (partitions).
+    /// The index over all orders of a new orders table gets `initial` buckets (partitions).
     ///
     /// # Errors
     /// If the order desk's table does not exist, or cannot be read.

@@ -1,7 +1,7 @@
-//! Fills backordered orders on one machine, if the stock is now sufficient: after each change through the API, and each
-//! minute. To fill an order means to deduct its products from the stock, so that the order can be shipped. A fill task
-//! names a product or a customer whose backordered orders must be tried. The fill tasks are in the table, so the next
-//! server process continues with the tasks that this process has not completed.
+//! Fills backordered orders in the local system if the stock is now sufficient: after each change through the API, and
+//! each minute. To fill an order means to deduct its products from the stock, so that the order can be shipped. A fill
+//! task names a product or a customer whose backordered orders must be tried. The fill tasks are in the table, so the
+//! next server process continues with the tasks that this process has not completed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -75,8 +75,9 @@ mod modes {
         Ok(open)
     }
 
-    /// Removes the rights of other users from the files of dueday in the data folder `folder`. Removes them also from
-    /// the folder itself, unless the folder contains other files, because such a folder may be shared on purpose.
+    /// Removes the rights of other users from the files of dueday in the data folder `folder`. If the folder contains
+    /// no other files, also removes the rights from the folder itself. A folder with other files may be shared on
+    /// purpose.
     pub(super) fn restrict_folder(folder: &Path) -> io::Result<()> {
         let (mut is_shared, mut first_error) = (false, None);
         for entry in read_entries(folder)? {
@@ -93,8 +94,8 @@ mod modes {
     }
 
     /// Calls `action` for the files in `entry`, and then for `entry` itself. If other users cannot enter a folder,
-    /// skips its files: there may be many of them, and other users cannot read them. Skips symbolic links, because
-    /// their targets may be files of other programs.
+    /// skips the files in this folder: there may be many files, and other users cannot read them. Skips symbolic links,
+    /// because their targets may be files of other programs.
     fn visit_entry(entry: &DirEntry, action: &mut dyn FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
         let kind = entry.file_type()?;
         let path = entry.path();

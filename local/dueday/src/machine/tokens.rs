@@ -1,5 +1,5 @@
-//! The tokens of the local API, with `--auth`: the key of the local token issuer, in a file of the data folder that only
-//! its owner can read, and the check of each request's token.
+//! Checks the tokens of the requests to the local API, if the server runs with `--auth`. The key of the local token
+//! issuer is in a file of the data folder that only the owner of the file can read.
 
 use std::fs;
 use std::io;

@@ -207,8 +207,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     Ok(Exit::done_if(report.violations == 0))
 }
 
-/// Shows `repairs`, asks for confirmation, and makes the repairs. A subscription that was changed after the audit read
-/// it is not repaired.
+/// Shows `repairs`, asks for confirmation, and makes the repairs. Skips subscriptions that have changed since the audit
+/// read them.
 async fn make_repairs(table: &Table, args: &AuditArgs, repairs: &[Repair], action: &NewAction) -> Result<(), Failure> {
     for repair in repairs {
         output::print_message(format!("repair of {}: {}", repair.key, repair.changes.join(", ")));

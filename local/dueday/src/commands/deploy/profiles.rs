@@ -55,8 +55,10 @@ const PROFILES: [(&str, &str, &str); 3] =
 /// Checks that the profiles can be written to a file that contains `stored`.
 ///
 /// # Errors
-/// If the file contains a profile that was written by hand; if it contains a profile of this command and `replace` is
-/// false; or if a profile of this command cannot be parsed, even if `replace` is true.
+/// In these cases:
+/// - The file contains a profile of the same name that was written by hand.
+/// - The file contains a profile of this command, and `replace` is false.
+/// - A profile of this command cannot be parsed.
 pub fn check_profiles_are_replaceable(stored: &str, replace: bool) -> Result<(), ProfileError> {
     let (kept, written) =
         stored.split_once(FIRST_GENERATED_LINE).map_or((stored, None), |(kept, written)| (kept, Some(written)));

@@ -56,7 +56,7 @@ pub type Response = Result<Value, AwsError>;
 
 impl AwsCli {
     /// Runs the AWS CLI with `arguments`: a service, an operation and its options. Returns its JSON output. The caller
-    /// must choose an operation that changes nothing; this function does not check it.
+    /// must choose an operation that changes nothing: this function does not check the operation.
     ///
     /// # Errors
     /// [`AwsError`] if the program is not installed, or the request failed.

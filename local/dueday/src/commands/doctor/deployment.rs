@@ -25,7 +25,8 @@ use crate::context::Context;
 use crate::machine::gateway::Gateway;
 use crate::machine::open_table::signed_in_sdk;
 
-/// Checks the deployment of the table `name`. `stack` is the name of its stack; if it is `None`, the stack is searched.
+/// Checks the deployment of the table `name`. `stack` is the name of the stack; if it is `None`, the stack with this
+/// table is searched.
 ///
 /// # Errors
 /// If the AWS region or the AWS credentials are missing.

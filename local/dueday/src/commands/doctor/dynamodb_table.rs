@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Creates the table on the embedded engine, and returns its description.
+    /// Creates the payments table on the embedded engine. Returns the engine and the description of the table.
     async fn table() -> (Engine, TableDescription) {
         let engine = Engine::memory();
         Table::new(engine.client(), "payments", TimeDelta::days(190)).create_if_absent().await.unwrap();

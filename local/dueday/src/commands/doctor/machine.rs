@@ -35,7 +35,7 @@ const GATEWAY_CHECK: &str = "gateway";
 /// The name of the check whether the server accepts events from Stripe.
 const LISTENER_CHECK: &str = "Stripe's events";
 
-/// Checks the system on this machine. `serve` contains the ports that its servers will use.
+/// Checks the system on this machine. `serve` contains the ports that the servers of this system will use.
 pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     let folder = &context.options.data;
     // The modes are checked first, because the other checks open the database, which may create files in the folder.
@@ -181,7 +181,8 @@ async fn check_gateway(
     }
 }
 
-/// Checks that the server accepts Stripe's events. Stripe cannot reach this machine, so its CLI must forward them.
+/// Checks that the server accepts Stripe's events. Stripe cannot reach this machine, so the Stripe CLI must forward the
+/// events.
 fn check_listener(secret: Option<String>) -> Finding {
     let forward = format!(
         "Run `stripe listen --forward-to 127.0.0.1:7878/webhooks/stripe`, and set {}",

@@ -57,8 +57,8 @@ async fn check_server(stack: &Stack, login: Option<Login>) -> Finding {
     }
 }
 
-/// Returns the identities with which the stack may send mails: the parameter `SesIdentity`, otherwise the address of
-/// the sender, or its domain.
+/// Returns the identities (addresses or domains) with which the stack may send mails: the parameter `SesIdentity` if it
+/// is set, otherwise the address of the sender and the domain of this address.
 fn identities(stack: &Stack) -> Vec<String> {
     let (named, from) = (stack.parameter("SesIdentity"), stack.parameter("MailFrom"));
     if !named.is_empty() {

@@ -38,8 +38,8 @@ impl Stack {
     }
 }
 
-/// Finds the stack `name`; without a name, finds the stack of the table `table`. Returns the stack, if it was found,
-/// and the findings.
+/// Finds the stack of the table `table`. If `name` is given, only the stack with this name is searched. Returns the
+/// stack, if it was found, and the findings of the checks.
 pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<Finding>) {
     let described = match name {
         Some(name) => aws.run(&["cloudformation", "describe-stacks", "--stack-name", name]).await,

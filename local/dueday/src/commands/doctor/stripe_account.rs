@@ -29,8 +29,8 @@ pub fn check_permissions(missing: &Result<Vec<String>, GatewayError>) -> Finding
     }
 }
 
-/// Checks that Stripe sends the needed events to the API at the URL `api`. The list of `endpoints` is `None` if the key
-/// may not read it.
+/// Checks that Stripe sends the needed events to the API at the URL `api`. `endpoints` are the webhook endpoints at
+/// Stripe; `None` if the key may not read this list.
 pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, GatewayError>, api: &str) -> Finding {
     let endpoints = match endpoints {
         Ok(Some(endpoints)) => endpoints,

@@ -98,8 +98,8 @@ fn check_user_names(claim: &str, described: Response) -> Finding {
     )
 }
 
-/// Checks that no app client of the pool can write the attribute `claim`. The token of every app client of the pool
-/// allows its user to change the attributes that this app client can write.
+/// Checks that no app client of the pool can write the attribute `claim`. With a token of an app client, a user can
+/// change the attributes that this app client can write.
 fn check_clients(claim: &str, described: Vec<Response>) -> Finding {
     for response in described {
         let client = match response {

@@ -1,11 +1,11 @@
 //! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
 //! The importer assumes that all rows of a batch are new, and writes them without reading the table, as long as this
-//! assumption was right for the last batch. This is safe: every subscription has an idempotency record, and the account
-//! was created by the same transaction or by an earlier transaction of this import, so all its subscriptions come from
-//! this import. If the transaction fails, the importer looks up the rows of the batch in the table, and creates only
-//! the new rows in a second transaction. If the second transaction also fails, the importer creates the new rows one by
-//! one.
+//! assumption was right for the last batch. This is safe. The transaction fails if the account of a row exists, unless
+//! this import has created the account. So all subscriptions of the account come from this import, and have idempotency
+//! records, which prevent a second creation. If the transaction fails, the importer looks up the rows of the batch in
+//! the table, and creates only the new rows in a second transaction. If the second transaction also fails, the importer
+//! creates the new rows one by one.
 
 use std::collections::HashMap;
 use std::io;
@@ -123,7 +123,7 @@ impl Importer<'_> {
     }
 
     /// Looks up the account and the subscription of a row in the table, and returns the actual state of the row.
-    /// `assumed` is the state that `mark_row_as_new` returned; if it is not `New`, it is returned unchanged.
+    /// `assumed` is the state that `mark_row_as_new` returned. A state other than `New` is returned unchanged.
     async fn look_up_row(&self, assumed: Result<RowState, Failure>) -> Result<RowState, Failure> {
         let (line, row, id) = match assumed? {
             RowState::New { line, row, id, .. } => (line, row, id),

@@ -98,8 +98,8 @@ pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
         (true, _) => of(first, second, third),
         // In a date with points such as 31.12.2026, the day is always before the month.
         (false, true) => of(third, second, first),
-        // In a date with slashes or hyphens, the order of day and month depends on the country. It is clear only if one
-        // of both numbers is greater than 12.
+        // In a date with slashes or hyphens, the order of day and month depends on the country. The order is clear only
+        // if one of the two numbers is greater than 12.
         (false, false) if first > 12 => of(third, second, first),
         (false, false) if second > 12 => of(third, first, second),
         (false, false) => return Err(format!("{allowed}; it is not clear which number is the month")),

@@ -143,8 +143,8 @@ pub async fn backfill(
     Ok(exit)
 }
 
-/// Places the orders of `months`. Before each order, records the successful refunds of its payment, because the order
-/// desk may not have received their events. Returns the number of placed orders by status.
+/// Places the orders of `months`. Before each order, records the successful refunds of the order's payment, because the
+/// order desk may not have received the events of these refunds. Returns the number of placed orders by status.
 async fn place_missing_orders(
     desk: &OrderDesk,
     payments: &Table,
