@@ -13,22 +13,26 @@ fn main() {
     divan::main();
 }
 
+/// Returns the fixed date that the benchmarks use as the current date.
 fn today() -> NaiveDate {
     "2028-01-31".parse().expect("a valid date")
 }
 
+/// Measures how long a payment day needs to compute its date in a month.
 #[divan::bench]
 fn due_date_of_the_next_month(bencher: Bencher<'_, '_>) {
     let day = PaymentDay::try_from(31).expect("a valid day of the month");
     bencher.bench(|| day.due_in(black_box(Period::from_day(today())).next()));
 }
 
+/// Measures how long a subscription needs to compute its due date in a month.
 #[divan::bench]
 fn due_date_by_the_terms_of_a_month(bencher: Bencher<'_, '_>) {
     let subscription = sample::subscription(31, today());
     bencher.bench(|| subscription.due_in(black_box(Period::from_day(today())).next()));
 }
 
+/// Measures the computation of the date on which a reminder of a due payment is sent.
 #[divan::bench]
 fn reminder_before_a_due_date(bencher: Bencher<'_, '_>) {
     bencher.bench(|| LeadDays::default().before(black_box(today())));

@@ -31,6 +31,7 @@ fn main() {
     divan::main();
 }
 
+/// Returns the fixed instant that the benchmarks use as the current time.
 fn now() -> DateTime<Utc> {
     "2028-01-31T06:00:00Z".parse().expect("an instant")
 }
@@ -43,6 +44,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
+/// Returns how long the table stores receipts.
 fn receipt_retention() -> TimeDelta {
     TimeDelta::days(190)
 }
@@ -89,11 +91,13 @@ struct DuePayment {
     claimed: Subscription,
 }
 
+/// Returns the claim with which the benchmarks claim the payment.
 fn sample_claim() -> Claim {
     Claim { token: ClaimToken(Ulid::from_parts(1, 1)), now: now(), leased_until: now() + TimeDelta::minutes(20) }
 }
 
-/// Claims a payment on a real engine, and creates a table that repeats the engine's responses.
+/// Claims a payment in a table of the embedded engine, and records the engine's responses. Returns the claimed payment,
+/// with a table that responds with the recorded responses.
 fn due_payment(runtime: &Runtime) -> DuePayment {
     let responses = Arc::new(RecordedResponses::default());
     let engine = Engine::memory();
@@ -130,6 +134,7 @@ fn due_payment(runtime: &Runtime) -> DuePayment {
     DuePayment { table, key, claimed }
 }
 
+/// Measures the request that claims a payment before its charge.
 #[divan::bench]
 fn claim_payment(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
@@ -137,6 +142,7 @@ fn claim_payment(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| runtime.block_on(due.table.claim_payment(&due.key, today(), Ulid::nil(), sample_claim())));
 }
 
+/// Measures the request that stores the result of a successful payment.
 #[divan::bench]
 fn settle_payment(bencher: Bencher<'_, '_>) {
     let runtime = runtime();

@@ -15,13 +15,13 @@ use store::{Settings, Table};
 use crate::Failure;
 use crate::engine::{SHARDS, TABLE, subscription, ulid};
 
-/// The number of accounts whose items are written with one request.
+/// The number of accounts that are written with one BatchWriteItem request, each with its subscription.
 const ACCOUNTS_PER_REQUEST: u32 = 12;
 
-/// The number of requests in progress while the table is filled.
+/// The number of write requests that are in progress at the same time while the table is filled.
 const REQUESTS_AT_ONCE: usize = 4;
 
-/// The number of written accounts after which the progress is printed each time.
+/// While the table is filled, the progress is printed each time this number of further accounts is written.
 const REPORT_EVERY: u32 = 100_000;
 
 /// The arguments of `bench audit`.
@@ -35,7 +35,7 @@ pub struct AuditArgs {
     pub rounds: usize,
 }
 
-/// Creates the table in memory, measures a scan and an audit in turn, and prints the ratio.
+/// Creates the table in memory. In each round, measures a scan and then an audit. Prints the ratio of the median times.
 pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
     let client = Engine::memory().client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
     let table = Table::new(client, TABLE, TimeDelta::days(190));
@@ -52,7 +52,8 @@ pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the accounts and their subscriptions, whose first payment is due tomorrow and whose reminder was sent.
+/// Writes `count` accounts, each with one subscription. The first payment of each subscription is due tomorrow, and its
+/// reminder was already sent.
 async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
     table.create_if_absent().await?;
     let settings = Settings::new(SHARDS, ulid(0));
@@ -96,7 +97,8 @@ async fn write_accounts(
     Ok(numbers.end - numbers.start)
 }
 
-/// Reads all items page by page, and counts the subscriptions by their keys.
+/// Reads all items page by page, and counts the subscriptions by their sort keys. Returns the duration. Fails if the
+/// number of subscriptions is not `expected`.
 async fn measure_scan(table: &Table, expected: u32) -> Result<Duration, Failure> {
     let started = Instant::now();
     let mut pages = table.client().scan().table_name(table.name()).consistent_read(true).into_paginator().send();
@@ -109,8 +111,8 @@ async fn measure_scan(table: &Table, expected: u32) -> Result<Duration, Failure>
     Ok(started.elapsed())
 }
 
-/// Checks all accounts as `dueday audit` does, with one difference: `dueday audit` stores its position after every
-/// 1,000 accounts, and this function does not.
+/// Checks all accounts as `dueday audit` does, and returns the duration. There is one difference: `dueday audit` stores
+/// its position after every 1,000 accounts, and this function does not.
 async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure> {
     let started = Instant::now();
     let now = Utc::now();
@@ -134,6 +136,7 @@ async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure
     Ok(started.elapsed())
 }
 
+/// Checks that the number of found subscriptions is `expected`.
 fn check_count(found: usize, expected: u32) -> Result<(), Failure> {
     if found == usize::try_from(expected)? {
         return Ok(());

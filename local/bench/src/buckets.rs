@@ -1,4 +1,5 @@
-//! Measures the time to read the open orders of all customers: from the write-sharded index with 1, 4 and 15 buckets,
+//! `bench buckets`: measures the time to read the open orders of all customers. The orders are read from the
+//! write-sharded index with 1, 4 and 15 buckets (the parts over which the index entries of the orders are distributed),
 //! and with a filtered scan. Each request has the latency of a real network.
 
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ pub struct BucketsArgs {
     pub rounds: u32,
 }
 
+/// Measures the index with each number of buckets, and then a scan of the last table. Prints a row for each
+/// measurement.
 pub async fn run(args: &BucketsArgs) -> Result<(), Failure> {
     println!("{:>9}  {:>9}  {:>12}  {:>12}", "", "orders", "seconds", "range");
     for &count in &args.buckets {
@@ -75,6 +78,7 @@ fn check_order_count(args: &BucketsArgs, found: usize) -> Result<(), Failure> {
     if found == open { Ok(()) } else { Err(format!("found {found} open orders instead of {open}").into()) }
 }
 
+/// Prints the median, the least and the largest of the measured times `seconds`.
 fn print_row(args: &BucketsArgs, name: &str, seconds: &mut [f64]) {
     seconds.sort_by(f64::total_cmp);
     let (median, least, most) = (seconds[seconds.len() / 2], seconds[0], seconds[seconds.len() - 1]);
@@ -92,8 +96,8 @@ async fn scan_open_orders(client: &Client) -> Result<usize, Failure> {
     Ok(scan.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await?.len())
 }
 
-/// Creates a table whose orders are distributed over `buckets`. Returns a client for this table, whose requests have
-/// the configured latency.
+/// Creates a table whose orders are distributed over `buckets`. Returns a client for this table. Each request of the
+/// client has the configured latency.
 async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, Failure> {
     let engine = Engine::memory();
     OrdersTable::new(engine.client(), TABLE).create_if_absent().await?;
@@ -118,7 +122,7 @@ async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, F
     Ok(Client::from_conf(config))
 }
 
-/// Returns the item of an order.
+/// Returns the stored item of `order`. The number `n` determines its customer and its representative.
 fn order_item(order: OrderId, status: &str, n: u32, bucket: u32) -> Value {
     let placed = format!("{}T06:00:00.000Z", order.due_on);
     json!({

@@ -39,7 +39,7 @@ impl Chart {
         ));
     }
 
-    /// Adds the legend: the name for each colour.
+    /// Adds the legend, which shows the name of each colour in one line.
     pub fn add_legend<'a>(
         &mut self,
         left: f64,

@@ -1,4 +1,5 @@
-//! The comparison of the contestants: in each round, every contestant is measured once at every concurrency.
+//! Compares the contestants (implementations of the payment batch). In each round, every contestant is measured once at
+//! every concurrency.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +26,14 @@ pub struct ComparisonArgs {
     pub contestants: Vec<Contestant>,
 }
 
-/// All measurements of each contestant at each concurrency.
+/// All measurements, by concurrency (accounts processed at the same time) and contestant.
 pub type Results = BTreeMap<(u32, Contestant), Vec<Measurement>>;
 
 /// The contestants that are measured by default.
 pub const CONTESTANTS: [Contestant; 5] =
     [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Hyper, Contestant::Floor];
 
-/// Measures the contestants.
+/// Measures the selected contestants in each round at each concurrency. Returns all measurements.
 pub async fn run(args: &ComparisonArgs) -> Result<Results, Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));

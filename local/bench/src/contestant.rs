@@ -1,5 +1,5 @@
-//! One measurement: runs a contestant's batch on a new engine, measures the batch, checks the stored result, and stops
-//! the contestant.
+//! Makes one measurement: starts a new engine and a new gateway, runs the payment batch of a contestant, measures the
+//! batch, checks the stored result, and stops all processes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,9 +28,9 @@ pub enum Contestant {
     Boto3,
     /// The Node.js program in `peers/javascript`.
     Javascript,
-    /// Replays the function's recorded requests with hyper, on one thread.
+    /// Replays the recorded requests of Dueday's payment function with the HTTP client hyper, on one thread.
     Hyper,
-    /// Replays the function's recorded requests over plain sockets.
+    /// Replays the recorded requests of Dueday's payment function over plain sockets.
     Floor,
 }
 
@@ -40,6 +40,7 @@ impl Contestant {
         matches!(self, Contestant::Hyper | Contestant::Floor)
     }
 
+    /// Returns the name of the contestant in the results.
     pub fn name(self) -> &'static str {
         match self {
             Contestant::Dueday => "Dueday",
@@ -51,11 +52,14 @@ impl Contestant {
     }
 }
 
-/// The work of a batch, and its environment.
+/// The size of a payment batch, and the environment in which the batch runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
+    /// The number of due payments.
     pub rows: u32,
+    /// The number of shards of the table.
     pub shards: u32,
+    /// The number of accounts that are processed at the same time.
     pub concurrency: u32,
     /// How long, in milliseconds, the benchmark delays each response of the database engine, to imitate the latency of
     /// DynamoDB.
@@ -77,7 +81,7 @@ pub enum TableKind {
 }
 
 impl Work {
-    /// Creates the work of `rows` payments in memory, without delays.
+    /// Creates the work of `rows` payments with a table in memory. The engine and the gateway respond without delays.
     pub fn new(rows: u32, concurrency: u32) -> Self {
         Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, table: TableKind::Memory }
     }
@@ -89,13 +93,14 @@ pub struct Measurement {
     pub payments_per_second: f64,
     /// The processor time for 1,000 payments, in seconds.
     pub cpu_seconds_per_1000: f64,
-    /// The largest resident memory, in MB.
+    /// The largest resident memory of the contestant's process, in MB.
     pub peak_mb: f64,
-    /// The time from the start of the process to the response to the first event or query, in milliseconds.
+    /// The time from the start of the contestant's process to the response to its first event or query, in
+    /// milliseconds.
     pub start_ms: f64,
 }
 
-/// The engine and the gateway of a batch, each with its process and its URL.
+/// The database engine and the gateway that a batch uses, each with its process and its URL.
 struct Environment {
     engine: (Process, String),
     gateway: (Process, String),
@@ -114,7 +119,7 @@ pub async fn charge_count(url: &str) -> Result<u64, Failure> {
     fetch_count(url, "made").await
 }
 
-/// Reads the number that the server at `url` returns at `path`.
+/// Returns the number that the server at `url` returns as the response to a GET request for `path`.
 async fn fetch_count(url: &str, path: &str) -> Result<u64, Failure> {
     Ok(reqwest::get(format!("{url}/{path}")).await?.text().await?.parse()?)
 }
@@ -184,7 +189,8 @@ impl Environment {
     }
 }
 
-/// Measures `contestant` with `work`. Replays and recorded tables read the recorded requests from the file `recorded`.
+/// Measures `contestant` with `work`. The file `recorded` contains the recorded requests. Only replaying contestants
+/// and [`TableKind::Recorded`] read this file.
 pub async fn measure(
     contestant: Contestant,
     work: Work,
@@ -202,7 +208,7 @@ pub async fn measure(
     Ok(measured)
 }
 
-/// Runs the payment function, and records its requests and their responses to `file`.
+/// Runs the payment function, and writes its requests and their responses to `file`.
 pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
     let environment = Environment::new(work, file).await?;
     let recorder = Recorder::default();
@@ -252,6 +258,7 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     Ok(measured)
 }
 
+/// Returns the response of an invocation. Fails if the invocation has no response.
 fn expect_response(result: Option<InvocationResult>) -> Result<serde_json::Value, Failure> {
     match result {
         Some(InvocationResult::Response(value)) => Ok(value),
@@ -325,12 +332,13 @@ pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Fa
     if line == expected { Ok(()) } else { Err(format!("the program printed {line:?} instead of {expected:?}").into()) }
 }
 
-/// Converts the time and the processor time of a whole batch, in seconds, to the figures of the report.
+/// Computes the figures of a batch from its duration and its processor time, both in seconds.
 fn create_measurement(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measurement {
     let rows = f64::from(work.rows);
     Measurement { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
 }
 
+/// Converts `time` to milliseconds.
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }

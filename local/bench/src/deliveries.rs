@@ -28,7 +28,7 @@ use crate::Failure;
 
 /// The number of endpoints that accept every event.
 const HEALTHY_ENDPOINTS: u128 = 18;
-/// The number of events for which deliveries are created at once.
+/// The number of events for which the deliveries to all endpoints are created and queued together.
 const EVENTS_PER_BATCH: u64 = 100;
 
 /// The arguments of `bench deliveries`.
@@ -42,17 +42,19 @@ pub struct DeliveriesArgs {
     pub rounds: usize,
 }
 
-/// The merchant's server: it counts the accepted events.
+/// The state of the merchant's server, which receives the deliveries of all endpoints and counts the accepted
+/// deliveries.
 #[derive(Clone)]
 struct Merchant {
     accepted: Arc<AtomicU64>,
-    /// The number of accepted events after which the measurement ends.
+    /// The number of accepted deliveries after which the measurement ends.
     expected: u64,
+    /// Notified when the server has accepted the expected number of deliveries.
     has_all: Arc<Notify>,
 }
 
-/// Measures the healthy endpoints alone, and then together with the two broken endpoints, and prints the ratio of the
-/// times.
+/// In each round, measures the healthy endpoints alone, and then together with the two broken endpoints. Prints the
+/// ratio of the median times.
 pub async fn run(args: &DeliveriesArgs) -> Result<(), Failure> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for round in 1..=args.rounds.max(1) {
@@ -73,7 +75,8 @@ fn median(times: &mut [Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-/// Returns the time until the healthy endpoints have accepted all `events`. `broken` are the paths of further endpoints.
+/// Returns the time until all healthy endpoints have accepted all `events`. `broken` contains the URL paths of the
+/// broken endpoints, which are created in addition.
 async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await?;
@@ -115,8 +118,8 @@ fn event(id: u64) -> String {
     format!(r#"{{"specversion":"1.0","id":"e{id}","type":"account.created","subject":"acme","data":{{}}}}"#)
 }
 
-/// Serves `merchant` on loopback, and returns the URL. The path `/hangs` sends no response, and `/fails` responds with
-/// 500.
+/// Starts the merchant's server on loopback, and returns its URL. The path `/accepts` accepts every delivery, `/hangs`
+/// sends no response, and `/fails` responds with 500.
 async fn serve(merchant: Merchant) -> Result<String, Failure> {
     let accept = |State(merchant): State<Merchant>| async move {
         if merchant.accepted.fetch_add(1, Ordering::Relaxed) + 1 == merchant.expected {

@@ -1,6 +1,6 @@
-//! Comparison with a program that a merchant could install instead: the renewals of django-flexible-subscriptions on
-//! PostgreSQL. Both programs commit to a disk and charge over HTTP. django-flexible-subscriptions has no claims, and
-//! settles payments without a transaction.
+//! `bench durable`: compares Dueday with a program that a merchant could install instead of Dueday: the renewals of
+//! django-flexible-subscriptions on PostgreSQL. Both programs commit to a disk and charge over HTTP.
+//! django-flexible-subscriptions has no claims, and settles payments without a transaction.
 
 use std::time::Instant;
 
@@ -25,6 +25,8 @@ pub struct DurableArgs {
     pub database: String,
 }
 
+/// In each round, measures Dueday at three concurrencies, and then django-flexible-subscriptions. Prints a row for each
+/// measurement.
 pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     let (peers, python) = (peers::install()?, peers::install_django()?);
     println!("{:>30}  {:>8}  {:>10}  {:>11}  {:>8}", "", "parallel", "payments/s", "CPU s/1,000", "peak MB");
@@ -45,6 +47,7 @@ pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Measures the renewals of django-flexible-subscriptions, and checks the number of renewals and charges.
 async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measurement, Failure> {
     let (gateway, url) = start_gateway(0).await?;
     let environment =
@@ -54,7 +57,8 @@ async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measurement,
     let mut process = Process::start(python, [crate::folder().join("peers/django/renewal.py")], &environment)?;
     let figures = measure_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
     process.write_line("check").await?;
-    // The program prints the number of renewed subscriptions and the number of transactions.
+    // The program prints the number of renewed subscriptions and the number of stored `SubscriptionTransaction`
+    // records.
     expect_line(&mut process, &format!("{0} {0}", args.rows)).await?;
     let charged = charge_count(&url).await?;
     if charged != u64::from(args.rows) {

@@ -1,5 +1,5 @@
-//! The process of the embedded engine: it serves a table on a free port. The table contains payments that are due
-//! today.
+//! The process of the embedded engine (the local replacement of DynamoDB). The process serves a table on a free port.
+//! The table contains payments that are due today.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::recorder::dynamodb_operation;
 
 /// The name of the table with the due payments.
 pub const TABLE: &str = "dueday";
-/// The number of shards of the table, unless an argument sets another number.
+/// The number of shards of the table if no argument sets another number.
 pub const SHARDS: u32 = 4;
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub struct EngineArgs {
     pub without_tokens: bool,
 }
 
-/// Returns a client of the engine at `url`.
+/// Returns a DynamoDB client that sends its requests to the engine at `url`.
 pub fn client_of(url: &str) -> Client {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -59,7 +59,8 @@ pub fn client_of(url: &str) -> Client {
     Client::from_conf(config)
 }
 
-/// Returns the `n`th account and its subscription, whose first payment is due `today` and whose reminder was sent.
+/// Returns the `n`th account and its subscription. The first payment of the subscription is due `today`, and no
+/// reminder is to be sent.
 pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
     let account = Account { id: format!("account-{n:06}").parse().expect("a valid account id"), ..sample::account() };
     let sample = sample::subscription(1, today);
@@ -80,7 +81,7 @@ pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, 
     (account, Subscription { next_reminder_on: None, ..subscription })
 }
 
-/// Returns the `n`th id.
+/// Returns a fixed id for the number `n`. Different numbers have different ids.
 pub fn ulid(n: u32) -> Ulid {
     Ulid::from_parts(1_000_000 + u64::from(n), n.into())
 }

@@ -17,13 +17,14 @@ use crate::Failure;
 /// The secret that signs the event with which the start of the inbound webhook function is measured.
 pub const STRIPE_SIGNING_SECRET: &str = "whsec_0123456789abcdef";
 
-/// A day on which nothing was due.
+/// The event that starts a run for a day on which nothing was due.
 const DAY_WITHOUT_ROWS: &str = r#"{"date":"2020-01-01"}"#;
 /// An event of Stripe that concerns no payment.
 const STRIPE_EVENT: &str =
     r#"{"id":"evt_1","object":"event","type":"product.updated","data":{"object":{"id":"prod_1","object":"product"}}}"#;
 
-/// Returns the first event of the function whose binary is `function`. An event of Stripe is signed at the time `now`.
+/// Returns the first event of the function whose binary has the name `function`. An event of Stripe is signed at the
+/// time `now`.
 ///
 /// # Errors
 /// If this module has no event for the function.
@@ -40,9 +41,9 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         "webhooks" => return signed_webhook(now),
         // A bounce: the mail address of the account does not exist, and the function marks it.
         "mail-feedback" => include_str!("../../../events/sns-bounce.json"),
-        // A request to fill waiting orders. No order waits for stock.
+        // A request to fill the orders that wait for stock. No order waits for stock.
         "orders" => include_str!("../../../events/orders-fill.json"),
-        // The function compares a day without payments with the gateway.
+        // The function compares the stored payments of a day with those of the gateway. The day has no payments.
         "reconcile" => "{}",
         // A request to audit the table, which contains one account without subscriptions.
         "audit" => include_str!("../../../events/audit-table.json"),
@@ -56,7 +57,7 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
     Ok(event.to_owned())
 }
 
-/// Returns the request of API Gateway with [`STRIPE_EVENT`], signed at the time `now`.
+/// Returns the request that API Gateway would send with [`STRIPE_EVENT`], signed at the time `now`.
 fn signed_webhook(now: DateTime<Utc>) -> Result<String, Failure> {
     let mut request: Value = serde_json::from_str(include_str!("../../../events/apigateway-stripe.json"))?;
     let signature = SigningSecrets::parse(STRIPE_SIGNING_SECRET)?.sign(STRIPE_EVENT.as_bytes(), now);

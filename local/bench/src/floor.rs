@@ -29,13 +29,13 @@ pub struct FloorArgs {
     pub concurrency: usize,
 }
 
-/// A recorded request as the bytes that are sent.
+/// A recorded request, converted to the bytes that are sent to its server.
 struct PreparedRequest {
     is_charge: bool,
     bytes: Vec<u8>,
 }
 
-/// Converts a recorded request into the bytes of a request to `host`.
+/// Converts a recorded request into the bytes of a request to the server `host`.
 fn prepare_request(request: &Request, host: &str) -> PreparedRequest {
     let Request { is_charge, method, path, headers, body, .. } = request;
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n", body.len());

@@ -1,4 +1,5 @@
-//! The process of the gateway: it accepts every charge after a configured delay, and counts the charges.
+//! The process of the benchmark's payment gateway, which accepts every charge after a configured delay and counts the
+//! charges.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -46,10 +47,12 @@ pub async fn serve(args: &GatewayArgs) -> Result<(), Failure> {
     Ok(axum::serve(axum::serve::ListenerExt::tap_io(listener, |socket| drop(socket.set_nodelay(true))), routes).await?)
 }
 
+/// Responds with the description of the gateway account, which Dueday reads before it charges.
 async fn account() -> Json<GatewayAccount> {
     Json(GatewayAccount { kind: "stub".to_owned(), account: "stub".to_owned(), live: false })
 }
 
+/// Waits for the configured delay, counts the charge, and responds with a successful payment.
 async fn charge(State(gateway): State<Gateway>, Json(request): Json<ChargeRequest>) -> Json<ChargeResponse> {
     if !gateway.delay.is_zero() {
         tokio::time::sleep(gateway.delay).await;

@@ -1,6 +1,6 @@
-//! Replays the recorded requests of the payment function with hyper on one thread, without SDK, JSON and signatures.
-//! The difference between the time of the function and the time of the replay is the cost of SDK, JSON and signatures.
-//! The time of the replay is the cost that any asynchronous program has.
+//! The contestant `hyper`. It replays the recorded requests of the payment function with the HTTP client hyper on one
+//! thread, without SDK, JSON and signatures. The difference between the time of the function and the time of the replay
+//! is the cost of SDK, JSON and signatures. The time of the replay is the cost that any asynchronous program has.
 
 use std::io::BufRead as _;
 
@@ -47,6 +47,8 @@ async fn send_request(hyper: &HyperClient, request: PreparedRequest) -> Result<(
     Ok(())
 }
 
+/// Sends the requests of `chain` one after the other. A chain contains all requests that belong to one subscription, or
+/// all requests that belong to no subscription.
 async fn send_chain(hyper: &HyperClient, chain: Vec<PreparedRequest>) -> Result<(), Failure> {
     for request in chain {
         send_request(hyper, request).await?;

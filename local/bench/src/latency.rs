@@ -1,7 +1,7 @@
-//! Measures the throughput with the latencies of a real network, as a share of the ideal throughput. The ideal
-//! throughput is the concurrency divided by the sum of the latencies of a payment: a claim, a charge and a settlement.
-//! The table returns recorded responses. The throughput of the contestant `floor` shows the limit of the machine
-//! itself.
+//! `bench latency`: measures the throughput with the latencies of a real network, as a share of the ideal throughput. A
+//! payment has three requests, one after the other: a claim, a charge and a settlement. The ideal throughput is the
+//! concurrency divided by the sum of their latencies. The table returns recorded responses. The throughput of the
+//! contestant `floor` shows the limit of the machine itself.
 
 use clap::Args;
 
@@ -27,6 +27,7 @@ pub struct LatencyArgs {
     pub contestants: Vec<Contestant>,
 }
 
+/// Measures each contestant at each concurrency, and prints a row for each measurement.
 pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));

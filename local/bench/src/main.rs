@@ -90,7 +90,7 @@ enum Command {
 /// The error of a failed measurement.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Returns the folder into which results are written.
+/// Returns the folder of this crate. It contains the programs of the contestants, and results are written into it.
 pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

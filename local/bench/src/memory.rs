@@ -1,5 +1,5 @@
-//! Measures the payment function's peak memory with more and more due payments. The peak memory must not grow with the
-//! number of payments.
+//! `bench memory`: measures the payment function's peak memory with more and more due payments. The peak memory must
+//! not grow with the number of payments.
 
 use clap::Args;
 
@@ -16,6 +16,7 @@ pub struct MemoryArgs {
     pub concurrency: u32,
 }
 
+/// Measures the payment function with each number of due payments, and prints a row for each measurement.
 pub async fn run(args: &MemoryArgs) -> Result<(), Failure> {
     let peers = peers::install()?;
     println!("{:>9}  {:>10}  {:>11}  {:>8}", "payments", "payments/s", "CPU s/1,000", "peak MB");

@@ -1,12 +1,13 @@
-//! Installs the packages of the contestants in other languages: a Python environment and a folder of Node.js packages,
-//! in the folder of Cargo's build results.
+//! Installs the packages of the contestants in other languages: Python environments and folders of Node.js packages, in
+//! the folder of Cargo's build results.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
 
-/// The paths of the Python interpreter and of the JavaScript program, both with their packages.
+/// The paths of the Python interpreter and of the JavaScript program that run the payment batch, both with their
+/// packages.
 pub struct Peers {
     pub python: PathBuf,
     pub javascript: PathBuf,
@@ -18,11 +19,11 @@ pub struct ApiPeers {
     pub javascript: PathBuf,
 }
 
-/// The files of the JavaScript server.
+/// The source files of the JavaScript server of the HTTP API.
 const FASTIFY_PROGRAM: [&str; 7] =
     ["server.mjs", "action_log.mjs", "fields.mjs", "problem.mjs", "sign_up.mjs", "subscriptions.mjs", "table.mjs"];
 
-/// Installs the missing packages of both programs.
+/// Installs the missing packages of the Python program and of the JavaScript program that run the payment batch.
 pub fn install() -> Result<Peers, Failure> {
     let peers = crate::folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
@@ -32,7 +33,7 @@ pub fn install() -> Result<Peers, Failure> {
     Ok(Peers { python, javascript: javascript.join("batch.mjs") })
 }
 
-/// Installs the missing packages of both servers of the HTTP API.
+/// Installs the missing packages of the Python server and of the JavaScript server of the HTTP API.
 pub fn install_api_servers() -> Result<ApiPeers, Failure> {
     let peers = crate::folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
@@ -43,14 +44,15 @@ pub fn install_api_servers() -> Result<ApiPeers, Failure> {
     Ok(ApiPeers { python, javascript: javascript.join("server.mjs") })
 }
 
-/// Returns the Python interpreter of the Django program, and installs its packages if they are missing.
+/// Returns the path of the Python interpreter for the Django program. Installs the program's packages if they are
+/// missing.
 pub fn install_django() -> Result<PathBuf, Failure> {
     let target = std::env::current_exe()?.with_file_name("bench-peers").join("django");
     install_python(&target, &crate::folder().join("peers/django/requirements.txt"))
 }
 
-/// Returns the Python interpreter of the environment in `folder`. If it does not exist, creates it with the packages in
-/// `requirements`.
+/// Returns the path of the Python interpreter in the virtual environment `folder`. If the environment does not exist,
+/// creates it with the packages in the file `requirements`.
 fn install_python(folder: &Path, requirements: &Path) -> Result<PathBuf, Failure> {
     let python = folder.join("bin/python");
     if !python.exists() {
@@ -62,8 +64,8 @@ fn install_python(folder: &Path, requirements: &Path) -> Result<PathBuf, Failure
     Ok(python)
 }
 
-/// Copies the files `program` from the folder `source` to `folder`, because Node.js finds packages only beside a
-/// program. If `folder` has no packages yet, installs the packages of `package-lock.json`.
+/// Copies the files `program` from the folder `source` to `folder`, because Node.js searches for packages in the folder
+/// of the program. If `folder` has no packages yet, installs the packages of `package-lock.json`.
 fn install_javascript(folder: &Path, source: &Path, program: &[&str]) -> Result<(), Failure> {
     if !folder.join("node_modules").exists() {
         eprintln!("installing {}", source.join("package-lock.json").display());

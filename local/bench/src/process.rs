@@ -17,6 +17,7 @@ pub struct Process {
 }
 
 impl Process {
+    /// Starts `program` with the arguments `args` and the additional environment variables `environment`.
     pub fn start<S: AsRef<OsStr>>(
         program: &str,
         args: impl IntoIterator<Item = S>,
@@ -52,6 +53,7 @@ impl Process {
         Ok(self.stdin.flush().await?)
     }
 
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id().unwrap_or_default()
     }
@@ -70,20 +72,21 @@ impl Process {
     }
 }
 
-/// Returns the processor time that all threads of `process` have used, in seconds (proc(5)).
+/// Returns the processor time that all threads of the process with the id `process` have used, in seconds (see the
+/// manual page proc(5)).
 pub fn cpu_seconds(process: u32) -> Result<f64, Failure> {
     /// The unit of the times in `/proc`, in ticks per second (`USER_HZ`): always 100 on Linux.
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The command's name is in parentheses and may contain spaces, so only the fields after the last parenthesis are
-    // read.
+    // The command's name is in parentheses and may contain spaces, so the fields are counted from the last parenthesis.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |field: usize| fields.get(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
     // The processor times in user mode and in kernel mode.
     Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
 }
 
-/// Returns the largest resident memory of `process` so far, in MB (proc(5)).
+/// Returns the largest resident memory so far of the process with the id `process`, in MB (see the manual page
+/// proc(5)).
 pub fn peak_mb(process: u32) -> Result<f64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("/proc/PID/status has no VmHWM")?;

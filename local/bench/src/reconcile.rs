@@ -29,6 +29,7 @@ use crate::process::{Process, peak_mb};
 const RECEIPTS_PER_BATCH_WRITE: u32 = 25;
 /// The number of payments on a list page.
 const PAGE_SIZE: u32 = 100;
+/// How long the table stores receipts.
 const RETENTION: TimeDelta = TimeDelta::days(190);
 
 /// The arguments of `bench reconcile`.
@@ -39,8 +40,9 @@ pub struct ReconcileArgs {
     pub payments: Vec<u32>,
 }
 
-/// Compares a day for each number of payments, and prints the speed and the peak memory. The engine of the table runs
-/// in another process, so the memory of this process is that of the comparison alone.
+/// For each number of payments, compares a day that has this number of payments, and prints the speed and the peak
+/// memory. The engine of the table runs in another process, so the memory of this process is the memory of the
+/// comparison alone.
 pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
     println!("{:>9}  {:>10}  {:>14}  {:>8}", "payments", "payments/s", "peak MB before", "peak MB");
     let day: NaiveDate = "2027-01-31".parse()?;
@@ -75,7 +77,7 @@ fn eur() -> Currency {
     "EUR".parse().expect("a currency")
 }
 
-/// Writes the receipt of each payment.
+/// Writes the receipt of each payment of `gateway` to the table.
 async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<(), Failure> {
     table.create_if_absent().await?;
     let settings = Settings::new(SHARDS, ulid(0));
@@ -111,7 +113,7 @@ async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<()
     Ok(())
 }
 
-/// A gateway whose payments are computed from their numbers, so that it needs no memory for them.
+/// A gateway that computes each payment from its number, so that the payments need no memory.
 #[derive(Debug)]
 struct NumberedPayments {
     count: u32,
@@ -120,6 +122,7 @@ struct NumberedPayments {
 }
 
 impl NumberedPayments {
+    /// Returns the payment with the number `number`.
     fn numbered(&self, number: u32) -> Payment {
         let account: AccountId = format!("account-{number:07}").parse().expect("a valid account id");
         Payment {
@@ -136,6 +139,7 @@ impl NumberedPayments {
         }
     }
 
+    /// Returns the error of the requests that the benchmark does not need.
     fn unknown_outcome<T>() -> Result<T, GatewayError> {
         Err(GatewayError::Unknown { reason: "the benchmark does not need this request".to_owned() })
     }

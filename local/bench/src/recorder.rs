@@ -1,5 +1,5 @@
-//! Records the requests of the payment function, so that other contestants can replay the requests. One proxy before
-//! the engine and one proxy before the gateway record all requests.
+//! Records the requests of the payment function, so that other contestants can replay the requests. A proxy in front of
+//! the engine and a proxy in front of the gateway record all requests.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

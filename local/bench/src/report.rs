@@ -24,13 +24,14 @@ pub struct Row {
 /// A function that selects one of the measured figures.
 type MeasurementFigure = fn(&Measurement) -> f64;
 
+/// Returns the median of `values`; not a number if there are no values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Returns the median of each figure.
+/// Returns the median of each figure over all measurements.
 fn medians(all: &[Measurement]) -> Measurement {
     let median_of = |figure: MeasurementFigure| median(all.iter().map(figure));
     Measurement {
@@ -93,7 +94,7 @@ fn write_files(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a chart with the payments per second and the processor time, by concurrency.
+/// Returns the SVG text of a chart with the payments per second and the processor time, by concurrency.
 fn chart(rows: &[Row]) -> String {
     const COLOURS: [(Contestant, &str); 4] = [
         (Contestant::Dueday, "#c2410c"),

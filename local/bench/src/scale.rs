@@ -1,6 +1,6 @@
-//! Simulates the busiest day of ten million subscriptions. Every payment waits for the gateway's rate limit, for the
-//! latencies of the requests, and for the write capacity of the index partition of its shard. The result shows which of
-//! these limits determines the throughput.
+//! `bench scale`: simulates the busiest day of ten million subscriptions. Every payment waits for the gateway's rate
+//! limit, for the latencies of the requests, and for the write capacity of the index partition of its shard. The result
+//! shows which of these limits determines the throughput.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,9 +79,9 @@ impl RateLimit {
     }
 }
 
-/// A shard during the simulated day.
+/// The state of one shard of the payment index during the simulated day.
 struct Shard {
-    /// The number of payments that are still due.
+/// The number of payments of the shard that are still due.
     due: u64,
     /// The write limit of the shard's index partition.
     partition: RateLimit,
@@ -93,7 +93,7 @@ const WRITES_PER_PARTITION: u64 = 1_000;
 /// the next month.
 const WRITES_PER_PAYMENT: u64 = 2;
 
-/// Simulates the busiest day with this number of shards and a gateway that allows `rate` requests per second.
+/// Simulates the busiest day with `shards` shards and a gateway that allows `rate` requests per second.
 fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
     let due = args.subscriptions * args.peak_percent / 100;
     let each = due / shards as u64;
@@ -153,6 +153,8 @@ fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
     }
 }
 
+/// Simulates a day for each gateway rate and each number of shards. Prints the results, and writes them to `scale.json`
+/// and `scale.svg`.
 pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
     let mut days = Vec::new();
     println!("{:>6}  {:>9}  {:>10}  {:>7}  limited by", "shards", "gateway/s", "payments/s", "hours");
@@ -173,8 +175,8 @@ pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a chart with the payments per second, on a logarithmic scale, for each gateway rate and each number of
-/// shards.
+/// Returns the SVG text of a chart with the payments per second, on a logarithmic scale, for each gateway rate and each
+/// number of shards.
 fn draw_throughput_chart(args: &ScaleArgs, days: &[SimulatedDay]) -> String {
     const COLOURS: [&str; 4] = ["#fdba74", "#f97316", "#c2410c", "#7c2d12"];
     let colour = |place: usize| COLOURS[place.min(COLOURS.len() - 1)];

@@ -1,5 +1,5 @@
-//! Measures the size of each Lambda function's binary, and the time from its start to the response to its first event.
-//! This is a cold start without the time that Lambda itself needs.
+//! `bench start`: measures the size of each Lambda function's binary, and the time from its start to the response to
+//! its first event. This is a cold start without the time that Lambda itself needs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::first_events::{STRIPE_SIGNING_SECRET, check_success, first_event, sta
 use crate::process::built_program;
 use crate::report::median;
 
-/// The text before the name of a function's binary in the template.
+/// The text before the name of a function's binary in `template.yaml`.
 const BINARY_LINE_PREFIX: &str = "Binary: ";
 
 #[derive(Debug, Args)]
@@ -39,10 +39,11 @@ struct StandInServers {
     gateway: String,
     /// The URL of a stand-in for EventBridge.
     event_bridge: String,
-    /// The URL of a folder for mails.
+    /// The URL of a folder into which mails are written.
     outbox: String,
 }
 
+/// Starts each function several times. Prints the size of its binary and the median time.
 pub async fn run(args: &StartArgs) -> Result<(), Failure> {
     let gateway = crate::contestant::start_gateway(0).await?;
     let folder = tempfile::tempdir()?;
@@ -91,8 +92,8 @@ async fn time_first_response(binary: &str, name: &str, servers: &StandInServers)
         ("AWS_LAMBDA_LOG_LEVEL", "warn"),
     ];
     let engine = engine_with_account().await?;
-    // This call returns immediately after the start of the process, so the time until the function is ready is
-    // measured.
+    // This call returns immediately after the start of the process, so the measured time includes the time until the
+    // function is ready.
     let mut function = Function::start_without_log(&engine, binary, name, &variables).await;
     let started = Instant::now();
     let deadline = (Utc::now() + TimeDelta::minutes(1)).timestamp_millis();
@@ -105,7 +106,8 @@ async fn time_first_response(binary: &str, name: &str, servers: &StandInServers)
     Ok(time)
 }
 
-/// Returns an engine with the account of the sample events, and with the tables of the order desk and of the sandbox gateway.
+/// Returns an engine with three tables: the payment table, which contains the account of the sample events, the table
+/// of the order desk, and the table of the sandbox gateway.
 async fn engine_with_account() -> Result<Engine, Failure> {
     let engine = Engine::memory();
     let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));

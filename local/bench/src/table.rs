@@ -1,6 +1,6 @@
-//! A table that returns the recorded responses of the engine. It responds without computation, after a configured
-//! delay, so its latency does not depend on the number of parallel requests. The engine itself has a lock, so parallel
-//! requests would wait for each other.
+//! A server that imitates a DynamoDB table: it returns the recorded responses of the engine. It responds without
+//! computation, after a configured delay, so its latency does not depend on the number of parallel requests. The engine
+//! itself has a lock, so parallel requests would wait for each other.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -90,6 +90,7 @@ fn dates(body: &Value) -> impl Iterator<Item = &str> {
     values.filter_map(|value| value["S"].as_str()).filter(|text| text.len() == "2026-01-31".len())
 }
 
+/// Responds to a request with the next recorded response, and remembers which subscriptions were settled.
 async fn respond(State(table): State<Table>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
     let operation = dynamodb_operation(&headers);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();

@@ -18,9 +18,10 @@ use store::{TableConfig, load_sdk_config};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
+/// The error that ends the server.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-// The same allocator as in the command `dueday`.
+// The command `dueday` uses the same allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -39,7 +39,7 @@ impl fmt::Display for ObservedResponse {
     }
 }
 
-/// The observations of all requests to one server, and the items of its table afterwards.
+/// The observed responses of one server to all requests, and the items in the server's table after the last request.
 struct ObservedRun {
     responses: Vec<ObservedResponse>,
     items: Vec<Value>,
@@ -49,8 +49,8 @@ struct ObservedRun {
 /// first server. Returns the number of requests.
 ///
 /// # Errors
-/// If a server does not respond or store the same as the first server. The error contains the request, and the
-/// responses of both servers.
+/// If a server responds in another way than the first server, or stores other items. The error contains the
+/// differences.
 pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<usize, Failure> {
     let Some((first, others)) = contestants.split_first() else { return Ok(0) };
     let expected = observe(*first, peers).await?;
@@ -77,7 +77,7 @@ pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<us
     Ok(expected.responses.len())
 }
 
-/// Sends all requests to a new server of `contestant`, one after the other.
+/// Sends all requests to a new server of `contestant`, one after the other. Returns the responses and the stored items.
 async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<ObservedRun, Failure> {
     let world = World::start().await?;
     for id in [EXISTING_ACCOUNT, "other"] {
@@ -96,7 +96,8 @@ async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<Observed
     let gateway = recorder.start_proxy(&world.gateway.1, true).await?;
     let (server, url) = contestant.start(peers, &engine, &gateway).await?;
     let (http, mut responses) = (load::client()?, Vec::new());
-    // With the first sign-up, Dueday also checks once that the table is not a restored copy.
+    // With the first sign-up, Dueday also checks once that the table is not a copy that was restored from a backup. So this
+    // request is not compared.
     load::send(&http, &url, &first_sign_up(world.today)).await?;
     recorder.take_requests();
     for case in all(world.today) {
@@ -111,6 +112,7 @@ async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<Observed
     Ok(ObservedRun { responses, items })
 }
 
+/// Returns the parts of `response` that must be equal for all servers, with placeholders for new ids and times.
 fn observe_response(known: &KnownIds, response: Response, requests: Vec<String>) -> ObservedResponse {
     let requests = if response.status.is_success() { requests } else { Vec::new() };
     let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -139,13 +141,13 @@ fn describe_request(request: &Request) -> String {
     parts.join(" ")
 }
 
-/// Returns the kind of a write, and whether it has a condition.
+/// Returns the kind of a write, with the suffix `-if` if the write has a condition.
 fn describe_write(kind: &str, write: &Value) -> String {
     let condition = if write["ConditionExpression"].is_string() { "-if" } else { "" };
     format!("{kind}{condition}")
 }
 
-/// Returns all items of the table, sorted, with placeholders for values that differ in each run.
+/// Returns all items of the server's table, sorted, with placeholders for the values that differ in each run.
 async fn stored_items(world: &World, known: &KnownIds) -> Result<Vec<Value>, Failure> {
     let scan = json!({ "TableName": TABLE, "ConsistentRead": true }).to_string();
     let request =

@@ -12,14 +12,16 @@ pub const EXISTING_ACCOUNT: &str = "acme";
 /// The subscription of [`EXISTING_ACCOUNT`].
 pub const EXISTING_SUBSCRIPTION: &str = "01JZXCVBNM0123456789ABCDEF";
 
+/// The path of the subscriptions of [`EXISTING_ACCOUNT`].
 const SUBSCRIPTIONS: &str = "/accounts/acme/subscriptions";
 
-/// Returns the sign-up that is sent to each server before the compared requests.
+/// Returns the request that is sent to each server before the compared requests. The request signs a customer up: it
+/// creates a subscription and charges its first payment.
 pub fn first_sign_up(today: NaiveDate) -> Request {
     create(&sign_up(4, today)).with_header("idempotency-key", "order-4")
 }
 
-/// Returns the requests that are compared, in order. `today` is the current date.
+/// Returns all requests whose responses are compared, in order. `today` is the current date.
 pub fn all(today: NaiveDate) -> Vec<Request> {
     let mut all = accepted(today);
     all.extend(refused_bodies(today).into_iter().map(|body| create(&body)));
@@ -28,15 +30,18 @@ pub fn all(today: NaiveDate) -> Vec<Request> {
     all
 }
 
+/// Returns a request that creates a subscription of [`EXISTING_ACCOUNT`].
 fn create(body: &Value) -> Request {
     Request::with_body(Method::POST, SUBSCRIPTIONS, body)
 }
 
+/// Returns a request that changes [`EXISTING_SUBSCRIPTION`].
 fn change(body: &Value) -> Request {
     Request::with_body(Method::PATCH, format!("{SUBSCRIPTIONS}/{EXISTING_SUBSCRIPTION}"), body)
 }
 
-/// Returns a valid body with the field at `path` replaced by `value`. The parts of `path` are separated by points.
+/// Returns the body of a new subscription, in which `value` replaces the field at `path`. The field names in `path` are
+/// separated by points.
 fn with(path: &str, value: Value) -> Value {
     let mut body = new_subscription(1);
     let field = path.split('.').fold(&mut body, |object, name| &mut object[name]);
@@ -72,7 +77,7 @@ fn accepted(today: NaiveDate) -> Vec<Request> {
     ]
 }
 
-/// Returns bodies that do not create a subscription.
+/// Returns request bodies with which the servers refuse to create a subscription.
 fn refused_bodies(today: NaiveDate) -> Vec<Value> {
     let (yesterday, tomorrow) = (today - Days::new(1), today + Days::new(1));
     let mut without_method = new_subscription(1);
@@ -124,7 +129,7 @@ fn refused_bodies(today: NaiveDate) -> Vec<Value> {
     ]
 }
 
-/// Returns changes that the servers refuse.
+/// Returns requests to change a subscription that the servers refuse.
 fn refused_changes() -> Vec<Request> {
     vec![
         change(&json!({ "amount": 1599 })).with_header("if-match", "\"99\""),

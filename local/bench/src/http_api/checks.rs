@@ -1,5 +1,5 @@
-//! Checks the responses and the stored result of a measurement. Otherwise a server could be faster because it skips a
-//! part of the work.
+//! Checks the responses and the stored result of a measurement. Without these checks, a server that skips a part of the
+//! work would only look faster.
 
 use billing::{AccountId, Receipt, ReceiptNumber, Status, Subscription};
 use reqwest::StatusCode;
@@ -80,7 +80,8 @@ fn is_new(stored: &Subscription) -> bool {
     stored.version == 1 && stored.status == Status::Active && stored.next_payment_on == Some(stored.due_on)
 }
 
-/// Returns whether the first payment of `stored` was charged today, by one attempt that is settled.
+/// Returns whether the first payment of `stored` was charged today with one attempt, and the result of the attempt is
+/// stored.
 fn is_settled(stored: &Subscription, world: &World) -> bool {
     stored.attempt.is_none()
         && (stored.version, stored.attempt_seq) == (3, 1)
@@ -111,6 +112,7 @@ fn check_response(kind: Kind, response: &Response) -> Result<(), &'static str> {
     }
 }
 
+/// Returns whether the list page `list` contains `count` items and is the last page.
 fn has_items(list: &Value, count: usize) -> bool {
     list["data"].as_array().is_some_and(|items| items.len() == count) && list["next_cursor"].is_null()
 }
@@ -125,7 +127,7 @@ pub fn is_numbered(receipt: &Value) -> bool {
     number().is_some_and(|number| number.to_string() == text("number"))
 }
 
-/// Checks that the number of `things` is `expected`.
+/// Checks that `found`, the number of `things`, is `expected`.
 fn expect(things: &str, found: usize, expected: usize) -> Result<(), Failure> {
     if found == expected { Ok(()) } else { Err(format!("{found} {things} instead of {expected}").into()) }
 }

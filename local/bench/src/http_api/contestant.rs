@@ -21,6 +21,7 @@ impl ApiContestant {
     /// All servers. The first server is the one with which the other servers are compared.
     pub const ALL: [Self; 3] = [Self::Dueday, Self::Javascript, Self::Python];
 
+    /// Returns the name of the server in the results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dueday => "Dueday",
@@ -29,8 +30,8 @@ impl ApiContestant {
         }
     }
 
-    /// Starts the server, whose table is on the engine at the URL `engine` and which charges at the URL `gateway`.
-    /// Returns its process and its URL.
+    /// Starts the server. `engine` is the URL of the database engine with the server's table, and `gateway` is the URL
+    /// of the gateway at which the server charges. Returns the process and the URL of the server.
     pub async fn start(self, peers: &ApiPeers, engine: &str, gateway: &str) -> Result<(Process, String), Failure> {
         let (engine_variable, gateway_variable) = match self {
             Self::Dueday => ("DUEDAY_DYNAMODB_ENDPOINT", "DUEDAY_GATEWAY"),

@@ -26,7 +26,7 @@ pub struct Response {
 /// The responses and latencies of all requests of a measurement.
 #[derive(Debug, Default)]
 pub struct CompletedRequests {
-    /// The responses, each with the number of its request.
+    /// The responses, each with the index of its request.
     pub responses: Vec<(usize, Response)>,
     pub latencies: Vec<Duration>,
     /// The time from the first request to the last response.
@@ -44,6 +44,7 @@ pub async fn send(http: &Client, url: &str, request: &Request) -> Result<Respons
     Ok(read(response, &bytes))
 }
 
+/// Sends `request` to the server at `url`. Returns the status, the headers and the unparsed body of the response.
 async fn send_without_parsing_response(
     http: &Client,
     url: &str,
@@ -61,6 +62,7 @@ async fn send_without_parsing_response(
     Ok((head, response.bytes().await?.into()))
 }
 
+/// Parses the body `bytes` of a response.
 fn read((status, headers): (StatusCode, HeaderMap), bytes: &[u8]) -> Response {
     Response { status, headers, body: serde_json::from_slice(bytes).unwrap_or_default() }
 }
@@ -93,8 +95,8 @@ pub async fn send_all(
         all.extend(worker.await??);
     }
     let duration = started.elapsed();
-    // The bodies are parsed only after the measurement: parsing would use processor time that the server on the same
-    // machine needs.
+    // The bodies are parsed only after the measurement. Otherwise the parsing would use processor time that the server
+    // on the same machine needs.
     let latencies = all.iter().map(|(_, latency, _)| *latency).collect();
     let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, read(head, &bytes))).collect();
     Ok(CompletedRequests { responses, latencies, duration })

@@ -1,4 +1,4 @@
-//! `bench api`: compares the HTTP API with the same API in JavaScript and in Python.
+//! `bench api`: compares Dueday's HTTP API with the same API in JavaScript and in Python.
 //!
 //! Each server has its own process, and a new engine and a new gateway in two further processes. Before the
 //! measurement, [`agreement`] checks that all servers respond alike, send the same requests and store the same items.
@@ -45,6 +45,7 @@ pub struct ApiArgs {
     pub only_check: bool,
 }
 
+/// Checks that all servers respond alike, measures each server in each round, and prints the results.
 pub async fn run(args: &ApiArgs) -> Result<(), Failure> {
     let peers = peers::install_api_servers()?;
     let case_count = agreement::check(&args.contestants, &peers).await?;

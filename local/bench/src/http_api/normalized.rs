@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::checks::is_numbered;
 
-/// The length of a ULID.
+/// The length of a ULID, in characters.
 const ULID_CHARS: usize = 26;
 const SECONDS_OF_DAY: i64 = 86_400;
 
@@ -35,8 +35,8 @@ impl KnownIds {
         }
     }
 
-    /// Replaces new ids, times, correct codes of subscriptions, and expiry times in an item of the table by
-    /// placeholders.
+    /// Replaces new ids, times, correct subscription codes, and expiry times in an item of the table by placeholders.
+    /// `now` is the current time.
     pub fn normalize_item(&self, mut item: Map<String, Value>, now: DateTime<Utc>) -> Value {
         // DynamoDB gives each table another id.
         if item.contains_key("DynamodbId") {
@@ -75,7 +75,7 @@ impl KnownIds {
     }
 }
 
-/// Returns whether `item` has the key that the code of its subscription determines.
+/// Returns whether the key of `item` contains the correct code of the subscription that `item` names.
 fn has_correct_code(item: &Map<String, Value>) -> bool {
     let text = |name: &str| item.get(name).and_then(|value| value["S"].as_str()).unwrap_or_default();
     let code = || {

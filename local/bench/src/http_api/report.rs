@@ -1,4 +1,4 @@
-//! The table of results of `bench api`, and its goals.
+//! Prints the results of `bench api` as a table, and compares them with the goals.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::request::Kind;
 use crate::contestant::milliseconds;
 use crate::report::median;
 
-/// The figures of one measurement.
+/// The measured figures of one server, for one kind of request.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiMeasurement {
     pub requests_per_second: f64,
@@ -39,7 +39,7 @@ impl ApiMeasurement {
         }
     }
 
-    /// Returns the median of each figure.
+    /// Returns the median of each figure over all measurements.
     fn medians(all: &[Self]) -> Self {
         let median_of = |figure: fn(&Self) -> f64| median(all.iter().map(figure));
         Self {
@@ -58,7 +58,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     sorted.get(place).copied().map_or(f64::NAN, milliseconds)
 }
 
-/// Prints the medians, and whether each goal was reached.
+/// Prints the medians of all measurements, and whether each goal was reached.
 pub fn print(args: &ApiArgs, results: &Results) {
     let medians: BTreeMap<_, _> = results.iter().map(|(key, all)| (*key, ApiMeasurement::medians(all))).collect();
     println!(
@@ -112,10 +112,12 @@ fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
     }
 }
 
-/// A figure of another server, as a multiple of the figure of Dueday's server, and the multiple that is the goal.
+/// A goal for the ratio of a figure of another server to the same figure of Dueday's server.
 struct RatioGoal {
-    factor: f64,
-    wanted: f64,
+/// The measured ratio.
+factor: f64,
+/// The smallest ratio that reaches the goal.
+wanted: f64,
 }
 
 impl RatioGoal {
@@ -123,6 +125,7 @@ impl RatioGoal {
         self.factor >= self.wanted
     }
 
+    /// Returns the cell of the table: the measured ratio, the goal, and whether the goal was reached.
     fn text(&self) -> String {
         let Self { factor, wanted } = self;
         format!("1/{factor:.1} of 1/{wanted:.0}: {}", if self.is_reached() { "yes" } else { "no" })

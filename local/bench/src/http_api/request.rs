@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-/// The number of accounts of a set of requests.
+/// The number of accounts over which a set of requests is distributed.
 pub const ACCOUNTS: usize = 20;
 /// The number of subscriptions of each account whose subscriptions are listed.
 pub const LISTED_SUBSCRIPTIONS: usize = 10;
@@ -21,13 +21,18 @@ pub const CHANGED_NAME: &str = "Gold plan, yearly price";
 /// The payment day of new subscriptions.
 pub const PAYMENT_DAY: i64 = 15;
 
-/// A kind of request.
+/// A kind of request that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
+    /// Creates a subscription without a charge.
     Create,
+    /// Lists the subscriptions of an account.
     List,
+    /// Changes a subscription, with the header `If-Match`.
     Change,
+    /// Lists the receipts of an account.
     Receipts,
+    /// Creates a subscription, and charges its first payment.
     SignUp,
 }
 
@@ -82,7 +87,9 @@ impl Request {
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSet {
     pub kind: Kind,
+    /// The number of requests that are in progress at the same time.
     pub in_flight: usize,
+    /// The number of requests, including the warm-up requests.
     pub count: usize,
 }
 
@@ -92,12 +99,12 @@ impl RequestSet {
         format!("{:?}-{}", self.kind, self.in_flight)
     }
 
-    /// Returns the accounts that the requests use. They are created before the measurement.
+    /// Returns the accounts that the requests use. The accounts are created before the measurement.
     pub fn accounts(&self) -> Vec<AccountId> {
         (0..ACCOUNTS).map(|n| self.account(n)).collect()
     }
 
-    /// Returns the account of the `n`th request.
+    /// Returns the account of the request or subscription with the number `n`.
     pub fn account(&self, n: usize) -> AccountId {
         format!("{}-{:02}", self.name(), n % ACCOUNTS).parse().expect("a valid account id")
     }

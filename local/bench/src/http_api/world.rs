@@ -13,7 +13,7 @@ use crate::contestant::start_gateway;
 use crate::engine::{TABLE, client_of};
 use crate::process::Process;
 
-/// The number of items that are written at the same time.
+/// The number of subscriptions that are created at the same time before the requests are sent.
 const WRITES_IN_FLIGHT: usize = 8;
 
 /// The engine and the gateway of one server, each with its process and its URL.
@@ -60,7 +60,7 @@ impl World {
             .await
     }
 
-    /// Creates `subscription`.
+    /// Stores the new subscription `subscription` in the table.
     pub async fn create(&self, subscription: &Subscription) -> Result<(), Failure> {
         match self.table.create_subscription(subscription, None).await? {
             CreateOutcome::Created => Ok(()),
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// Creates the receipts of `subscription` for the last months.
+    /// Stores one receipt of `subscription` for each of the six months before the current month.
     pub async fn create_receipts(&self, subscription: &Subscription) -> Result<(), Failure> {
         let months = std::iter::successors(Some(Period::from_day(self.today)), |period| Some(period.previous()));
         for (month, period) in (1..).zip(months.skip(1)).take(LISTED_RECEIPTS / 2) {
@@ -87,15 +87,15 @@ impl World {
     }
 }
 
-/// Returns a subscription of `account` that was created at the beginning of `today`. If its creation time were later
-/// than a request, the request would not change its payment method.
+/// Returns a subscription of `account` that was created at the beginning of `today`. A request cannot change the
+/// payment method of a subscription whose creation time is later than the request.
 pub fn new_subscription(account: &str, id: SubscriptionId, today: NaiveDate) -> Subscription {
     let account = account.parse().expect("a valid account id");
     let created_at = today.and_time(NaiveTime::MIN).and_utc();
     Subscription { account, id, created_at, ..sample::subscription(PAYMENT_DAY, today) }
 }
 
-/// Returns the receipt number `n`, for the payment of `subscription` for `period`.
+/// Returns the receipt of the payment of `subscription` for the month `period`. The id of the payment contains `n`.
 fn receipt(subscription: &Subscription, period: Period, n: u32) -> Receipt {
     let payment_day = PaymentDay::try_from(PAYMENT_DAY).expect("a valid payment day");
     let due_on = payment_day.due_in(period);
@@ -110,8 +110,8 @@ fn receipt(subscription: &Subscription, period: Period, n: u32) -> Receipt {
         payment: format!("pay_{n}").parse().expect("a valid payment id"),
         customer: Some(subscription.payment_method.customer.clone()),
         card: None,
-        // The payment is dated now, because a receipt expires 190 days after its payment, and no receipt may expire
-        // during the benchmark.
+        // The time of the payment is the current time. A receipt expires 190 days after its payment, and no receipt may
+        // expire during the benchmark.
         processed_at: SystemClock.now(),
         refunded: Money::new(0, subscription.price.currency()),
         refunded_at: None,
