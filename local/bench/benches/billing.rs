@@ -27,7 +27,7 @@ fn due_date_of_the_next_month(bencher: Bencher<'_, '_>) {
 
 /// Measures how long a subscription needs to compute its due date in a month.
 #[divan::bench]
-fn due_date_by_the_terms_of_a_month(bencher: Bencher<'_, '_>) {
+fn subscription_due_date_in_a_month(bencher: Bencher<'_, '_>) {
     let subscription = sample::subscription(31, today());
     bencher.bench(|| subscription.due_in(black_box(Period::from_day(today())).next()));
 }

@@ -289,7 +289,7 @@ async fn measure_peer(
     let started = Instant::now();
     let mut process = match contestant {
         Contestant::Boto3 => {
-            let script = crate::folder().join("peers/boto3/batch.py");
+            let script = crate::bench_folder().join("peers/boto3/batch.py");
             Process::start(&peers.python.to_string_lossy(), [script], &environment)?
         }
         Contestant::Javascript => Process::start("node", [&peers.javascript], &environment)?,

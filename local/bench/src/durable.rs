@@ -54,7 +54,7 @@ async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measurement,
         [("ROWS", args.rows.to_string()), ("GATEWAY", url.clone()), ("PGDATABASE", args.database.clone())];
     let environment = environment.map(|(name, value)| (name.to_owned(), value));
     let started = Instant::now();
-    let mut process = Process::start(python, [crate::folder().join("peers/django/renewal.py")], &environment)?;
+    let mut process = Process::start(python, [crate::bench_folder().join("peers/django/renewal.py")], &environment)?;
     let figures = measure_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
     process.write_line("check").await?;
     // The program prints the number of renewed subscriptions and the number of stored `SubscriptionTransaction`

@@ -18,7 +18,7 @@ use crate::Failure;
 pub const STRIPE_SIGNING_SECRET: &str = "whsec_0123456789abcdef";
 
 /// The event that starts a run for a day on which nothing was due.
-const DAY_WITHOUT_ROWS: &str = r#"{"date":"2020-01-01"}"#;
+const EVENT_OF_DAY_WITHOUT_ROWS: &str = r#"{"date":"2020-01-01"}"#;
 /// An event of Stripe that concerns no payment.
 const STRIPE_EVENT: &str =
     r#"{"id":"evt_1","object":"event","type":"product.updated","data":{"object":{"id":"prod_1","object":"product"}}}"#;
@@ -31,7 +31,7 @@ const STRIPE_EVENT: &str =
 pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure> {
     let event = match function {
         "api" => include_str!("../../../events/apigateway-health.json"),
-        "reminders" | "payments" => DAY_WITHOUT_ROWS,
+        "reminders" | "payments" => EVENT_OF_DAY_WITHOUT_ROWS,
         // Two stream records about changes of the table. The function publishes two events on the bus.
         "events" => include_str!("../../../events/dynamodb-stream.json"),
         // An event of a type to which no webhook endpoint has subscribed.

@@ -91,7 +91,7 @@ enum Command {
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Returns the folder of this crate. It contains the programs of the contestants, and results are written into it.
-pub fn folder() -> PathBuf {
+pub fn bench_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 

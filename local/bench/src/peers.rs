@@ -25,7 +25,7 @@ const FASTIFY_PROGRAM: [&str; 7] =
 
 /// Installs the missing packages of the Python program and of the JavaScript program that run the payment batch.
 pub fn install() -> Result<Peers, Failure> {
-    let peers = crate::folder().join("peers");
+    let peers = crate::bench_folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
     let python = install_python(&target.join("python"), &peers.join("boto3/requirements.txt"))?;
     let javascript = target.join("javascript");
@@ -35,7 +35,7 @@ pub fn install() -> Result<Peers, Failure> {
 
 /// Installs the missing packages of the Python server and of the JavaScript server of the HTTP API.
 pub fn install_api_servers() -> Result<ApiPeers, Failure> {
-    let peers = crate::folder().join("peers");
+    let peers = crate::bench_folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
     let python = install_python(&target.join("fastapi"), &peers.join("fastapi/requirements.txt"))?;
     let javascript = target.join("fastify");
@@ -48,7 +48,7 @@ pub fn install_api_servers() -> Result<ApiPeers, Failure> {
 /// missing.
 pub fn install_django() -> Result<PathBuf, Failure> {
     let target = std::env::current_exe()?.with_file_name("bench-peers").join("django");
-    install_python(&target, &crate::folder().join("peers/django/requirements.txt"))
+    install_python(&target, &crate::bench_folder().join("peers/django/requirements.txt"))
 }
 
 /// Returns the path of the Python interpreter in the virtual environment `folder`. If the environment does not exist,

@@ -86,7 +86,7 @@ async fn create_receipts(table: &Table, gateway: &NumberedPayments) -> Result<()
     for start in (0..gateway.count).step_by(RECEIPTS_PER_BATCH_WRITE as usize) {
         let mut writes = Vec::new();
         for number in start..gateway.count.min(start + RECEIPTS_PER_BATCH_WRITE) {
-            let payment = gateway.numbered(number);
+            let payment = gateway.numbered_payment(number);
             let receipt = Receipt {
                 account: payment.account,
                 subscription: payment.subscription,
@@ -123,7 +123,7 @@ struct NumberedPayments {
 
 impl NumberedPayments {
     /// Returns the payment with the number `number`.
-    fn numbered(&self, number: u32) -> Payment {
+    fn numbered_payment(&self, number: u32) -> Payment {
         let account: AccountId = format!("account-{number:07}").parse().expect("a valid account id");
         Payment {
             id: format!("pi_{number:024}").parse().expect("a valid payment id"),
@@ -161,7 +161,7 @@ impl PaymentGateway for NumberedPayments {
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
         let number = id.as_str().strip_prefix("pi_").and_then(|number| number.parse().ok());
-        Ok(number.filter(|number| *number < self.count).map(|number| self.numbered(number)))
+        Ok(number.filter(|number| *number < self.count).map(|number| self.numbered_payment(number)))
     }
 }
 
@@ -179,7 +179,7 @@ impl Refunds for NumberedPayments {
         let start: u32 = after.and_then(|after| after.parse().ok()).unwrap_or(0);
         let end = self.count.min(start + PAGE_SIZE);
         let next = (end < self.count).then(|| end.to_string());
-        Ok(Some(ListPage { items: (start..end).map(|number| self.numbered(number)).collect(), next }))
+        Ok(Some(ListPage { items: (start..end).map(|number| self.numbered_payment(number)).collect(), next }))
     }
 
     async fn refunds_in(

@@ -87,15 +87,15 @@ fn print_rows(args: &ComparisonArgs, rows: &[Row]) {
 
 /// Writes `results.json` and `results.svg`.
 fn write_files(rows: &[Row]) -> Result<(), Failure> {
-    let folder = crate::folder();
+    let folder = crate::bench_folder();
     std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(rows)? + "\n")?;
-    std::fs::write(folder.join("results.svg"), chart(rows))?;
+    std::fs::write(folder.join("results.svg"), draw_results_chart(rows))?;
     println!("\nwritten: results.json and results.svg in {}", folder.display());
     Ok(())
 }
 
 /// Returns the SVG text of a chart with the payments per second and the processor time, by concurrency.
-fn chart(rows: &[Row]) -> String {
+fn draw_results_chart(rows: &[Row]) -> String {
     const COLOURS: [(Contestant, &str); 4] = [
         (Contestant::Dueday, "#c2410c"),
         (Contestant::Javascript, "#0369a1"),

@@ -80,7 +80,7 @@ impl RateLimit {
 }
 
 /// The state of one shard of the payment index during the simulated day.
-struct Shard {
+struct ShardState {
 /// The number of payments of the shard that are still due.
     due: u64,
     /// The write limit of the shard's index partition.
@@ -97,8 +97,8 @@ const WRITES_PER_PAYMENT: u64 = 2;
 fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
     let due = args.subscriptions * args.peak_percent / 100;
     let each = due / shards as u64;
-    let mut all: Vec<Shard> = (0..shards)
-        .map(|n| Shard {
+    let mut all: Vec<ShardState> = (0..shards)
+        .map(|n| ShardState {
             due: each + u64::from((n as u64) < due % shards as u64),
             partition: RateLimit::per_second(WRITES_PER_PARTITION),
         })
@@ -168,7 +168,7 @@ pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
             days.push(day);
         }
     }
-    let folder = crate::folder();
+    let folder = crate::bench_folder();
     std::fs::write(folder.join("scale.json"), serde_json::to_string_pretty(&days)? + "\n")?;
     std::fs::write(folder.join("scale.svg"), draw_throughput_chart(args, &days))?;
     println!("\nwritten: scale.json and scale.svg in {}", folder.display());

@@ -9,7 +9,7 @@ use chrono::Utc;
 use serde_json::{Map, Value, json};
 use testkit::sample;
 
-use super::cases::{EXISTING_ACCOUNT, EXISTING_SUBSCRIPTION, all, first_sign_up};
+use super::cases::{EXISTING_ACCOUNT, EXISTING_SUBSCRIPTION, compared_requests, first_sign_up};
 use super::contestant::ApiContestant;
 use super::load::{self, Response};
 use super::normalized::KnownIds;
@@ -45,8 +45,8 @@ struct ObservedRun {
     items: Vec<Value>,
 }
 
-/// Sends all requests of [`all`] to each server in `contestants`, and checks that each server does the same as the
-/// first server. Returns the number of requests.
+/// Sends all requests of [`compared_requests`] to each server in `contestants`, and checks that each server does the
+/// same as the first server. Returns the number of requests.
 ///
 /// # Errors
 /// If a server responds in another way than the first server, or stores other items. The error contains the
@@ -57,7 +57,7 @@ pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<us
     for other in others {
         let found = observe(*other, peers).await?;
         let (first, other) = (first.name(), other.name());
-        let cases = all(Utc::now().date_naive());
+        let cases = compared_requests(Utc::now().date_naive());
         let cases = cases.iter().zip(expected.responses.iter().zip(&found.responses));
         let differences = cases.filter(|(_, (expected, found))| expected != found);
         let differences: Vec<String> = differences
@@ -95,12 +95,12 @@ async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<Observed
     let engine = recorder.start_proxy(&world.engine.1, false).await?;
     let gateway = recorder.start_proxy(&world.gateway.1, true).await?;
     let (server, url) = contestant.start(peers, &engine, &gateway).await?;
-    let (http, mut responses) = (load::client()?, Vec::new());
-    // With the first sign-up, Dueday also checks once that the table is not a copy that was restored from a backup. So this
-    // request is not compared.
+    let (http, mut responses) = (load::create_client()?, Vec::new());
+    // With the first sign-up, Dueday also checks once that the table is not a copy that was restored from a backup. So
+    // this request is not compared.
     load::send(&http, &url, &first_sign_up(world.today)).await?;
     recorder.take_requests();
-    for case in all(world.today) {
+    for case in compared_requests(world.today) {
         let response = load::send(&http, &url, &case).await?;
         let mut requests: Vec<String> = recorder.take_requests().iter().map(describe_request).collect();
         requests.sort_unstable();

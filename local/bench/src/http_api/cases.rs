@@ -22,8 +22,8 @@ pub fn first_sign_up(today: NaiveDate) -> Request {
 }
 
 /// Returns all requests whose responses are compared, in order. `today` is the current date.
-pub fn all(today: NaiveDate) -> Vec<Request> {
-    let mut all = accepted(today);
+pub fn compared_requests(today: NaiveDate) -> Vec<Request> {
+    let mut all = accepted_requests(today);
     all.extend(refused_bodies(today).into_iter().map(|body| create(&body)));
     all.extend(refused_changes());
     all.extend(refused_requests(today));
@@ -50,7 +50,7 @@ fn with(path: &str, value: Value) -> Value {
 }
 
 /// Returns the requests that the servers accept.
-fn accepted(today: NaiveDate) -> Vec<Request> {
+fn accepted_requests(today: NaiveDate) -> Vec<Request> {
     let first_payment = sign_up(2, today);
     let signed_up = create(&first_payment).with_header("idempotency-key", "order-1");
     vec![

@@ -27,7 +27,7 @@ pub async fn check<'a>(
             .map_err(|reason| format!("{reason}: {} {}", response.status, response.body))?;
         count += 1;
     }
-    expect("responses", count, set.count)?;
+    check_count("responses", count, set.count)?;
     let subscriptions = subscriptions_of(&world.table, set).await?;
     let is_expected = |stored: &&Subscription| match set.kind {
         Kind::Create => is_new(stored) && stored.price.minor() == AMOUNT,
@@ -43,15 +43,15 @@ pub async fn check<'a>(
         Kind::List => set.accounts().len() * LISTED_SUBSCRIPTIONS,
         Kind::Receipts => set.accounts().len() * 2,
     };
-    expect("subscriptions", subscriptions.len(), written)?;
-    expect("subscriptions with the expected content", subscriptions.iter().filter(is_expected).count(), written)?;
+    check_count("subscriptions", subscriptions.len(), written)?;
+    check_count("subscriptions with the expected content", subscriptions.iter().filter(is_expected).count(), written)?;
     if set.kind == Kind::SignUp {
         let receipts = receipts_of(world, set).await?;
         let is_paid = |receipt: &&Receipt| receipt.amount.minor() == AMOUNT && receipt.due_on == world.today;
-        expect("receipts", receipts.iter().filter(is_paid).count(), set.count)?;
+        check_count("receipts", receipts.iter().filter(is_paid).count(), set.count)?;
         let stored = world.table.get_charge_total(world.today).await?.charges();
         let charged = charge_count(&world.gateway.1).await?;
-        expect("charges in the total of the day", usize::try_from(stored)?, usize::try_from(charged)?)?;
+        check_count("charges in the total of the day", usize::try_from(stored)?, usize::try_from(charged)?)?;
     }
     Ok(())
 }
@@ -101,9 +101,9 @@ fn check_response(kind: Kind, response: &Response) -> Result<(), &'static str> {
         Kind::Receipts => (
             StatusCode::OK,
             has_items(body, LISTED_RECEIPTS)
-                && body["data"].as_array().is_some_and(|receipts| receipts.iter().all(is_numbered)),
+                && body["data"].as_array().is_some_and(|receipts| receipts.iter().all(has_correct_number)),
         ),
-        Kind::SignUp => (StatusCode::CREATED, body["payment"] == "paid" && is_numbered(&body["receipt"])),
+        Kind::SignUp => (StatusCode::CREATED, body["payment"] == "paid" && has_correct_number(&body["receipt"])),
     };
     match () {
         () if response.status != expected => Err("a response has another status"),
@@ -118,7 +118,7 @@ fn has_items(list: &Value, count: usize) -> bool {
 }
 
 /// Returns whether `receipt` has the number that its account, subscription and due date determine.
-pub fn is_numbered(receipt: &Value) -> bool {
+pub fn has_correct_number(receipt: &Value) -> bool {
     let text = |name: &str| receipt[name].as_str().unwrap_or_default();
     let number = || {
         let account: AccountId = text("account").parse().ok()?;
@@ -128,6 +128,6 @@ pub fn is_numbered(receipt: &Value) -> bool {
 }
 
 /// Checks that `found`, the number of `things`, is `expected`.
-fn expect(things: &str, found: usize, expected: usize) -> Result<(), Failure> {
+fn check_count(things: &str, found: usize, expected: usize) -> Result<(), Failure> {
     if found == expected { Ok(()) } else { Err(format!("{found} {things} instead of {expected}").into()) }
 }

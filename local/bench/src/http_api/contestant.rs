@@ -55,7 +55,7 @@ impl ApiContestant {
             }
             Self::Javascript => Process::start("node", [&peers.javascript], &environment)?,
             Self::Python => {
-                let script = crate::folder().join("peers/fastapi/server.py");
+                let script = crate::bench_folder().join("peers/fastapi/server.py");
                 Process::start(&peers.python.to_string_lossy(), ["-B".as_ref(), script.as_os_str()], &environment)?
             }
         };

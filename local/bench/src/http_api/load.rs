@@ -34,14 +34,14 @@ pub struct CompletedRequests {
 }
 
 /// Creates a client that keeps its connections open.
-pub fn client() -> Result<Client, Failure> {
+pub fn create_client() -> Result<Client, Failure> {
     Ok(Client::builder().no_proxy().http1_only().timeout(TIMEOUT).build()?)
 }
 
 /// Sends `request` to the server at `url`.
 pub async fn send(http: &Client, url: &str, request: &Request) -> Result<Response, Failure> {
     let (response, bytes) = send_without_parsing_response(http, url, request).await?;
-    Ok(read(response, &bytes))
+    Ok(parse_response(response, &bytes))
 }
 
 /// Sends `request` to the server at `url`. Returns the status, the headers and the unparsed body of the response.
@@ -63,7 +63,7 @@ async fn send_without_parsing_response(
 }
 
 /// Parses the body `bytes` of a response.
-fn read((status, headers): (StatusCode, HeaderMap), bytes: &[u8]) -> Response {
+fn parse_response((status, headers): (StatusCode, HeaderMap), bytes: &[u8]) -> Response {
     Response { status, headers, body: serde_json::from_slice(bytes).unwrap_or_default() }
 }
 
@@ -98,6 +98,6 @@ pub async fn send_all(
     // The bodies are parsed only after the measurement. Otherwise the parsing would use processor time that the server
     // on the same machine needs.
     let latencies = all.iter().map(|(_, latency, _)| *latency).collect();
-    let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, read(head, &bytes))).collect();
+    let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, parse_response(head, &bytes))).collect();
     Ok(CompletedRequests { responses, latencies, duration })
 }

@@ -63,7 +63,7 @@ pub async fn run(args: &ApiArgs) -> Result<(), Failure> {
             eprintln!("round {} of {}: {} (peak memory {peak:.0} MB)", round + 1, args.rounds, contestant.name());
         }
     }
-    report::print(args, &results);
+    report::print_results(args, &results);
     Ok(())
 }
 
@@ -77,7 +77,7 @@ async fn measure(
 ) -> Result<f64, Failure> {
     let world = World::start().await?;
     let (server, url) = contestant.start(peers, &world.engine.1, &world.gateway.1).await?;
-    let http = load::client()?;
+    let http = load::create_client()?;
     for &in_flight in &args.in_flight {
         for kind in Kind::ALL {
             let set = RequestSet { kind, in_flight, count: args.warm_up + kind.measured_request_count(args.requests) };

@@ -7,7 +7,7 @@ use billing::{AccountId, SubscriptionCode, SubscriptionId};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::checks::is_numbered;
+use super::checks::has_correct_number;
 
 /// The length of a ULID, in characters.
 const ULID_CHARS: usize = 26;
@@ -24,7 +24,7 @@ impl KnownIds {
             Value::String(text) => Value::String(self.normalize_text(text)),
             Value::Array(items) => items.into_iter().map(|item| self.normalize(item)).collect(),
             Value::Object(fields) => {
-                let has_number = fields.contains_key("number") && is_numbered(&Value::Object(fields.clone()));
+                let has_number = fields.contains_key("number") && has_correct_number(&Value::Object(fields.clone()));
                 let normalize = |(name, value): (String, Value)| match name.as_str() {
                     "number" if has_number => (name, "NUMBER".into()),
                     _ => (name, self.normalize(value)),

@@ -59,7 +59,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
 }
 
 /// Prints the medians of all measurements, and whether each goal was reached.
-pub fn print(args: &ApiArgs, results: &Results) {
+pub fn print_results(args: &ApiArgs, results: &Results) {
     let medians: BTreeMap<_, _> = results.iter().map(|(key, all)| (*key, ApiMeasurement::medians(all))).collect();
     println!(
         "\n{} requests of each kind, a third of them for sign-ups; medians of {} rounds\n",
