@@ -81,7 +81,7 @@ impl RateLimit {
 
 /// The state of one shard of the payment index during the simulated day.
 struct ShardState {
-/// The number of payments of the shard that are still due.
+    /// The number of payments of the shard that are still due.
     due: u64,
     /// The write limit of the shard's index partition.
     partition: RateLimit,

@@ -114,10 +114,10 @@ fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
 
 /// A goal for the ratio of a figure of another server to the same figure of Dueday's server.
 struct RatioGoal {
-/// The measured ratio.
-factor: f64,
-/// The smallest ratio that reaches the goal.
-wanted: f64,
+    /// The measured ratio.
+    factor: f64,
+    /// The smallest ratio that reaches the goal.
+    wanted: f64,
 }
 
 impl RatioGoal {
