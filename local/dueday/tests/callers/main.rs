@@ -1,5 +1,5 @@
-//! Sends each route of the API, as each kind of caller, to `dueday --auth`. The routes are those of the OpenAPI documents,
-//! so that no new route can be forgotten.
+//! Sends a request for each route of the API, with the token of each kind of caller, to the server `dueday --auth`. The
+//! routes are read from the OpenAPI documents, so the tests also cover each new route.
 
 mod matrix;
 #[path = "../commands/process/mod.rs"]

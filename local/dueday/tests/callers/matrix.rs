@@ -1,4 +1,5 @@
-//! Tests that send a request for each route as each kind of caller.
+//! Tests that send a request for each route with the token of each kind of caller, and check whether the caller may use
+//! the route.
 
 use chrono::Utc;
 use emulator::TokenIssuer;
@@ -9,6 +10,7 @@ use testkit::{ExpectedRights, issuer_tokens};
 use crate::routes::{self, Route, RouteAccess};
 use crate::server::{Ids, Response, Server, sign_with};
 
+/// The problem of a response about an account that does not exist, or that the caller must not reach.
 const NO_ACCOUNT: &str = "404 not-found there is no such account";
 
 /// The server with the accounts `alder` and `birch`, and the ids of an account that does not exist.
@@ -19,6 +21,7 @@ struct World {
     missing: Ids,
 }
 
+/// Starts a server, and creates two accounts, each with a subscription, a receipt and an order.
 async fn world() -> World {
     let server = Server::start().await;
     server.create_stock().await;
@@ -36,16 +39,18 @@ async fn world() -> World {
 }
 
 impl World {
-    /// Sends the request of `route` for the items of `ids`. `authorization` is the header of this name.
+    /// Sends the request of `route` for the items with the ids `ids`. `authorization` is the value of the header
+    /// `Authorization`.
     async fn send(&self, authorization: Option<&str>, route: &Route, ids: &Ids) -> Response {
         self.server.send(authorization, &route.method, &route.path_for(ids), route.body.as_ref()).await
     }
 
+    /// Sends the request of `route` for the items with the ids `ids`, with the token `token`.
     async fn send_with_token(&self, token: &str, route: &Route, ids: &Ids) -> Response {
         self.send(Some(&format!("Bearer {token}")), route, ids).await
     }
 
-    /// Returns what is stored for the account `birch`.
+    /// Returns the stored account `birch`, its subscriptions, its receipts and its customer.
     async fn read_items_of_account_birch(&self) -> Vec<Value> {
         let mut stored = Vec::new();
         for path in ["accounts/birch", "accounts/birch/subscriptions", "accounts/birch/receipts", "customers/birch"] {
@@ -55,6 +60,7 @@ impl World {
     }
 }
 
+/// Asserts that the caller may use the route: the response neither refuses the caller nor reports a server error.
 fn assert_allowed(response: &Response, case: &str) {
     let is_refused = [401, 403].contains(&response.status) || response.problem() == NO_ACCOUNT;
     assert!(!is_refused && response.status < 500, "{case}: {response:?}");
@@ -166,8 +172,8 @@ async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope(
 async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
     let world = world().await;
     for token in issuer_tokens() {
-        // Replace the issuer, the audience, the client and the times in the claims of the token by those of the local issuer.
-        // A token without an audience, such as an access token of Amazon Cognito, gets none.
+        // Replace the issuer, the audience, the client and the times in the claims of the token by those of the local
+        // issuer. A token without an audience, such as an access token of Amazon Cognito, still has no audience.
         let mut claims = token.claims.clone();
         let has_audience = !claims["aud"].is_null();
         claims["aud"] = if has_audience { json!(["dueday"]) } else { Value::Null };

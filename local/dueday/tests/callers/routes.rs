@@ -12,7 +12,7 @@ use crate::server::Ids;
 pub enum RouteAccess {
     /// Everyone, without a token.
     Public,
-    /// An account for its own data, and an operator.
+    /// An account, for its own data, and an operator, for all accounts.
     Own,
     /// An operator.
     Operator,
@@ -115,19 +115,20 @@ const OPERATOR_OPERATION_IDS: [&str; 63] = [
     "put_department",
 ];
 
-/// A route, with the example of the OpenAPI document as its request.
+/// A route of an API, and its example request from the OpenAPI document.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub operation_id: String,
     pub access: RouteAccess,
     pub method: Method,
-    /// The path with its parameters in braces, and the required parameters of the query.
+    /// The path with the required query parameters. Only the account, the subscription, the receipt and the order are
+    /// still parameters in braces.
     path: String,
     pub body: Option<Value>,
 }
 
 impl Route {
-    /// Returns the path of the route for the items of an account.
+    /// Returns the path of the route for the items with the ids `ids`.
     pub fn path_for(&self, ids: &Ids) -> String {
         self.path
             .replace("{account}", &ids.account)
@@ -155,6 +156,7 @@ pub fn all() -> Vec<Route> {
     routes
 }
 
+/// Returns the routes of an OpenAPI document.
 fn routes_of(document: &Value) -> Vec<Route> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths
@@ -182,7 +184,8 @@ fn routes_of(document: &Value) -> Vec<Route> {
         .collect()
 }
 
-/// Returns `path` with the examples of its other parameters, and of the required parameters of the query.
+/// Replaces the parameters in `path` by their examples, and appends the required query parameters with their examples.
+/// The account, the subscription, the receipt and the order stay in braces, because a test sets them.
 fn with_examples(path: &str, operation: &Value) -> String {
     let mut path = path.to_owned();
     let mut query = Vec::new();

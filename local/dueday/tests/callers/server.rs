@@ -1,4 +1,4 @@
-//! A running `dueday --auth` with two customers, and the tokens of its callers.
+//! Starts the server `dueday --auth`, creates accounts and tokens, and sends requests with these tokens.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,6 +18,7 @@ use crate::terminal::{dueday, output};
 pub struct Response {
     pub status: u16,
     pub content_type: String,
+    /// The header `WWW-Authenticate`.
     pub challenge: Option<String>,
     pub text: String,
 }
@@ -35,7 +36,7 @@ impl Response {
     }
 }
 
-/// The ids of the stored items of an account.
+/// The id of an account, and the ids of its subscription, receipt and order.
 #[derive(Clone, Debug)]
 pub struct Ids {
     pub account: String,
@@ -87,14 +88,14 @@ impl Server {
         self.folder.path()
     }
 
-    /// Signs `claims` with the key of the server. Adds the claims of the local issuer (`iss`, `aud`, `iat`, `exp`) that `claims`
-    /// does not contain. A claim that is null in `claims` is left out.
+    /// Returns a token with `claims`, signed with the key of the server. Adds the claims of the local issuer (`iss`,
+    /// `aud`, `iat`, `exp`) that `claims` does not contain. A claim that is null in `claims` is left out.
     pub fn sign(&self, claims: &Value) -> String {
         let key = std::fs::read_to_string(self.folder.path().join("token-key.pem")).unwrap();
         sign_with(&TokenIssuer::new(&key).unwrap(), claims)
     }
 
-    /// Sends a request with the header `authorization`, if any. A body is sent as JSON.
+    /// Sends a request. `authorization` is the value of the header `Authorization`. A body is sent as JSON.
     pub async fn send(
         &self,
         authorization: Option<&str>,
@@ -119,7 +120,8 @@ impl Server {
         Response { status, content_type, challenge, text: response.text().await.unwrap() }
     }
 
-    /// Sends a request as the operator, which must succeed. Returns the JSON of the response.
+    /// Sends a request with the token of the operator, and asserts that the request succeeds. Returns the JSON body of
+    /// the response.
     pub async fn send_as_operator(&self, method: Method, path: &str, body: Value) -> Value {
         let authorization = format!("Bearer {}", self.operator);
         let body = Some(body).filter(|body| !body.is_null());
@@ -128,7 +130,7 @@ impl Server {
         response.json()
     }
 
-    /// Stores what the orders of paid months need: a region, a warehouse, a product and a SKU.
+    /// Stores the items without which no order of a paid month is placed: a region, a warehouse, a product and a SKU.
     pub async fn create_stock(&self) {
         self.send_as_operator(Method::PUT, "/company/regions/eu", json!({"name": "Europe"})).await;
         let warehouse = json!({"name": "Amsterdam", "region": "eu"});
@@ -137,7 +139,8 @@ impl Server {
         self.send_as_operator(Method::PUT, "/skus/gold", json!({"lines": [{"product": "beans", "quantity": 1}]})).await;
     }
 
-    /// Creates accounts, each with a subscription whose first payment is paid, and returns their ids.
+    /// Creates accounts, each with a subscription whose first payment is paid and has an order. Returns the ids of each
+    /// account and of its items.
     pub async fn sign_up<const N: usize>(&self, accounts: [&str; N]) -> [Ids; N] {
         let today = Utc::now().date_naive();
         for account in accounts {
@@ -160,7 +163,7 @@ impl Server {
         let mut all = Vec::new();
         for account in accounts {
             let first = async |list: &str| loop {
-                // The server places an order when it has read the event of the payment.
+                // Wait for the order: the server places it after it has read the event of the payment.
                 let authorization = format!("Bearer {}", self.operator);
                 let listed = self.send(Some(&authorization), &Method::GET, &format!("/{list}"), None).await;
                 if let Some(id) = listed.json()["data"][0]["id"].as_str() {
@@ -179,8 +182,8 @@ impl Server {
     }
 }
 
-/// Signs `claims` with `issuer`. Adds the claims of the local issuer (`iss`, `aud`, `iat`, `exp`) that `claims` does not
-/// contain. A claim that is null in `claims` is left out.
+/// Returns a token with `claims`, signed by `issuer`. Adds the claims of the local issuer (`iss`, `aud`, `iat`, `exp`)
+/// that `claims` does not contain. A claim that is null in `claims` is left out.
 pub fn sign_with(issuer: &TokenIssuer, claims: &Value) -> String {
     let now: DateTime<Utc> = Utc::now();
     let mut all = json!({
@@ -193,6 +196,7 @@ pub fn sign_with(issuer: &TokenIssuer, claims: &Value) -> String {
     issuer.sign(&all)
 }
 
+/// Returns the token that `dueday token` creates with `arguments` for the data folder `folder`.
 fn create_token(folder: &Path, arguments: &[&str]) -> String {
     let (code, stdout, stderr) = output(dueday(folder).arg("token").args(arguments));
     assert_eq!(code, 0, "{stderr}");

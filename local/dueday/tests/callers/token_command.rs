@@ -1,4 +1,4 @@
-//! The command `dueday token`, and the public key of its tokens.
+//! Tests of the command `dueday token`, and of the public key of its tokens.
 
 use chrono::{DateTime, Utc};
 use reqwest::Method;

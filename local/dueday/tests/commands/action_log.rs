@@ -15,9 +15,11 @@ use store::{Paging, Table};
 use crate::orders::import_places;
 use crate::terminal::{dueday, output};
 
+/// The header row of the CSV file that the test imports.
 const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
                       payment_method,first_payment_date";
 
+/// Runs `dueday` as the user `jane`. Returns the exit code, standard output and standard error.
 fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(data).env("USER", "jane").args(arguments))
 }
@@ -29,8 +31,8 @@ fn json(data: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&stdout).unwrap()
 }
 
-/// Returns the entries of the action log of the account in `account`. If `account` is empty, returns the entries without an
-/// account.
+/// Returns the entries of the action log of the account that `account` contains. If `account` is empty, returns the
+/// entries that belong to no account.
 fn logged(data: &Path, account: &[&str]) -> Vec<Value> {
     json(data, &[&["log"], account].concat()).as_array().unwrap().clone()
 }
@@ -52,7 +54,8 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     let receipt = json(&data, &["receipts", "acme"])[0]["number"].as_str().unwrap().to_owned();
     let id = json(&data, &["subscriptions", "acme"])[0]["id"].as_str().unwrap().to_owned();
     let (acme, none): (&[&str], &[&str]) = (&["acme"], &[]);
-    // The columns are: the command, the account of the log, and the kind of the entry; `-` for a refused command.
+    // The columns are: the command, the account in whose log the command writes its entry, and the kind of the entry;
+    // `-` for a refused command.
     let cases: [(&[&str], &[&str], &str); 19] = [
         (&["account", "change", "acme", "--name", "Mr Secret"], acme, "account.put"),
         (&["account", "change", "other", "--name", "Other"], none, "-"),
@@ -139,7 +142,7 @@ async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
     let orders = orders.requested_by(Requester { payments: payments.clone(), actor, at });
     for (buckets, stored, expected) in [
         (8, 8, &[("GetItem", 1), ("TransactWriteItems", 1)][..]),
-        // The number does not change, so nothing is logged.
+        // The number of buckets does not change, so nothing is logged.
         (8, 8, &[("GetItem", 1)]),
         (2, 8, &[("GetItem", 1)]),
     ] {

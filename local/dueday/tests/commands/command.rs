@@ -1,4 +1,5 @@
-//! Tests of `dueday` processes: the server, `simulate`, `demo` and `gateway`, and the data after a kill of the server.
+//! Tests of `dueday` processes: the server, `simulate`, `demo` and `gateway`. Also tests that a killed server loses no
+//! data.
 
 use crate::demo_folder::write_demo_folder;
 use crate::gateway;
@@ -27,8 +28,8 @@ impl Server {
         let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
         let process = Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::null()));
         let mut server = Self { process, api_url: String::new() };
-        // The server writes its addresses to `running.json` before it responds to requests, so a request after that
-        // waits for its response.
+        // The server writes its addresses to `running.json` before it responds to requests. A request that is sent in
+        // the meantime waits for its response.
         loop {
             let addresses = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
             let running: serde_json::Value = serde_json::from_str(&addresses).unwrap_or_default();
@@ -220,8 +221,8 @@ async fn serve_keeps_confirmed_changes_after_kill_9() {
         assert_eq!(http.put(&account).json(&body).send().await.unwrap().status(), 201);
         server.process.kill();
         if round % 2 == 0 {
-            // Append an incomplete ledger line, as a crash during a write leaves it. The gateway has not responded to
-            // this request.
+            // Append an incomplete line to the ledger, as a crash of the gateway during a write would leave it. The
+            // gateway has not responded to the charge request of this line.
             let torn = format!("{before}{{\"event\":\"payment\",\"id\":\"pay");
             std::fs::write(folder.path().join("gateway-ledger.jsonl"), torn).unwrap();
         }

@@ -122,7 +122,7 @@ impl Crates {
         self.workspace_crates.contains_key(name)
     }
 
-    /// Returns whether `name` is a crate of the workspace or one of its dependencies.
+    /// Returns whether `name` is a crate of the workspace, or a direct or indirect dependency of such a crate.
     pub fn is_workspace_crate_or_dependency(&self, name: &str) -> bool {
         self.dependencies.contains_key(name)
     }
@@ -141,8 +141,8 @@ impl Crates {
         reached
     }
 
-    /// Returns the direct dependencies of `name` in the workspace, except those that `name` also reaches through
-    /// another direct dependency.
+    /// Returns the direct dependencies of `name` that are crates of the workspace. Leaves out a dependency if another
+    /// direct dependency also depends on it.
     pub fn drawn_dependencies(&self, name: &str) -> Vec<&str> {
         let direct: Vec<&str> = self
             .direct_dependencies(name)

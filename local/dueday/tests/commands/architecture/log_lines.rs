@@ -3,7 +3,7 @@
 use super::source::tokens;
 use super::source_files;
 
-/// Returns the tokens between the parentheses of each log statement in `tokens`, such as `error!`.
+/// Returns the tokens between the parentheses of each log statement in `tokens`, such as `error!(...)`.
 fn log_statements(tokens: &[String]) -> Vec<&[String]> {
     let starts = tokens.windows(3).enumerate().filter(|(_, three)| {
         ["error", "warn", "info", "debug", "trace"].contains(&three[0].as_str())

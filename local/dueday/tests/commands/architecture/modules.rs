@@ -23,10 +23,11 @@ struct Source {
     defined: BTreeSet<(Module, String)>,
 }
 
-/// For each dependency between two top-level modules, the paths that cause it, as `file: path`.
+/// For each dependency between two top-level modules, the Rust paths that cause the dependency, as `file: path`.
 type Dependencies = BTreeMap<(String, String), BTreeSet<String>>;
 
 impl Source {
+    /// Reads the source files of the crate in `folder`.
     fn read(folder: &Path) -> Self {
         let mut source = Self::default();
         source.read_folder(&folder.join("src"), &[]);
@@ -45,6 +46,7 @@ impl Source {
         source
     }
 
+    /// Reads the source files of the module `module`, which are in `folder`, and of its child modules.
     fn read_folder(&mut self, folder: &Path, module: &[String]) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -152,7 +154,7 @@ fn reachable_modules<'a>(dependencies: &'a Dependencies, from: &'a str) -> BTree
     reached
 }
 
-/// Returns each group of modules that depend on each other.
+/// Returns each group of modules that depend on each other, directly or through other modules.
 fn cycles(dependencies: &Dependencies) -> BTreeSet<Vec<&str>> {
     let of = dependencies.keys().map(|(from, _)| from.as_str()).collect::<BTreeSet<_>>();
     let needed: BTreeMap<&str, BTreeSet<&str>> =

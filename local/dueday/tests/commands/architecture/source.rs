@@ -3,7 +3,7 @@
 /// A Rust path, such as `crate::machine::OpenTable`, that occurs in a source file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RustPath {
-    /// The inline modules that contain the path.
+    /// The names of the inline modules (`mod NAME { ... }`) of the file that contain the path.
     pub inside: Vec<String>,
     /// The segments of the path, such as `crate`, `machine`, `OpenTable`.
     pub path: Vec<String>,
@@ -153,7 +153,8 @@ pub fn rust_paths(tokens: &[String]) -> Vec<RustPath> {
     found
 }
 
-/// Reads one tree of an import, such as `a::{b, c as d}`, below the path `above`, and appends its paths to `found`.
+/// Reads one tree of an import, such as `a::{b, c as d}`, and appends its paths to `found`. Each path begins with the
+/// segments `above`, which come before the tree.
 fn read_import_tree(tree: &mut &[String], above: &[String], inside: &[String], found: &mut Vec<RustPath>) {
     let mut path = above.to_vec();
     let mut alias = None;

@@ -1,32 +1,34 @@
-//! The bill of a month: the counts of one payment, times the payments of the month, times the prices, and what the stack
-//! costs without payments.
+//! The AWS bill of a month. It contains the counts of one payment, times the payments of the month, times the prices;
+//! and the costs of the stack that do not depend on the number of payments.
 
 use super::prices::Prices;
 use super::stack::{Batching, Stack};
 use super::workload::{Count, Counts};
 
-/// The days of an average month.
+/// The number of days in an average month.
 const DAYS_PER_MONTH: f64 = 365.25 / 12.0;
-/// The runs of each batch in a day.
+/// The number of daily runs of each batch.
 const RUNS_PER_DAY: f64 = 2.0;
 /// The number of batches: the payment batch and the reminder batch.
 const BATCHES: f64 = 2.0;
-/// The runs of both batches in a month.
+/// The number of runs of both batches in a month.
 const RUNS_PER_MONTH: f64 = DAYS_PER_MONTH * RUNS_PER_DAY * BATCHES;
-/// The payments per second, and the reminders per second: Stripe's default limit of requests in live mode.
+/// The number of payments per second, and of reminders per second, that a batch processes. This is Stripe's default
+/// limit of requests in live mode.
 const PAYMENTS_PER_SECOND: f64 = 100.0;
 /// The memory of a function in gigabytes (`MemorySize` in the template).
 const FUNCTION_GIGABYTES: f64 = 0.25;
-/// The seconds for which an invocation of the batches starts new payments.
+/// How long an invocation of a batch starts new payments, in seconds. A walk (the processing of one shard) that takes
+/// longer continues in a further invocation.
 const WALK_SECONDS: f64 = 840.0;
 const BYTES_PER_GIGABYTE: f64 = 1_073_741_824.0;
-/// The shards of the stream of a new table with on-demand capacity.
+/// The number of shards of the stream of a new table with on-demand capacity.
 const STREAM_SHARDS: f64 = 4.0;
 /// How often Lambda reads a shard of the stream in a second, if it does not wait for a full batch.
 const STREAM_READS_PER_SECOND: f64 = 4.0;
-/// The requests that Lambda sends to a queue at the same time.
+/// The number of requests for messages that Lambda sends to a queue at the same time.
 const QUEUE_POLLS: f64 = 5.0;
-/// The seconds for which each of these requests waits for a message.
+/// How long a request for messages waits for a message, in seconds.
 const POLL_SECONDS: f64 = 20.0;
 /// The largest number of messages in a request to a queue.
 const MESSAGES_PER_REQUEST: f64 = 10.0;
@@ -34,15 +36,16 @@ const MESSAGES_PER_REQUEST: f64 = 10.0;
 const ENTRIES_PER_REQUEST: f64 = 10.0;
 /// The bytes of Lambda's own lines about an invocation (`platform.start`, `platform.report`) at the level INFO.
 const PLATFORM_LINES_BYTES: f64 = 900.0;
-/// The assumed seconds of a request to DynamoDB.
+/// The assumed duration of a request to DynamoDB, in seconds.
 const TABLE_SECONDS: f64 = 0.005;
-/// The assumed seconds of a PutEvents request.
+/// The assumed duration of a PutEvents request, in seconds.
 const PUT_EVENTS_SECONDS: f64 = 0.02;
-/// The assumed seconds of sending a mail.
+/// The assumed time for sending a mail, in seconds.
 const MAIL_SECONDS: f64 = 0.1;
-/// The assumed seconds of an invocation that does almost nothing.
+/// The assumed duration of an invocation that does almost nothing, in seconds.
 const SHORT_INVOCATION_SECONDS: f64 = 0.1;
-/// The secrets outside of the template: the key of Stripe and the signing secret of its webhooks.
+/// The number of secrets that the template does not create: the API key of Stripe, and the signing secret of Stripe's
+/// webhooks.
 const OTHER_SECRETS: f64 = 2.0;
 
 /// The minimum number of accounts that the audit checks in a night. The bill assumes one subscription for each account.
@@ -83,12 +86,12 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// Returns the cost of the running system that grows with the payments, without mails and storage.
+    /// Returns the sum of the costs that grow with the number of payments, without mails, storage and nightly checks.
     pub fn by_payments(&self) -> f64 {
         self.lines.iter().map(|line| line.by_payments).sum()
     }
 
-    /// Returns the cost that does not grow with the payments.
+    /// Returns the sum of the costs that do not grow with the number of payments.
     pub fn fixed(&self) -> f64 {
         self.lines.iter().map(|line| line.fixed).sum()
     }
@@ -110,8 +113,8 @@ fn messages_per_batch(queue: Batching) -> f64 {
     (PAYMENTS_PER_SECOND * queue.window_seconds / QUEUE_POLLS).clamp(1.0, queue.size)
 }
 
-/// Returns the bill of a month with `payments` reminded payments. `one` contains the counts of one payment, and `idle` the
-/// counts of a run of both batches without payments.
+/// Returns the bill of a month with `payments` payments, each with a reminder. `one` contains the counts of one
+/// payment, and `idle` contains the counts of a run of both batches without payments.
 pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payments: f64) -> Bill {
     let each = |count: Count| one.get(&count).copied().unwrap_or(0.0);
     let all = |count: Count| payments * each(count);
@@ -128,8 +131,8 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let heartbeats = DAYS_PER_MONTH * 24.0 * 4.0;
     let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle) + prices.dollars("write_unit", heartbeats);
 
-    // The concurrent walks of a batch share the rate, so each of them takes as long as the whole batch. There are two
-    // batches.
+    // A walk processes the rows of one shard. The concurrent walks of a batch share the rate limit of the gateway, so
+    // each walk takes as long as the whole batch. There are two batches.
     let walk_seconds = BATCHES * payments / PAYMENTS_PER_SECOND * at_once;
     let walk_invocations = walk_seconds / WALK_SECONDS;
     let run_invocations = RUNS_PER_MONTH * (2.0 + stack.parameter("Shards"));
@@ -153,7 +156,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         .iter()
         .map(|(function, count)| {
             let per_request = messages_per_batch(stack.batching(function, "Queue")).min(MESSAGES_PER_REQUEST);
-            // Each message is sent with a request of its own. Messages are received, and deleted, several at a time.
+            // One request sends one message. One request receives, or deletes, several messages.
             all(*count) * (1.0 + 2.0 / per_request)
         })
         .sum();
@@ -221,8 +224,9 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let expiring_months = stack.parameter("ReceiptDays") / DAYS_PER_MONTH;
     let bytes = all(Count::SubscriptionBytes) + expiring_months * all(Count::RecordBytes);
     let gigabytes = bytes / BYTES_PER_GIGABYTE;
-    // The comparison reads the whole table every night, with eventually consistent reads, which cost half. The audit reads the
-    // accounts of a small table every night, and those of a large table once in 24 nights.
+    // The comparison with the gateway reads the whole table every night, with eventually consistent reads, which cost
+    // half. The audit reads all accounts of a small table every night, and all accounts of a large table once in 24
+    // nights.
     let audits = DAYS_PER_MONTH * (MIN_ACCOUNTS_PER_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
     let scanned_units = bytes / BYTES_PER_READ_UNIT * (DAYS_PER_MONTH * 0.5 + audits);
     Bill {

@@ -1,4 +1,5 @@
-//! Counters of a workload: they count the capacity units of its requests, its events and the bytes of its log lines.
+//! Counters for the measured workload. They count the capacity units of the workload's requests, its events, and the
+//! bytes of its log lines.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use delivery::{Bus, BusEntry, FailedEntry};
 use emulator::{Engine, RequestObserver};
 use serde_json::Value;
 
-/// Counts the capacity units of requests, the reads apart from the writes.
+/// Counts the requests to the engine, and their read units and write units.
 pub struct Meter {
     engine: Engine,
     /// The read units, the write units and the requests.
@@ -16,7 +17,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Creates a meter that executes the requests on `engine`.
+    /// Creates a meter that executes each request on `engine` and counts its capacity units.
     pub fn new(engine: Engine) -> Self {
         Self { engine, units: Mutex::default() }
     }

@@ -1,5 +1,5 @@
-//! Computes what the system costs on AWS, from the counted requests of a running system, from `template.yaml` and from the
-//! prices in `docs/prices.json`. `UPDATE_EXAMPLES=1` updates the tables in `docs/costs.md`.
+//! Computes the costs of the system on AWS, from the counted requests of a running system, from `template.yaml` and
+//! from the prices in `docs/prices.json`. `UPDATE_EXAMPLES=1` updates the tables in `docs/costs.md`.
 
 mod bill;
 mod meters;
@@ -19,7 +19,8 @@ use stack::Stack;
 const TABLES_BEGIN: &str = "<!-- The costs, computed by `UPDATE_EXAMPLES=1 cargo test --test commands costs` -->";
 const TABLES_END: &str = "<!-- End of the costs -->";
 
-/// The largest cost of a million reminded payments that is allowed, without mails and storage, in dollars.
+/// The largest allowed cost of a million payments, each with a reminder, in dollars. Mails and storage are not
+/// included.
 const MAX_DOLLARS_FOR_A_MILLION_PAYMENTS: f64 = 13.5;
 
 #[tokio::test]

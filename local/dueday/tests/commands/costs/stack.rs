@@ -8,7 +8,8 @@ use serde_yaml_ng::Value;
 use super::patterns::is_match;
 use crate::template::{template, text};
 
-/// The conditions of the computed deployment: Stripe with its webhooks, Amazon SES, and alarms by mail.
+/// The conditions of the template that are true in the deployment whose costs are computed: a deployment with Stripe
+/// and its webhooks, Amazon SES, and alarms by mail.
 const TRUE_CONDITIONS: [&str; 6] =
     ["CreatesTable", "HasStripe", "HasStripeWebhooks", "HasSes", "HasAlarmEmail", "HasOptionalFunctions"];
 
@@ -23,7 +24,7 @@ pub struct Batching {
     pub parallel: f64,
 }
 
-/// The deployed stack.
+/// The stack that `template.yaml` deploys.
 pub struct Stack {
     template: Value,
 }
@@ -39,12 +40,13 @@ impl Stack {
         &self.template["Resources"][name]["Properties"]
     }
 
-    /// Returns the default of the parameter `name`, a number.
+    /// Returns the default value of the parameter `name`, which is a number.
     pub fn parameter(&self, name: &str) -> f64 {
         self.template["Parameters"][name]["Default"].as_f64().unwrap_or_else(|| panic!("{name} is not a number"))
     }
 
-    /// Returns the patterns of the stream's filter. `publishes_expired_receipts` is the parameter `ExpiredReceiptEvents`.
+    /// Returns the patterns of the filter of the payment table's stream. `publishes_expired_receipts` is the value of
+    /// the parameter `ExpiredReceiptEvents`.
     pub fn stream_filters(&self, publishes_expired_receipts: bool) -> Vec<Json> {
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
         let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
@@ -56,17 +58,18 @@ impl Stack {
         filters.map(|filter| serde_json::from_str(&pattern(filter)).unwrap()).collect()
     }
 
-    /// Returns whether the filter passes the stream record `record`, with the defaults of the parameters.
+    /// Returns whether the filter of the payment table's stream passes `record`, with the default values of the
+    /// parameters.
     pub fn is_passed(&self, record: &Json) -> bool {
         self.stream_filters(false).iter().any(|pattern| is_match(pattern, record))
     }
 
-    /// Returns whether the filter passes the stream record `record` if expired receipts are published.
+    /// Returns whether the filter of the payment table's stream passes `record` if expired receipts are published.
     pub fn is_passed_with_expired_receipts(&self, record: &Json) -> bool {
         self.stream_filters(true).iter().any(|pattern| is_match(pattern, record))
     }
 
-    /// Returns whether the filter of the stream of the orders table passes the stream record `record`.
+    /// Returns whether the filter of the orders table's stream passes `record`.
     pub fn is_passed_of_orders(&self, record: &Json) -> bool {
         let filters = self.properties("OrdersStream")["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
         let mut patterns = filters.map(|filter| serde_json::from_str::<Json>(&text(&filter["Pattern"])).unwrap());
@@ -78,7 +81,7 @@ impl Stack {
         is_match(&serde_json::to_value(&self.properties(name)["EventPattern"]).unwrap(), entry)
     }
 
-    /// Returns how Lambda forms the batches of the event `event` of a function.
+    /// Returns how Lambda forms the batches of `function` from the event source `event`.
     pub fn batching(&self, function: &str, event: &str) -> Batching {
         let properties = &self.properties(function)["Events"][event]["Properties"];
         let number = |name: &str, default: f64| properties[name].as_f64().unwrap_or(default);
@@ -89,7 +92,7 @@ impl Stack {
         }
     }
 
-    /// Returns whether Lambda's own lines about each invocation are logged. They have the level INFO.
+    /// Returns whether Lambda logs its own lines about each invocation, which have the level INFO.
     pub fn logs_each_invocation(&self) -> bool {
         self.template["Globals"]["Function"]["LoggingConfig"]["SystemLogLevel"]
             .as_str()
@@ -109,7 +112,7 @@ impl Stack {
     /// Returns the number of metrics that the alarms watch. An alarm on an expression counts each of its metrics.
     pub fn alarm_metrics(&self) -> usize {
         let is_watched = |metric: &Value| match metric {
-            // `!If` of a condition: the metric if it is true, and nothing if it is not.
+            // `!If` contains a condition, the metric for a true condition, and no value for a false condition.
             Value::Tagged(conditional) => {
                 conditional.value[0].as_str().is_some_and(|condition| TRUE_CONDITIONS.contains(&condition))
             }
@@ -121,9 +124,10 @@ impl Stack {
         self.resources("AWS::CloudWatch::Alarm").iter().map(|(_, alarm)| metrics(alarm)).sum()
     }
 
-    /// Returns the number of metrics that the functions write when the daily runs and their mails end. The dashboard shows each of
-    /// them, in a line of its own or with a search, whose metric is counted for one currency. The metrics of deliveries are not
-    /// counted: without a webhook endpoint, they do not exist.
+    /// Returns the number of metrics that the functions write at the end of the daily runs and of their mails. The
+    /// dashboard shows each metric in its own line, or with a search expression. A search expression counts as one
+    /// metric, because the bill assumes one currency. The metrics of deliveries are not counted: without a webhook
+    /// endpoint, they do not exist.
     pub fn run_metrics(&self) -> usize {
         let dashboard = serde_yaml_ng::to_string(&self.template["Resources"]["Dashboard"]).unwrap();
         let written = |line: &&str| {
@@ -147,7 +151,7 @@ fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_en
     for (event_type, resources, expected) in [
         ("payment.succeeded", resources(WEBHOOK_ENDPOINTS), true),
         ("payment.succeeded", resources(NO_WEBHOOK_ENDPOINT), false),
-        // An earlier version of the function published this event without a resource.
+        // An earlier version of the function `events` published its events without a resource.
         ("payment.succeeded", json!([]), true),
         ("payment.succeeded", Json::Null, true),
         ("record.unreadable", resources(WEBHOOK_ENDPOINTS), false),
@@ -158,8 +162,8 @@ fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_en
     }
 }
 
-/// "Using Lambda with Amazon SQS" in the Lambda Developer Guide: a message must stay invisible for six times the time limit of
-/// the function, and for the batching window.
+/// Checks a rule of the Lambda Developer Guide ("Using Lambda with Amazon SQS"): a message must stay invisible for six
+/// times the time limit of the function, plus the batching window.
 #[test]
 fn messages_stay_invisible_while_lambda_waits_for_a_full_batch_and_repeats_it() {
     let stack = Stack::read();

@@ -1,4 +1,5 @@
-//! Checks that the filter of the stream drops only changes without events, and drops the claims of each payment.
+//! Checks that the filter of a table's stream drops only changes that cause no event, and that it drops the claims of
+//! payments and reminders.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use ulid::Ulid;
 use super::stack::Stack;
 use super::workload::{new_records, publish};
 
-/// The largest number of patterns of a filter ("Event filtering" in the Lambda Developer Guide).
+/// The largest number of patterns that Lambda allows in a filter ("Event filtering" in the Lambda Developer Guide).
 const MAX_PATTERNS: usize = 5;
 
-/// A table with the stream of its changes.
+/// A table with the stream of its changes, and the position up to which the test has read the stream.
 struct World {
     engine: Engine,
     table: Table,
@@ -36,21 +37,21 @@ impl World {
         Self { engine, table, stream, position: None }
     }
 
-    /// Returns the record of the only change since the last call.
+    /// Returns the stream record of the only change since the last call. Panics if there is not exactly one change.
     fn record(&mut self) -> Value {
         let records = new_records(&self.stream, &mut self.position);
         let [record] = records.as_slice() else { panic!("not one change: {records:?}") };
         record.clone()
     }
 
-    /// Executes a request that no code of Dueday sends, such as the deletion of an item by a person.
+    /// Executes a request that the code of Dueday never sends, such as the deletion of an item by a person.
     fn execute(&self, operation: &str, mut request: Value) {
         request["TableName"] = "dueday".into();
         self.engine.execute(operation, &request).unwrap();
     }
 }
 
-/// Returns the images of `record`, each as JSON with typed values.
+/// Returns the item before and after the change in `record`, in DynamoDB JSON; `None` if the item did not exist.
 fn images(record: &Value) -> (Option<&Value>, Option<&Value>) {
     (record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage"))
 }
@@ -60,8 +61,8 @@ fn sort_key(record: &Value) -> String {
     record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap().to_owned()
 }
 
-/// Returns the subscription with an open attempt if `has_attempt` is true, and with a claimed reminder if `has_reminder` is
-/// true.
+/// Returns a copy of `subscription`, with an open attempt if `has_attempt` is true, and with a claimed reminder if
+/// `has_reminder` is true.
 fn claimed(subscription: &Subscription, has_attempt: bool, has_reminder: bool) -> Subscription {
     let (claim_token, leased_until) = (ClaimToken(Ulid(3)), DateTime::UNIX_EPOCH);
     let attempt = Attempt {
@@ -102,7 +103,7 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
                 let old = claimed(&created, *old_attempt, *old_reminder);
                 let created = world.table.create_subscription(&old, None).await.unwrap();
                 assert_eq!(created, CreateOutcome::Created);
-                // The creation also writes the code of the subscription.
+                // The creation also writes an item with the code of the subscription.
                 let created = new_records(&world.stream, &mut world.position);
                 let created = created.iter().find(|record| images(record).1.unwrap().get("Status").is_some()).unwrap();
                 assert!(stack.is_passed(created), "a subscription was created: {created:#}");

@@ -6,10 +6,10 @@ use super::bill::{AVERAGE_DOLLARS, Bill};
 use super::prices::Prices;
 use super::workload::{Count, Counts};
 
-/// The numbers of reminded payments in a month for which the tables show the costs.
+/// The numbers of payments in a month for which the tables show the costs. Each payment has a reminder.
 pub const PAYMENTS_PER_MONTH: [f64; 3] = [1e3, 1e6, 1e7];
 
-/// The counts of one payment in the tables, with their names.
+/// The counts of one payment that the tables show, each with its name in the tables.
 const SHOWN_COUNTS: [(Count, &str); 14] = [
     (Count::ReminderWrites, "write units of the reminder"),
     (Count::ReminderReads, "read units of the reminder"),
@@ -27,7 +27,7 @@ const SHOWN_COUNTS: [(Count, &str); 14] = [
     (Count::LogBytes, "bytes of log lines"),
 ];
 
-/// Returns a number with separators, such as `1,234.50`.
+/// Returns `dollars` with two decimals and separators, such as `1,234.50`.
 fn format_dollars(dollars: f64) -> String {
     let text = format!("{dollars:.2}");
     let (whole, cents) = text.split_once('.').expect("two decimals");
@@ -41,20 +41,20 @@ fn format_dollars(dollars: f64) -> String {
     format!("{grouped}.{cents}")
 }
 
-/// Returns a number of payments, such as `1,000,000`.
+/// Returns a number of payments with separators, such as `1,000,000`.
 fn payments(number: f64) -> String {
     format_dollars(number).trim_end_matches(".00").to_owned()
 }
 
-/// Adds a row with a cell for each month.
+/// Adds a table row with a cell for each bill.
 fn row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
     let mark = if is_bold { "**" } else { "" };
     let cells: Vec<String> = bills.iter().map(|bill| format!("{mark}{}{mark}", format_dollars(cell(bill)))).collect();
     writeln!(text, "| {mark}{name}{mark} | {} |", cells.join(" | ")).unwrap();
 }
 
-/// Returns the generated part of the document. `without_receipts` are the costs that grow with the payments, if no
-/// receipts are mailed.
+/// Returns the generated part of the document. `without_receipts` contains, for each bill, the costs that grow with the
+/// payments if no receipts are mailed. `one` contains the counts of one payment.
 pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, prices: &Prices) -> String {
     let mut text = String::from("## A month\n\n");
     text.push_str(

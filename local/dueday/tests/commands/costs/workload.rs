@@ -26,7 +26,7 @@ use super::stack::Stack;
 /// The number of shards of the table. The subscriptions are distributed evenly among them.
 const SHARDS: u32 = 4;
 
-/// A number that is counted, such as the write units of the reminders.
+/// A number that is counted, such as the write units of the reminders. A notice is a mail to a customer about an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Count {
     ReminderWrites,
@@ -37,7 +37,7 @@ pub enum Count {
     NoticeReads,
     NoticeRequests,
     StreamRecords,
-    /// The records that the filter of the stream passes to the function.
+    /// The stream records that the filter passes to the function `events`.
     PassedRecords,
     Events,
     DeliveryMessages,
@@ -53,7 +53,7 @@ pub enum Count {
     RecordBytes,
 }
 
-/// The counts of a workload.
+/// The counted numbers of a workload.
 pub type Counts = BTreeMap<Count, f64>;
 
 /// Firehose counts each record as a multiple of this number of bytes.
@@ -61,10 +61,10 @@ const FIREHOSE_STEP: usize = 5 * 1024;
 /// The bytes that DynamoDB counts for each item in addition to its attributes.
 const ITEM_OVERHEAD: f64 = 100.0;
 
-/// The messages in an invocation of the function `notices`, which waits for a full batch.
+/// The number of messages in an invocation of the function `notices`, which waits for a full batch.
 const MESSAGES_PER_BATCH: usize = 10;
 
-/// Returns a span like that of an invocation of a Lambda function, which is in each of its log lines.
+/// Returns a tracing span like the span of a Lambda invocation, whose fields are in each log line of the invocation.
 fn invocation_span() -> Span {
     tracing::info_span!(
         "Lambda runtime invoke",
@@ -77,7 +77,7 @@ fn six_o_clock(date: &str) -> DateTime<Utc> {
     format!("{date}T06:00:00Z").parse().unwrap()
 }
 
-/// Returns the subscription number `n`, of its own account.
+/// Returns the subscription number `n`. Each subscription has its own account.
 fn subscription(n: u32) -> Subscription {
     let id = SubscriptionId::new(Ulid::from_parts(2, n.into()));
     let account = format!("account-{n}").parse().unwrap();
@@ -177,7 +177,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     records.extend(new_records(&stream, &mut position));
     counts.insert(Count::RecordBytes, records.iter().map(item_growth_in_bytes).sum());
 
-    // The engine uses the real time, and by this time every receipt has expired long ago.
+    // The engine deletes expired items by the real time, and at this time every receipt of 2024 has expired.
     assert!(system.engine.delete_expired() as f64 >= f64::from(payments));
     let expired = new_records(&stream, &mut position);
     route(stack, &expired, &mut counts).await;
@@ -188,10 +188,12 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     counts
 }
 
+/// Returns the request that runs a batch for `date`.
 fn request(date: &str) -> BatchRequest {
     BatchRequest::for_date(date.parse().unwrap())
 }
 
+/// Returns the time on `date` at which the run of a batch must end.
 fn deadline(date: &str) -> DateTime<Utc> {
     six_o_clock(date) + TimeDelta::hours(1)
 }
@@ -204,8 +206,8 @@ pub async fn publish(records: &[&Value]) -> Vec<Value> {
     bus.events()
 }
 
-/// Publishes the records that the filter passes, and counts the events by the rules that match them. Returns the messages
-/// in the queue of notices.
+/// Publishes the events of the records that the filter passes, and counts the events that each rule matches. Returns
+/// the messages that the rule `NoticesRule` sends to the queue of notices.
 async fn route(stack: &Stack, records: &[Value], counts: &mut Counts) -> Vec<String> {
     let passed: Vec<&Value> = records.iter().filter(|record| stack.is_passed(record)).collect();
     let events = publish(&passed).await;
