@@ -1,5 +1,5 @@
-//! Tests of outbound webhooks on one machine: events are delivered with a signature, also after a kill of the server,
-//! and delivered again on request.
+//! Tests of outbound webhooks in a local installation: events are delivered with a signature, also after a kill of the
+//! server, and delivered again on request.
 
 use crate::server::{ApiClient, start_server};
 use crate::terminal;
@@ -19,13 +19,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// The merchant's HTTP server, which responds with a status that the test sets.
 struct MerchantServer {
     url: String,
-    /// The status of every response.
+    /// The status code of every response, which the test can change.
     status: Arc<AtomicU16>,
     /// The headers and the body of each received delivery.
     received: UnboundedReceiver<(HeaderMap, String)>,
 }
 
-/// The status to respond with, and the channel for the headers and bodies of the deliveries.
+/// The status code of the responses, and the channel through which the test gets the headers and bodies of the
+/// deliveries.
 type ResponderState = (Arc<AtomicU16>, Arc<Mutex<UnboundedSender<(HeaderMap, String)>>>);
 
 /// Passes a delivery to the test, and responds with the status that the test has set.
@@ -83,7 +84,8 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     assert_eq!(shown["queues"][0], deliveries, "{shown}");
     assert!(!first.has_ended() && first.kill());
 
-    // Without a server, the command reads the same queues. An event whose order could not be placed needs a person.
+    // Without a server, `dueday status` reads the same queues. If an order could not be placed, a person must act, so
+    // the command reports a problem.
     std::fs::write(data.join("not-ordered.jsonl"), "{}\n").unwrap();
     let (code, shown, stderr) = output(dueday(&data).args(["status", "--json"]));
     let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -93,7 +95,7 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     assert!(shown["problems"].as_array().unwrap().contains(&problem), "{shown}");
     std::fs::remove_file(data.join("not-ordered.jsonl")).unwrap();
 
-    // The delivery waits for its next attempt; the second server loads it from the table.
+    // The delivery waits for its next attempt. The second server loads the delivery from the table.
     merchant.status.store(204, Ordering::SeqCst);
     let (_second, url) = start_server(&data);
     api.url = url;

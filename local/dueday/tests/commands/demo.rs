@@ -1,4 +1,5 @@
-//! Tests of an interrupted demo: it leaves no unpaid past months, and a later demo completes it.
+//! Tests of an interrupted `dueday demo`: the data folder contains no unpaid past months, and a later `dueday demo`
+//! adds the missing data.
 
 use crate::process;
 use crate::terminal;
@@ -37,8 +38,8 @@ fn kill_demo_when(data: &Path, is_time: impl Fn() -> bool) -> bool {
     demo.kill()
 }
 
-/// Asserts that no payment with a due date before today is still due. Today's run would charge such a payment with
-/// today's date.
+/// Asserts that no payment with a due date before today is still due. Today's run would charge such a payment today,
+/// and not on its day in the past.
 fn assert_no_past_payments_are_due(data: &Path, moment: &str) {
     let today = chrono::Utc::now().date_naive().to_string();
     for row in json_output(data, &["due"])["payments"]["rows"].as_array().unwrap() {
@@ -54,7 +55,7 @@ fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
         assert!(kill_demo_when(data, || ledger_entries(data).len() >= lines), "the demo ended before the kill");
         assert_no_past_payments_are_due(data, &format!("after {lines} charges"));
     }
-    // Kill the demo while it copies the simulated table.
+    // Kill the demo while it copies the simulated table into the data folder.
     let wal = data.join("dynamodb.sqlite-wal");
     let stored = || std::fs::metadata(&wal).map_or(0, |wal| wal.len());
     let mut kills = 0;

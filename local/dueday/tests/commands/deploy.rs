@@ -8,7 +8,7 @@ use serde_yaml_ng::Value;
 
 use crate::terminal::{dueday, output};
 
-/// Valid answers: the options and their values.
+/// Valid answers to the questions of the command, each as an option and its value.
 const ANSWERS: [(&str, &str); 6] = [
     ("--name", "Café \"Zürich\" & Co"),
     ("--sender", "Shop <billing@example.com>"),
@@ -18,7 +18,7 @@ const ANSWERS: [(&str, &str); 6] = [
     ("--alarms", "ops@example.com"),
 ];
 
-/// Returns the command `dueday deploy init` in `folder`, with `answers`.
+/// Returns the command `dueday deploy init` for the project in `folder`, with `answers`.
 fn init(folder: &Path, answers: &[(&str, &str)]) -> Command {
     let mut command = dueday(folder);
     command.args(["deploy", "init", "--folder"]).arg(folder);
@@ -38,6 +38,7 @@ fn create_project_folder() -> tempfile::TempDir {
     folder
 }
 
+/// Returns the text of `samconfig.toml`, to which the command writes the parameters.
 fn read_written_file(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("samconfig.toml")).unwrap()
 }
@@ -66,7 +67,7 @@ fn answers_give_every_parameter_without_a_default_and_no_unknown_parameter() {
     insta::assert_snapshot!(prod.trim_start());
 }
 
-/// Returns the parameters of the profile `name`.
+/// Returns the parameters of the profile `name` in `written`, the text of `samconfig.toml`.
 fn parameters_of(written: &str, name: &str) -> BTreeMap<String, String> {
     let (_, rest) = written.split_once(&format!("[{name}.deploy.parameters]")).unwrap();
     let profile = rest.split("\n[").next().unwrap();

@@ -1,5 +1,5 @@
-//! Checks that the crates, tests and files exist that a document mentions, and that no text of the project contains words
-//! that readers have misread. Checks that each command that a document names can be typed.
+//! Checks that the crates, tests, files and commands that a document names exist, and that no text of the project
+//! contains words that readers have misunderstood.
 
 mod named_commands;
 mod plain_words;
@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use super::architecture::{Crates, root};
 pub use text_files::text_files;
 
+/// Returns the text of the file `name` in the folder `docs`.
 fn read_document(name: &str) -> String {
     std::fs::read_to_string(root().join("docs").join(name)).unwrap()
 }
@@ -38,7 +39,7 @@ fn documents_name_only_tests_that_exist() {
     assert!(missing.is_empty(), "docs/guarantees.md or docs/operations.md names tests that do not exist: {missing:?}");
 }
 
-/// Returns every path in backticks that begins with a top-level folder or file of the repository.
+/// Returns every path in backticks whose first part is a top-level folder or file of the repository.
 fn paths_in_code_spans(document: &str) -> BTreeSet<String> {
     let is_path = |text: &&str| {
         let top = text.split('/').next().unwrap_or_default();

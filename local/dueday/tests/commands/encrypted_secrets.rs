@@ -17,10 +17,10 @@ use store::{Settings, Table};
 use terminal::{dueday, output};
 use testkit::{ENCRYPTION_KEY, items_with_plain_secret};
 
-/// The arguments that create an endpoint.
+/// The arguments of a command that creates a webhook endpoint.
 const CREATE: [&str; 4] = ["webhooks", "create", "https://1.1.1.1/hook", "--json"];
 
-/// Returns the endpoint that `dueday webhooks create` printed, and its secret.
+/// Returns the id and the signing secret of the endpoint from the output of `dueday webhooks create`.
 fn created(stdout: &str) -> (String, Secret) {
     let created: Value = serde_json::from_str(stdout).unwrap();
     (created["id"].as_str().unwrap().to_owned(), created["secret"].as_str().unwrap().parse().unwrap())

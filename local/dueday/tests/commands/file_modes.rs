@@ -1,4 +1,4 @@
-//! Tests of the modes of the data folder: only its owner can read the files that the commands write.
+//! Tests of the file modes in the data folder: only the owner of the folder can read the files that the commands write.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Tests of repeated imports: existing subscriptions are not changed, and missing ones are created.
+//! Tests of repeated imports: existing subscriptions are not changed, and missing subscriptions are created.
 
 use crate::file;
 use crate::terminal;

@@ -1,5 +1,5 @@
-//! Tests of the stored events on one machine: each event is stored once, also after kills and restarts, and `dueday
-//! listen` prints the new events.
+//! Tests of the stored events in a local installation: each event is stored once, also after kills and restarts of the
+//! server, and `dueday listen` prints the new events.
 
 use crate::demo_folder::write_demo_folder;
 use crate::process;
@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use terminal::{dueday, output};
 
-/// The number of subscriptions in the imported file, three for each account.
+/// The number of subscriptions in the imported file. Each account has three subscriptions.
 const SUBSCRIPTIONS: usize = 150;
 /// The number of times that the test kills the server.
 const KILLS: usize = 12;
@@ -49,6 +49,7 @@ fn write_csv(folder: &Path) -> std::path::PathBuf {
     path
 }
 
+/// Returns the command that imports the file `csv`.
 fn import_command(data: &Path, csv: &Path) -> Command {
     let mut command = dueday(data);
     command.args(["import", csv.to_str().unwrap()]);
@@ -62,6 +63,7 @@ fn stored_events(data: &Path, arguments: &[&str]) -> Vec<Value> {
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Returns the number of events with the type `name`.
 fn count_of_type(events: &[Value], name: &str) -> usize {
     events.iter().filter(|event| event["type"] == name).count()
 }

@@ -1,5 +1,5 @@
-//! Kills `dueday run payments` processes with SIGKILL. These processes use the database file, and charge through a gateway in
-//! another process. After every kill, the test compares the table with the gateway's ledger.
+//! A test that kills `dueday run payments` processes with SIGKILL. These processes use the database file, and charge
+//! through a gateway in another process. After every kill, the test compares the table with the gateway's ledger.
 
 use crate::gateway;
 use crate::process;
@@ -30,21 +30,21 @@ use sweep::BatchRequest;
 use terminal::{dueday, output};
 use testkit::{RecordedMails, config, sample};
 
-/// The number of runs to kill.
+/// The number of payment runs that the test kills.
 const KILLS: u64 = 100;
 /// The minimum number of kills that must happen after a charge at the gateway and before its receipt is written.
 const MIN_KILLS_BEFORE_RECEIPT: u64 = 20;
-/// The number of subscriptions that can be charged at the start of a run: more than the run charges before it is
-/// killed.
+/// The number of subscriptions that can be charged at the start of a run. A run is killed before it has charged all of
+/// them.
 const PAYABLE_SUBSCRIPTIONS: usize = 80;
 /// The environment variable that overrides the seed of the random kills.
 const SEED_VARIABLE: &str = "DUEDAY_KILL_SEED";
 
-/// The random time at which a run is killed, and the conditions of the run.
+/// The random time at which a run is killed, and the random conditions of the run.
 struct RandomKill {
     /// The number of new lines in the gateway's ledger before the kill.
     lines: usize,
-    /// The number of times that the test reads the ledger again after these lines appeared, before it kills the run.
+    /// How often the test reads the ledger again, after these lines appeared and before it kills the run.
     extra_reads: u64,
     /// The `--concurrency` of the run.
     concurrency: u64,
@@ -63,8 +63,8 @@ impl RandomKill {
     }
 }
 
-/// Starts a payment run for `day` through `gateway`, and waits until `moment`. Returns the process, for the caller to
-/// kill.
+/// Starts a payment run for `day` through `gateway`, and waits until the run must be killed. Returns the process, which
+/// the caller kills.
 fn run_until(moment: &RandomKill, folder: &Path, gateway: &Gateway, day: NaiveDate) -> Process {
     let mut ledger = File::open(folder.join("gateway-ledger.jsonl")).unwrap();
     ledger.seek(SeekFrom::End(0)).unwrap();
@@ -186,8 +186,8 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
             with_unsettled_charge(&after).is_subset(&with_open_attempt(&after)),
             "a subscription is charged, but has neither a receipt nor an open attempt"
         );
-        // Only count attempts that were not open before this run: a request of an earlier run may have charged an older
-        // attempt during this run.
+        // Count only attempts that were not open before this run. The gateway may process a charge request of an
+        // earlier run during this run, and so charge an older attempt.
         let is_between = with_unsettled_charge(&after).difference(&with_open_attempt(&before)).next().is_some();
         (runs, kills) = (runs + 1, kills + u64::from(was_killed));
         kills_between += u64::from(was_killed && is_between);
@@ -213,7 +213,7 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     let arguments = ["runs", "payments", "--date", &today.to_string(), "--json", "--gateway", &gateway.url];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     let day: Value = serde_json::from_str(&stdout).unwrap_or_default();
-    // The last run processed the whole shard, so the shard is complete although earlier runs were killed.
+    // The last run processed the whole shard, so the shard counts as complete although earlier runs were killed.
     assert_eq!((code, &day["shards"][0]["walked"]), (0, &"complete".into()), "{stdout}{stderr}");
     assert!(day["shards"][0]["runs"].as_u64() > Some(KILLS), "{stdout}");
 }

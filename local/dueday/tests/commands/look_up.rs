@@ -1,4 +1,5 @@
-//! Tests of the help texts, and of the commands that read, change and export data, on a remote table as on AWS.
+//! Tests of the commands that read, change and export data, on a table that is used like a table on AWS. Also tests the
+//! help texts.
 
 use crate::terminal;
 
@@ -66,10 +67,12 @@ impl RemoteTable {
         command
     }
 
+    /// Runs `dueday` on this table. Returns the exit code, standard output and standard error.
     pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         output(&mut self.command(arguments))
     }
 
+    /// Runs `dueday` on this table, and asserts that it succeeds. Returns its output, which must be JSON.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let (code, stdout, stderr) = self.run(arguments);
         assert_eq!(code, 0, "{arguments:?}: {stderr}");
@@ -305,7 +308,7 @@ async fn interrupted_audit_continues_after_its_last_account_and_is_stored() {
     assert!(code == 2 && stderr.contains("no audit was interrupted"), "{stderr}");
     assert_eq!(remote.run(&["audit", "list"]).1, "No audit is stored: run `dueday audit`.\n");
 
-    // Damage a subscription of every account. The audit was interrupted after the first account.
+    // Damage a subscription of every account. Store an audit that was interrupted after the first account.
     let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
     let mut partitions = table.partitions();
     let first = partitions.next().await.unwrap().unwrap();
@@ -395,8 +398,8 @@ async fn export_contains_all_values_of_an_import() {
     assert!(ids.len() == 2 && ids.contains(&"bell".into()), "{jsonl}");
     assert_eq!(remote.run(&["export", "receipts"]).1.lines().count(), 1, "only the header");
 
-    // A reader that closes the pipe after one line causes no failure, although the output is larger than the pipe's
-    // buffer.
+    // If the reader closes the pipe after one line, the command does not fail, although its output is larger than the
+    // pipe's buffer.
     let mut text = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n".to_owned();
     for n in 0..600 {
         let product = "Gold plan ".repeat(15);

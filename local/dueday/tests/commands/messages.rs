@@ -1,5 +1,5 @@
-//! Tests of the error messages: each states the problem, the allowed values or the solution, and contains no internal
-//! terms.
+//! Tests of the error messages: each message states the problem, and the allowed values or the solution. No message
+//! contains internal terms.
 
 use crate::demo_folder::write_demo_folder;
 use crate::terminal;
@@ -214,8 +214,8 @@ async fn commands_refuse_data_that_is_damaged_or_of_another_version() {
 #[test]
 fn full_disk_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
-    // Each case contains the maximum file size in blocks, and words of the message. A write beyond this size fails, as
-    // on a full disk.
+    // The columns are: the maximum file size in blocks, and words of the message. A write beyond this size fails, as on
+    // a full disk.
     for (blocks, words) in [
         ("20", "Free space on the disk of the data folder"),
         ("120", "Is its disk full?"),
@@ -254,8 +254,8 @@ async fn subscriptions_lists_readable_items_and_reports_an_unreadable_one() {
     assert_eq!(stderr, format!("unreadable: {words}\n"));
 }
 
-/// Runs the command twice with a closed pipe: first only as standard output, then also as standard error. Returns the
-/// exit code of the second run and the messages of the first run.
+/// Runs the command twice. In the first run, standard output is a closed pipe; in the second run, standard output and
+/// standard error are closed pipes. Returns the exit code of the second run and the messages of the first run.
 fn run_with_closed_output(data: &Path, arguments: &[&str]) -> (i32, String) {
     let (reader, stdout) = pipe().unwrap();
     drop(reader);

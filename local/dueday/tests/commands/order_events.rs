@@ -1,4 +1,4 @@
-//! Tests of the events and mails of orders on one machine, with and without a server.
+//! Tests of the events and mails of orders in a local installation, with and without a server.
 
 use crate::orders::import_places;
 use crate::process;
@@ -12,7 +12,7 @@ use process::Process;
 use serde_json::{Value, json};
 use terminal::{dueday, output};
 
-/// A file for `dueday orders import`: enough beans for one order.
+/// The content of a file for `dueday orders import`: a stock with enough beans for one order.
 const STOCK: &str = "\
 product,name,sku,quantity,warehouse,region,stock
 beans,House Blend 1 kg,gold,2,ams,eu,3
@@ -25,7 +25,7 @@ fn run(data: &Path, arguments: &[&str]) -> String {
     stdout
 }
 
-/// Returns the data of the stored events of orders of `account`, with the type, in the sequence of their publication.
+/// Returns the type and the data of each stored event about an order of `account`, in the sequence of publication.
 fn order_events(data: &Path, account: &str) -> Vec<(String, Value)> {
     let events = run(data, &["events", "--json", "--account", account]);
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -33,11 +33,12 @@ fn order_events(data: &Path, account: &str) -> Vec<(String, Value)> {
     events.map(|mut event| (event["type"].as_str().unwrap().to_owned(), event["data"].take())).collect()
 }
 
+/// Returns the types of `events`.
 fn types(events: &[(String, Value)]) -> Vec<&str> {
     events.iter().map(|(event_type, _)| event_type.as_str()).collect()
 }
 
-/// Returns the mails in the outbox whose file name contains the kind `kind`.
+/// Returns the texts of the mails in the outbox whose file names contain `kind`, such as `shipped`.
 fn mails(data: &Path, kind: &str) -> Vec<String> {
     let files = std::fs::read_dir(data.join("outbox")).unwrap().map(|file| file.unwrap().path());
     let files = files.filter(|file| file.to_str().is_some_and(|path| path.contains(kind) && path.ends_with(".eml")));
@@ -65,6 +66,7 @@ fn folder_with_orders(folder: &Path) -> std::path::PathBuf {
     data
 }
 
+/// Sets the shipping address of the customer `account`.
 fn set_address(data: &Path, account: &str) {
     let address = ["--name", account, "--street", "1 High Street", "--postal-code", "LS1", "--city", "Leeds"];
     let place = ["--country", "gb", "--region", "eu"];

@@ -1,5 +1,5 @@
-//! Tests of the order desk on one machine: payments place orders, which are filled and shipped, and files with stock,
-//! employees and places are imported.
+//! Tests of the order desk in a local installation: payments place orders, which are filled and shipped, and files with
+//! stock, employees and places are imported.
 
 use crate::demo_folder::write_demo_folder;
 use crate::terminal;
@@ -10,7 +10,7 @@ use chrono::Utc;
 use serde_json::{Value, json};
 use terminal::{dueday, output};
 
-/// A file for `dueday orders import`.
+/// The content of a file for `dueday orders import`: products, the lines of a SKU, and initial stocks.
 pub const STOCK: &str = "\
 product,name,sku,quantity,warehouse,region,stock
 beans,House Blend 1 kg,gold,2,ams,eu,5
@@ -18,7 +18,7 @@ beans,House Blend 1 kg,,,nyc,na,1
 filter,Paper filters,gold,1,ams,eu,9
 ";
 
-/// A file for `dueday orders places`: the places and jobs to which the tests refer.
+/// The content of a file for `dueday orders places`: the places and jobs to which the tests refer.
 pub const PLACES: &str = "\
 kind,id,name,in,represents_customers
 region,eu,Europe,,
@@ -32,7 +32,7 @@ job,am,Account Manager,,true
 job,pk,Picker,,false
 ";
 
-/// Imports [`PLACES`].
+/// Writes [`PLACES`] to a file in `folder`, and imports the file.
 pub fn import_places(folder: &Path, data: &Path) {
     let places = folder.join("places.csv");
     std::fs::write(&places, PLACES).unwrap();
@@ -40,6 +40,7 @@ pub fn import_places(folder: &Path, data: &Path) {
     assert_eq!(code, 0, "{stdout}{stderr}");
 }
 
+/// Runs `dueday`. Returns the exit code, standard output and standard error.
 pub fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(data).args(arguments))
 }
@@ -161,7 +162,7 @@ fn people_import_hires_reassigns_and_ends_employees() {
     assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
 }
 
-/// Returns the sort keys of the items of the employee `ada` with confidential data.
+/// Returns the sort keys of the items that contain confidential data of the employee `ada`.
 fn confidential_keys(engine: &emulator::Engine) -> Vec<String> {
     let query = json!({
         "TableName": "dueday-orders", "KeyConditionExpression": "PK = :ada AND begins_with(SK, :prefix)",
@@ -238,7 +239,7 @@ fn places_import_updates_items_and_region_lists_its_countries_and_warehouses() {
     }
     let (_, stdout, _) = run(&data, &["orders", "region", "oc"]);
     assert_eq!(stdout, "countries   none\nwarehouses  none\n", "a refused file changes nothing");
-    // The entities of a file may refer to each other in any sequence.
+    // A line of the file may refer to a place in a later line.
     assert_eq!(import("country,gb,United Kingdom,uk,\nregion,uk,Britain,,\n").0, 0);
     let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
     assert_eq!(stdout, "countries   de, fr, ie, it\nwarehouses  cork\n", "the country is now in another region");
@@ -351,8 +352,8 @@ fn months_paid_before_their_sku_had_products_get_orders_by_a_backfill() {
     std::fs::write(&stock, STOCK).unwrap();
     let (code, _, stderr) = run(&data, &["orders", "backfill", "gold"]);
     assert!(code == 2 && stderr.contains("the SKU gold has no products: define them first with"), "{stderr}");
-    // The order desk records the partial refund before the order exists. A refund of the remaining amount, after the order
-    // is placed, then cancels the order.
+    // The order desk records the partial refund of `bell` before the order exists. At the end of this test, a refund of
+    // the remaining amount cancels the order.
     let receipts = json_output(&data, &["receipts", "bell"]);
     let partly = receipts[0]["number"].as_str().unwrap().to_owned();
     assert_eq!(run(&data, &["refund", &partly, "--amount", "5.00", "--yes", "--reason", "a test"]).0, 0);

@@ -1,4 +1,4 @@
-//! Tests of `dueday orders correct`: wrong data of employees are corrected.
+//! Tests of `dueday orders correct`, which corrects wrong data of employees.
 
 use chrono::{Days, Utc};
 

@@ -14,12 +14,14 @@ use simulator::{Company, CompanySize};
 
 /// The path of the stored model.
 const MODEL_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nosql-workbench-orders.json");
+/// The size of the company whose items are the sample data of the model.
 const TINY_COMPANY: CompanySize = CompanySize { customers: 3, employees: 3, products: 2, warehouses: 2, months: 2 };
 
+/// An item of the table, by attribute name.
 type Item = HashMap<String, AttributeValue>;
 
-/// The facets: name, prefix of the partition key, and prefix of the sort key. An item belongs to the first matching
-/// facet.
+/// The facets (the groups in which NoSQL Workbench shows the items): name, prefix of the partition key, and prefix of
+/// the sort key. An item belongs to the first matching facet.
 const FACETS: [(&str, &str, &str); 29] = [
     ("Order", "ORDER#", "CUSTOMER#"),
     ("Order line", "ORDER#", "PRODUCT#"),
@@ -52,6 +54,7 @@ const FACETS: [(&str, &str, &str); 29] = [
     ("Settings", "SETTINGS", ""),
 ];
 
+/// Asserts that a write was done, and not refused.
 fn assert_done(written: WriteOutcome) {
     assert_eq!(written, WriteOutcome::Done);
 }
@@ -113,8 +116,8 @@ fn text<'a>(item: &'a Item, name: &str) -> &'a str {
     item[name].as_s().unwrap()
 }
 
-/// Adds to `found` the keys of the entities to which the attributes `members` refer, such as `REGION#eu` for the region
-/// of an address.
+/// Adds the keys of the entities to which the attributes `members` refer to `found`. For example, the region of an
+/// address refers to the key `REGION#eu`.
 fn add_referenced_entities(members: &Item, found: &mut BTreeSet<String>) {
     for (name, value) in members {
         let prefix = match name.as_str() {
@@ -142,12 +145,12 @@ async fn every_entity_to_which_a_sample_refers_is_a_sample() {
     let mut referenced = BTreeSet::new();
     for item in &items {
         add_referenced_entities(item, &mut referenced);
-        // The sort key of a relation to an entity begins with one of the prefixes of the partition keys.
+        // An item that relates an entity to another entity has the partition key of the other entity as its sort key.
         let prefix = text(item, "SK").split_inclusive('#').next().unwrap();
         if entities.iter().any(|entity| prefix.ends_with('#') && entity.starts_with(prefix)) {
             referenced.insert(text(item, "SK").to_owned());
         }
-        // The country of a location is in the sort key by its name.
+        // The sort key of a location contains the name of its country, and not the id of the country.
         if let Some(name) = text(item, "SK").strip_prefix("COUNTRY-NAME#") {
             let is_name = |of: &&Item| text(of, "PK").starts_with("COUNTRY#") && text(of, "SK").ends_with(name);
             assert!(items.iter().any(|of| is_name(&of)), "no country has the name {name}");
@@ -177,7 +180,7 @@ fn dynamodb_type(value: &AttributeValue) -> String {
     dynamodb_json(value).as_object().unwrap().keys().next().unwrap().clone()
 }
 
-/// Describes the keys of a table or an index for the model.
+/// Returns the description of the keys of a table or an index in the model.
 fn key_attributes(of: orders::KeySchema) -> Value {
     let key = |(name, kind): (&str, &str)| json!({ "AttributeName": name, "AttributeType": kind });
     json!({ "PartitionKey": key(of.partition), "SortKey": key(of.sort) })

@@ -9,8 +9,10 @@ use emulator::Engine;
 use crate::demo_folder::write_demo_folder;
 use crate::orders::{STOCK, folder_with_payments, json_output, run};
 
+/// An item of a table, by attribute name.
 type Item = HashMap<String, AttributeValue>;
 
+/// Deletes the first item of `table` whose partition key begins with `pk` and whose sort key begins with `sk`.
 #[tokio::main]
 async fn delete_first(data: &Path, table: &str, pk: &str, sk: &str) {
     let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
@@ -92,7 +94,7 @@ fn audit_names_each_order_and_receipt_without_its_counterpart() {
     assert!(code == 1 && stdout.contains("an order of acme for gold"), "{stdout}{stderr}");
     assert!(stdout.contains("1 difference (ordered 1)"), "{stdout}");
 
-    // Now there is no receipt without an order, but an order without a receipt.
+    // Now each receipt has an order, but the order of `bell` has no receipt.
     delete_first(&data, "dueday", "ACC#acme", "REC#");
     delete_first(&data, "dueday", "ACC#bell", "REC#");
     let (code, stdout, stderr) = run(&data, &["orders", "audit"]);

@@ -1,4 +1,4 @@
-//! Snapshots of what commands print.
+//! Compares the outputs of the commands with snapshots.
 
 use crate::orders::PLACES;
 use crate::shop::Shop;
@@ -8,7 +8,7 @@ use chrono::{Datelike, Utc};
 use regex::Regex;
 use serde_json::Value;
 
-/// The commands with which an operator reads the state of the system.
+/// Commands whose outputs are in a snapshot. Most of these commands only read the state of the system.
 const READING_COMMANDS: [&str; 25] = [
     "accounts",
     "subscriptions",
@@ -46,7 +46,7 @@ fn output_of_commands_that_look_at_the_system_matches_its_snapshot() {
     insta::assert_snapshot!("looks", transcript.concat());
 }
 
-/// Commands whose exit codes and outputs are in a snapshot. Some of these commands are refused.
+/// Further commands whose exit codes and outputs are in a snapshot. Some of these commands are refused.
 const OTHER_COMMANDS: [&str; 10] = [
     "resolve acme {acme} --not-charged --reason lost",
     "move-gateway",
@@ -70,7 +70,7 @@ fn output_of_other_commands_matches_its_snapshot() {
     insta::assert_snapshot!("others", transcript.concat());
 }
 
-/// The files that the commands of the order desk import: a name and its contents.
+/// The files that the commands of the order desk import, each with its name and its content.
 const ORDER_FILES: [(&str, &str); 3] = [
     ("goods.csv", "product,name,sku,quantity,warehouse,region,stock\nbeans,House Blend 1 kg,gold,2,ams,eu,5\n"),
     (
@@ -82,7 +82,7 @@ const ORDER_FILES: [(&str, &str); 3] = [
     ("places.csv", PLACES),
 ];
 
-/// Every command of the order desk, in the order of a day.
+/// Commands of the order desk, in the sequence in which an operator would use them.
 const ORDER_DESK_COMMANDS: [&str; 36] = [
     "orders import {folder}/goods.csv",
     "orders people {folder}/people.csv",

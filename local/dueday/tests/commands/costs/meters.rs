@@ -29,8 +29,9 @@ impl Meter {
 }
 
 impl RequestObserver for Meter {
-    /// Executes the request with the option `ReturnConsumedCapacity`, and counts its capacity units. If the engine refuses the
-    /// request, the connection executes it again, and the engine refuses it again.
+    /// Executes the request with the option `ReturnConsumedCapacity`, and counts its capacity units. If the engine
+    /// refuses the request, this method returns `None`. Then the connection executes the request again, and the engine
+    /// refuses it again.
     fn replacement_response(&self, operation: &str, request: &Value) -> Option<Value> {
         let mut request = request.clone();
         request["ReturnConsumedCapacity"] = "TOTAL".into();

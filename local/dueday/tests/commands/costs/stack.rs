@@ -1,5 +1,5 @@
-//! The parts of `template.yaml` that determine the costs: the filters, the rules, the batches, and the resources that cost
-//! money each month.
+//! Reads the parts of `template.yaml` that determine the costs: the filters, the rules, the batches, and the resources
+//! that cost money each month.
 
 use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
 use serde_json::{Value as Json, json};

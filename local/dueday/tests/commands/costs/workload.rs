@@ -121,7 +121,8 @@ fn value_size(value: &Value) -> usize {
     }
 }
 
-/// Runs the whole workload for `payments` subscriptions with the environment variables `settings`, and returns its counts.
+/// Runs the whole workload for `payments` subscriptions with the environment variables `settings`. Returns the counted
+/// numbers.
 pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> Counts {
     let clock = SimulatedClock::new(six_o_clock("2024-01-01"), 1);
     let mailer = Arc::new(RecordedMails::default());
@@ -129,7 +130,8 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let stream = system.engine.stream("dueday").unwrap();
     let meter = Arc::new(Meter::new(system.engine.clone()));
     let deployment = system.with_connection(Arc::new(EngineConnection::default().and_observer(meter.clone())));
-    // The first run on a table stores the gateway's account in the settings, so run once before the requests are counted.
+    // The first run on a table stores the gateway's account in the settings. So run once before the requests are
+    // counted.
     deployment.payments().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
     for n in 0..payments {
         let subscription = subscription(n);

@@ -1,5 +1,5 @@
-//! Data folders with the demo. The simulation of the demo takes most of the time of a test, so the demo is loaded once,
-//! and each test gets a copy.
+//! Data folders with the data of `dueday demo`. The command would take most of the time of a test, so it runs only
+//! once, and each test gets a copy of the data folder.
 
 use std::fs::{self, Permissions};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::sync::LazyLock;
 
 use crate::terminal::{dueday, output};
 
-/// A file of a data folder, or a folder if there is no content.
+/// A file or a folder in a data folder. A folder has no content.
 struct Entry {
-    /// The path in the data folder.
+    /// The path inside the data folder.
     inner: PathBuf,
     permissions: Permissions,
     content: Option<Vec<u8>>,
 }
 
-/// The data folder after `dueday demo`. A folder comes before the files in it.
+/// The files and folders of a data folder after `dueday demo`. A folder comes before its files.
 static LOADED: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
@@ -28,7 +28,7 @@ static LOADED: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     all_files(folder.path()).into_iter().map(read).collect()
 });
 
-/// Writes to the folder `data` what `dueday demo` writes.
+/// Writes the files of `dueday demo` to the folder `data`.
 pub fn write_demo_folder(data: &Path) {
     for Entry { inner, permissions, content } in LOADED.iter() {
         let path = data.join(inner);

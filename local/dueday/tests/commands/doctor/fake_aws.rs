@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 /// The fake `aws` program, a shell script. It prints a file as the response to a request. The name of the file consists
-/// of the service, the operation and, for a secret or a queue, the last part of its ARN or URL. If there is no file,
-/// the program fails as if the permission were missing. It records each request in the file `requests`.
+/// of the service and the operation; for a secret or a queue, the last part of its ARN or URL follows. If there is no
+/// such file, the program fails as if the permission were missing. It records each request in the file `requests`.
 const AWS_PROGRAM_STAND_IN: &str = r#"#!/bin/sh
 folder="${0%/*}"
 echo "$AWS_REGION $*" >> "$folder/requests"
@@ -38,7 +38,7 @@ pub fn install_aws(folder: &Path) {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Sets the response to a request, such as `sns.list-subscriptions-by-topic`.
+/// Sets the response to the request `name`, such as `sns.list-subscriptions-by-topic`.
 pub fn set_response(folder: &Path, name: &str, response: &Value) {
     fs::write(folder.join(format!("{name}.json")), response.to_string()).unwrap();
 }
@@ -50,8 +50,8 @@ pub fn set_secret(folder: &Path, name: &str, text: &str) {
     set_response(folder, &format!("secretsmanager.get-secret-value.{name}"), &secret);
 }
 
-/// Serves `engine` like DynamoDB, on a free port. Adds the backups and the deletion protection, which the engine does not
-/// have. Returns the URL.
+/// Serves `engine` like DynamoDB, on a free port. Adds the descriptions of the backups and of the deletion protection,
+/// which the engine does not have. Both are on if `is_protected` is true. Returns the URL.
 pub async fn serve_dynamodb(engine: Engine, is_protected: bool) -> String {
     let respond = move |headers: HeaderMap, body: Bytes| async move {
         let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();

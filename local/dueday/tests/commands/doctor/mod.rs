@@ -21,23 +21,27 @@ use crate::demo_folder::write_demo_folder;
 use crate::terminal::{dueday, output};
 use fake_aws::{install_aws, serve_dynamodb, set_response, set_secret};
 
+/// The API key that the stand-in for Stripe accepts.
 const KEY: &str = "sk_test_standin";
+/// The URL of the deployment's API.
 const API: &str = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com";
+/// The ARN of the SNS topic of the alarms.
 const TOPIC: &str = "arn:aws:sns:eu-west-1:123456789012:dueday-Alarms-1";
+/// The ARN of the SNS topic to which Amazon SES sends the bounces and complaints about mails.
 const FEEDBACK: &str = "arn:aws:sns:eu-west-1:123456789012:dueday-MailFeedback-1";
 
-/// A deployment that the command can check.
+/// A fake deployment that `dueday doctor` can check.
 struct Deployment {
     folder: tempfile::TempDir,
     dynamodb: String,
     stripe: String,
     stripe_server: Arc<StripeServer>,
-    /// The output of the stack with the name of the orders table.
+    /// The name of the orders table in the outputs of the stack.
     orders_table: &'static str,
 }
 
-/// Returns the response of CloudFormation with the resources of a stack that sends its mails through a mail server: only the
-/// function of events, and no resources of Amazon SES.
+/// Returns CloudFormation's list of the resources of a stack that sends its mails through a mail server. The list
+/// contains only the function `events`, and no resources of Amazon SES.
 fn events_function() -> Value {
     let function = json!({
         "LogicalResourceId": "EventsFunction",
@@ -48,8 +52,8 @@ fn events_function() -> Value {
 }
 
 impl Deployment {
-    /// Creates a deployment in which everything is right. Its stage is `dev`, because the stand-in for Stripe has only test
-    /// keys.
+    /// Creates a deployment without any problem, if `is_protected` is true. If it is false, the tables have neither
+    /// backups nor deletion protection. The stage is `dev`, because the stand-in for Stripe has only test keys.
     async fn new(is_protected: bool) -> Self {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
@@ -157,17 +161,18 @@ impl Deployment {
         set_response(self.path(), "cloudformation.describe-stacks", &json!({"Stacks": [stack]}));
     }
 
+    /// Sets the ARN of the mail subscription to the topic of the alarms; `PendingConfirmation` if it is not confirmed.
     fn set_subscription(&self, arn: &str) {
         let subscription = json!({"Protocol": "email", "Endpoint": "ops@example.com", "SubscriptionArn": arn});
         set_response(self.path(), "sns.list-subscriptions-by-topic", &json!({"Subscriptions": [subscription]}));
     }
 
-    /// Returns the command `dueday doctor` for the table, with the fake program in its PATH.
+    /// Returns the command `dueday doctor` for the table, with the fake `aws` program in its PATH.
     fn doctor(&self) -> Command {
         self.command("doctor")
     }
 
-    /// Returns the command `dueday NAME` for the table, with the fake program in its PATH.
+    /// Returns the command `dueday NAME` for the table, with the fake `aws` program in its PATH.
     fn command(&self, name: &str) -> Command {
         let mut command = dueday(&self.path().join("data"));
         command
@@ -181,7 +186,7 @@ impl Deployment {
         command
     }
 
-    /// Runs the command. Returns the exit code and the output, without the addresses of this test.
+    /// Runs `dueday doctor`. Returns the exit code and the standard output.
     fn run(&self) -> (i32, String) {
         let (code, stdout, stderr) = output(&mut self.doctor());
         assert_eq!(stderr, "");
@@ -189,7 +194,7 @@ impl Deployment {
     }
 }
 
-/// Starts the stand-in for Stripe, with a webhook endpoint for the API. Returns it with its URL.
+/// Starts the stand-in for Stripe, with a webhook endpoint for the API. Returns the stand-in and its URL.
 async fn serve_stripe() -> (Arc<StripeServer>, String) {
     let server = StripeServer::new(Arc::new(SystemClock));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -329,7 +334,7 @@ async fn restricted_key_is_checked_without_permission_for_its_account() {
     let (code, text) = deployment.run();
     assert!(text.contains("the key may not read it, so the first run creates a marker customer"), "{text}");
     assert!(code == 1 && text.contains("the optional permission Webhook Endpoints read (rak_webhook_read)"), "{text}");
-    // The first request reads the account, and the next ones check the read permissions.
+    // The first request reads the account. The further requests check the read permissions.
     deployment.stripe_server.set_next_faults([None, Some(StripeFault::Forbidden)]);
     let (code, text) = deployment.run();
     assert!(code == 1 && text.contains("wrong        read permissions at Stripe: the key lacks "), "{text}");
@@ -345,7 +350,7 @@ fn doctor_refuses_the_flag_stack_without_the_flag_table() {
     assert!(code == 2 && stderr.contains("--stack needs --table"), "{stderr}");
 }
 
-/// Returns the command `dueday doctor` on ports that are free.
+/// Returns the command `dueday doctor` for the local installation in `data`, with ports that are free.
 fn doctor_of_machine(data: &Path) -> Command {
     let mut command = dueday(data);
     command.arg("doctor");

@@ -18,7 +18,7 @@ fn queues_of_template() -> BTreeSet<String> {
     queues.map(|(name, _)| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the response of CloudFormation with all queues of the template and a function.
+/// Returns CloudFormation's list of the resources of the stack: all queues of the template, and one function.
 fn stack_resources() -> Value {
     let resource = |kind: &str, name: &str, id: &str| json!({"LogicalResourceId": name, "PhysicalResourceId": id, "ResourceType": kind, "ResourceStatus": "CREATE_COMPLETE"});
     let function = resource("AWS::Lambda::Function", "EventsFunction", "dueday-EventsFunction-1");
@@ -49,7 +49,7 @@ fn set_queue(
     set_response(deployment.path(), &format!("sqs.get-queue-attributes.{name}"), &response);
 }
 
-/// Returns a deployment whose queues are empty, except for the heartbeats.
+/// Returns a deployment whose queues are empty, except for the queue of the heartbeats.
 async fn deployment_with_queues() -> Deployment {
     let deployment = Deployment::new(true).await;
     set_response(deployment.path(), "cloudformation.list-stack-resources", &stack_resources());
@@ -60,7 +60,7 @@ async fn deployment_with_queues() -> Deployment {
     deployment
 }
 
-/// Runs `dueday status`. Returns the queues, and the problems that concern queues.
+/// Runs `dueday status`. Returns the shown queues, and the reported problems that concern queues.
 fn status(deployment: &Deployment, arguments: &[&str]) -> (Value, Vec<String>) {
     let (code, stdout, stderr) = output(deployment.command("status").arg("--json").args(arguments));
     assert_eq!(stderr, "");
@@ -112,7 +112,7 @@ async fn status_of_a_table_on_aws_shows_the_queues_of_its_stack() {
 #[tokio::test(flavor = "multi_thread")]
 async fn status_reports_why_the_queues_could_not_be_read() {
     let deployment = deployment_with_queues().await;
-    // The columns are: the file whose response is missing, and the reason.
+    // The columns are: the removed file of the fake `aws` program, and the reason in the output.
     for (missing, reason) in [
         ("cloudformation.list-stack-resources.json", "the permission cloudformation:list-stack-resources is missing"),
         ("cloudformation.describe-stacks.json", "the permission cloudformation:describe-stacks is missing"),

@@ -1,5 +1,6 @@
-//! Checks each command in backticks, such as `dueday why ACCOUNT SUBSCRIPTION`, of the documents: its subcommands and options
-//! exist, and if it is complete, the command line accepts it. The blocks of code are typed by `.ci/tour`.
+//! Checks each command in backticks of the documents, such as `dueday why ACCOUNT SUBSCRIPTION`: its subcommands and
+//! options exist. If the command contains all its arguments, the command line accepts it. Blocks of code are not
+//! checked here, because `.ci/tour` runs them.
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory as _};
@@ -47,8 +48,9 @@ fn named_commands(document: &str) -> Vec<String> {
     commands.filter(|command| command.starts_with("dueday ")).collect()
 }
 
-/// Returns why `command` cannot be typed; `None` if it can. A command without values, such as `dueday refund`, refers to a
-/// subcommand or an option, so the arguments that it needs may be missing.
+/// Returns the reason why the command line refuses `command`; `None` if it accepts `command`. A command without
+/// placeholders, such as `dueday refund`, only names a subcommand or an option, so its required arguments may be
+/// missing.
 fn reason_to_refuse(dueday: &Command, command: &str) -> Option<String> {
     let is_placeholder = |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase());
     let mut words = Vec::new();

@@ -1,16 +1,16 @@
-//! Words that readers of this project have misread, in names, comments, messages and documents. CONTRIBUTING.md lists
-//! the words to use instead.
+//! Checks that names, comments, messages and documents contain no words that readers of this project have
+//! misunderstood. CONTRIBUTING.md lists the words to use instead.
 
 use super::text_files;
 
-/// Everyday words in place of technical terms ("told" for published, logged, notified or returned), and pronouns
-/// without a noun.
+/// Words that readers have misunderstood: everyday words in place of technical terms ("told" for published, logged,
+/// notified or returned), and pronouns without a noun.
 const MISREAD_WORDS: [&str; 14] = [
     "told", "tells", "telling", "hears", "whoever", "somebody", "nobody", "anybody", "mend", "mends", "mended",
     "mending", "quicker", "heard",
 ];
 
-/// Phrases that were misread.
+/// Phrases that readers have misunderstood.
 const MISREAD_PHRASES: [&str; 9] = [
     "became of",
     "become of",
@@ -23,10 +23,10 @@ const MISREAD_PHRASES: [&str; 9] = [
     "stands against",
 ];
 
-/// Names in stored items, log lines and the template that contain misread words and must not change.
+/// Names in stored items, log lines and the template that contain confusing words, but must not change.
 const KEPT_NAMES: [&str; 3] = ["TOLD#", "told = ?outcome", "StripeTellsOfStripe"];
 
-/// Files that quote misread words.
+/// Files that may quote confusing words. They are not checked.
 const FILES_THAT_QUOTE_MISREAD_WORDS: [&str; 1] = ["local/dueday/tests/commands/documents/plain_words.rs"];
 
 /// Splits `line` into lower-case words. An identifier is several words: `was_told` and `wasTold` are two.
@@ -48,7 +48,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns the first misread word or phrase in `line`; `None` if there is none.
+/// Returns the first word of `MISREAD_WORDS` or phrase of `MISREAD_PHRASES` in `line`; `None` if there is none.
 fn find_misread(line: &str) -> Option<String> {
     let words = words(line);
     if let Some(word) = words.iter().find(|word| MISREAD_WORDS.contains(&word.as_str())) {

@@ -1,4 +1,4 @@
-//! Tests of the IAM policies of the function that erases accounts.
+//! Tests of the IAM policies of the Lambda function `erase`, which erases accounts.
 
 use billing::{ActionKind, Actor, NewAction, Subscription};
 use erasing::{Eraser, request_erasure};
