@@ -1,5 +1,5 @@
-//! A test of `dueday reconcile` in a table with past months: the gateway has lost a payment, and a person accepts the
-//! difference.
+//! A test of `dueday reconcile` with a table that contains past months: the gateway has lost a payment, and a person
+//! accepts the difference.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::demo_folder::write_demo_folder;
 use crate::terminal::{dueday, output};
 
-/// Runs `dueday` with `--json`. Returns the exit code, the output, and what was written to standard error.
+/// Runs `dueday` with `--json` as the user `jane`. Returns the exit code, the JSON output, and the text of standard
+/// error.
 fn run(data: &Path, arguments: &[&str]) -> (i32, Value, String) {
     let (code, stdout, stderr) = output(dueday(data).env("USER", "jane").args(arguments).arg("--json"));
     (code, serde_json::from_str(&stdout).unwrap_or_default(), stderr)

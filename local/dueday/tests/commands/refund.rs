@@ -8,6 +8,7 @@ use chrono::Utc;
 use serde_json::Value;
 use terminal::{dueday, output};
 
+/// The header row of the CSV file that the tests import.
 const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
                       payment_method,first_payment_date";
 
@@ -29,11 +30,12 @@ fn folder_with_receipt() -> (tempfile::TempDir, String) {
     (folder, id)
 }
 
+/// Runs `dueday` on `folder/data`. Returns the exit code, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(&folder.join("data")).args(arguments))
 }
 
-/// Returns the only receipt.
+/// Returns the only receipt of the account, as `dueday receipts` shows it.
 fn receipt(folder: &Path) -> Value {
     let (_, stdout, _) = run(folder, &["receipts", "acme", "--json"]);
     serde_json::from_str::<Value>(&stdout).unwrap()[0].clone()

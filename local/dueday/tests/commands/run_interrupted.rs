@@ -1,4 +1,4 @@
-//! Tests of Ctrl-C during `dueday run`.
+//! A test of `dueday run` that is interrupted with Ctrl-C.
 
 use std::process::{Command, Stdio};
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::file::{HEADER, write_file};
 use crate::terminal::{dueday, output};
 
+/// The number of due payments.
 const ROWS: u64 = 40;
 
 #[cfg(unix)]

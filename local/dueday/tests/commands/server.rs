@@ -1,4 +1,4 @@
-//! A server of `dueday`, and a client of its API.
+//! Starts a `dueday` server for a test, and sends requests to its API.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -27,8 +27,8 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
     let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
     let confirm = || remote.run(&["confirm-table", "--yes"]);
     assert!(confirm().2.contains("there is nothing to confirm"));
-    // The latest run before the backup began shortly after midnight in UTC. The clocks of two machines may differ, so the
-    // day before must be compared, too.
+    // The latest run in the backup began shortly after midnight in UTC. The clocks of two machines may differ, so the
+    // day before this run must also be compared.
     table.record_run_time("2027-01-30T00:30:00Z".parse().unwrap()).await.unwrap();
     // DynamoDB gives each table an id. The id of the restored table differs from the id in its settings.
     assert_eq!(table.init_dynamodb_id("another-table").await.unwrap(), "another-table");
@@ -73,7 +73,7 @@ async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_rea
     let mut stored = new;
     for (next, arguments, refusal) in [
         (listed, &with_reason[..], "the gateway lists the payments of each day from 2027-01-30 to 2027-01-30: run"),
-        // A comparison by an earlier version, which did not compare the customers.
+        // A comparison that an earlier version of Dueday made, which did not compare the customers.
         (unlisted, &with_reason[..], "2027-01-30 has no comparison of payments"),
         (by_customer, &with_reason[..2], "only the customers in the backup were compared: look for the payments"),
     ] {

@@ -1,4 +1,4 @@
-//! A small shop on one machine, and its commands.
+//! A small shop in a local installation, for tests of the commands.
 
 use crate::gateway::Gateway;
 use crate::terminal::{dueday, output};
@@ -9,14 +9,16 @@ use chrono::{Datelike, Days, Utc};
 use regex::Regex;
 use serde_json::Value;
 
-/// A data folder with two customers after the payment run of today: `acme` has paid, the card of `bell` was declined.
+/// A data folder with two customers after today's payment run: `acme` has paid, and the card of `bell` was declined.
 pub struct Shop {
     pub folder: tempfile::TempDir,
     pub gateway: Gateway,
+    /// The placeholders in the commands, such as `{payment}`, each with its value.
     pub words: Vec<(&'static str, String)>,
 }
 
 impl Shop {
+    /// Starts a gateway, imports the two customers, and runs the payments.
     pub fn open() -> Self {
         let today = Utc::now().date_naive();
         let csv = format!(
@@ -46,7 +48,7 @@ impl Shop {
         shop
     }
 
-    /// Returns `output` with placeholders for everything that differs from one test run to the next.
+    /// Returns `output` with placeholders for all values that are different in each test run.
     pub fn without_changing_values(&self, output: &str) -> String {
         let is_id = |word: &&(&str, String)| !["{today}", "{month}"].contains(&word.0);
         let ids =
@@ -65,6 +67,7 @@ impl Shop {
         patterns.into_iter().fold(text, replace)
     }
 
+    /// Returns `text` with the values of its placeholders.
     pub fn fill_placeholders(&self, text: &str) -> String {
         self.words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
     }
@@ -76,7 +79,7 @@ impl Shop {
         output
     }
 
-    /// Runs a command. Returns its exit code and its output.
+    /// Runs a command, with the values of its placeholders. Returns its exit code and its output.
     pub fn run_command(&self, command: &str) -> (i32, String) {
         let data: &Path = &self.folder.path().join("data");
         let arguments = self.fill_placeholders(command);

@@ -1,5 +1,5 @@
-//! Charges a month through the stand-in for Stripe on one machine, and compares receipts and refunds with the lists of
-//! the stand-in.
+//! Charges a month through the stand-in for Stripe in a local installation, and compares the receipts and refunds with
+//! the payments and refunds that the stand-in lists.
 
 use crate::process;
 use crate::terminal;
@@ -36,7 +36,7 @@ fn start_server(command: &mut Command, name: &str) -> (Process, String) {
     panic!("the server has ended: {} {text}", process.has_ended() || process.kill())
 }
 
-/// Returns the command `dueday` that charges through the Stripe API at `base`.
+/// Returns the command `dueday`, which charges through the Stripe API at the URL `base` with the API key `key`.
 fn dueday_with_stripe(data: &Path, base: &str, key: &str) -> Command {
     let mut command = dueday(data);
     command.args(["--gateway", "stripe"]).env("STRIPE_API_BASE", base).env("STRIPE_SECRET_KEY", key);

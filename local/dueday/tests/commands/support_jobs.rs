@@ -2,10 +2,11 @@
 
 use crate::shop::Shop;
 
-/// A job with its commands. Words in braces are replaced by ids of [`Shop`]. Every command must succeed, and the output
-/// of the last command must contain the text.
+/// A job: its name, its commands, and a text. Placeholders in braces are replaced by values of [`Shop`]. Every command
+/// must succeed, and the output of the last command must contain the text.
 type Job = (&'static str, &'static [&'static str], &'static str);
 
+/// The jobs of a support employee, in the sequence in which the test runs their commands.
 const JOBS: [Job; 22] = [
     ("find a customer by e-mail address", &["accounts --email BELL@example.com"], "Bell GmbH"),
     ("find a payment by the number on the receipt", &["receipt show {number}"], "Account:      acme"),

@@ -1,5 +1,5 @@
-//! Checks that `template.yaml` declares the tables that the code creates, the variables and routes of the functions,
-//! and their schedules and alarms.
+//! Checks that `template.yaml` declares the tables that the code creates, and the variables, routes, schedules and
+//! alarms of the functions.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use store::Table;
 use sweep::PAGE_ROWS;
 use testkit::sample;
 
-/// Returns the template.
+/// Returns the parsed `template.yaml`.
 pub fn template() -> Value {
     serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap()
 }
@@ -42,7 +42,8 @@ fn created_keys(schema: &[KeySchemaElement]) -> Vec<String> {
     schema.iter().map(|key| format!("{} {}", key.attribute_name(), key.key_type().as_str())).collect()
 }
 
-/// Asserts that the table in the template has the same keys, attributes and indexes as the table that the code creates.
+/// Asserts that `declared`, a table in the template, has the same keys, attributes and indexes as `created`, the table
+/// that the code creates.
 pub fn assert_declared(declared: &Value, created: &TableDescription) {
     assert_eq!(declared_keys(&declared["KeySchema"]), created_keys(created.key_schema()));
     let attributes = declared["AttributeDefinitions"].as_sequence().unwrap().iter();
@@ -167,7 +168,8 @@ async fn template_enables_the_stream_and_filters_for_items_of_accounts() {
     assert_eq!(started["FunctionResponseTypes"][0], "ReportBatchItemFailures");
     assert!(!started["DestinationConfig"]["OnFailure"]["Destination"].is_null());
 
-    // SAM adds the policy for reading the stream. Of the table, the function reads only the webhook endpoints.
+    // SAM adds the policy for reading the stream. The only items of the table that the function reads are the webhook
+    // endpoints.
     let allowed = function["Policies"][0]["Statement"].as_sequence().unwrap();
     let actions: Vec<String> = allowed.iter().map(|statement| text(&statement["Action"])).collect();
     assert_eq!(actions, ["events:PutEvents", "dynamodb:Query"]);
@@ -324,11 +326,12 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             "EventsFunction" => &["DynamoDB"],
             "DeliverFunction" | "NoticesFunction" => &["SQS"],
             "MailFeedbackFunction" => &["SNS"],
-            // The schedule fills back orders each minute.
+            // The schedule starts the function each minute, which then fills backordered orders.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
-            // The schedule compares the day before with the gateway, every hour of the night.
+            // The schedule starts the function every hour of the night, which then compares the day before with the
+            // gateway.
             "ReconcileFunction" => &["ScheduleV2"],
-            // The schedules audit the table, and check that the day is done.
+            // One schedule audits the table. Another schedule checks that the runs of the day are complete.
             "AuditFunction" => &["ScheduleV2"],
             // The schedule continues the requested erasures.
             "EraseFunction" => &["ScheduleV2"],

@@ -6,10 +6,10 @@ use serde_yaml_ng::Value;
 
 use crate::template::{template, text};
 
-/// The largest number of metrics on which CloudWatch allows an alarm.
+/// The largest number of metrics that CloudWatch allows in one alarm.
 const MAX_METRICS: usize = 10;
 
-/// Returns the resources of the type `kind`, such as `AWS::SQS::Queue`, with their conditions.
+/// Returns the names of the resources of the type `kind`, such as `AWS::SQS::Queue`, each with its condition.
 fn of_type(template: &Value, kind: &str) -> BTreeMap<String, Option<String>> {
     let all = template["Resources"].as_mapping().unwrap().iter();
     let found = all.filter(|(_, resource)| resource["Type"] == kind);
@@ -21,7 +21,7 @@ fn yaml(value: &Value) -> String {
     serde_yaml_ng::to_string(value).unwrap()
 }
 
-/// Returns the metrics of the alarm `name`, each with its condition, without expressions.
+/// Returns the metrics of the alarm `name`, each with its condition. Leaves out the alarm's expressions.
 fn metrics<'a>(template: &'a Value, name: &str) -> Vec<(Option<String>, &'a Value)> {
     let listed = template["Resources"][name]["Properties"]["Metrics"].as_sequence().unwrap().iter();
     let listed = listed.map(|metric| match metric {
@@ -50,7 +50,7 @@ fn template_alarms_about_throttled_functions_cover_each_function_once() {
         }
     }
     assert_eq!(watched, of_type(&template, "AWS::Serverless::Function"));
-    // An alarm without a metric would be refused.
+    // CloudFormation would refuse an alarm without a metric.
     let conditions: BTreeSet<String> = watched.into_values().flatten().collect();
     let Value::Tagged(any) = &template["Conditions"]["HasOptionalFunctions"] else { panic!("no !Or") };
     let any: BTreeSet<String> = any.value.as_sequence().unwrap().iter().map(name_in_ref).collect();
@@ -84,7 +84,7 @@ fn template_alarms_about_throttled_tables_cover_reads_and_writes_of_each_table_a
             let index = dimensions.get(1).map(|dimension| text(&dimension["Value"]));
             watched.insert((index, text(&metric["MetricName"])));
         }
-        // DynamoDB publishes no value while it throttles no request, and CloudWatch would ignore that.
+        // DynamoDB publishes no value while it throttles no request. So the expression fills missing values with 0.
         let expression = &template["Resources"][alarm.as_str()]["Properties"]["Metrics"][0]["Expression"];
         assert_eq!(text(expression), "SUM(FILL(METRICS(), 0))", "{alarm}");
         let indexes = template["Resources"][table]["Properties"]["GlobalSecondaryIndexes"].as_sequence().unwrap();
@@ -191,7 +191,8 @@ fn template_watches_the_log_of_each_function_that_reads_a_secret() {
     assert_eq!(found, readers);
 }
 
-/// Returns the body of the dashboard if the conditions `on` are true. Names in `${}` stay.
+/// Returns the body of the dashboard of a stack in which only the conditions `on` are true. The names of resources,
+/// such as `${PaymentsFunction}`, are not replaced.
 fn dashboard(template: &Value, on: &BTreeSet<String>) -> String {
     let body = &template["Resources"]["Dashboard"]["Properties"]["DashboardBody"];
     let Value::Tagged(body) = body else { panic!("no !Sub") };

@@ -1,4 +1,4 @@
-//! Checks that a browser may use every operation of the API from the origins that the template's parameter allows.
+//! Checks that web pages of the allowed origins (a parameter of the template) may send every request of the API.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use serde_yaml_ng::Value;
 
 use crate::template::{template, text};
 
-/// The headers that a browser may send to another origin without a preflight request ("CORS-safelisted request-header" in the
-/// Fetch standard).
+/// The headers that a browser may send to another origin without a preflight request ("CORS-safelisted request-header"
+/// in the Fetch standard).
 const SAFE_HEADERS: [&str; 1] = ["accept"];
 
 #[test]
@@ -51,8 +51,8 @@ fn preflight_request_needs_no_token_on_any_path() {
     };
     let general = ("OPTIONS".to_owned(), "/{proxy+}".to_owned(), true);
     assert!(of("ApiFunction").contains(&general), "the route for preflight requests to the default route");
-    // API Gateway prefers a route for any method of this path to the general route for preflight requests (`OPTIONS`), so
-    // each such path needs its own route for preflight requests.
+    // If a path has a route for any method, API Gateway uses this route also for preflight requests (`OPTIONS`), and
+    // not the general route for preflight requests. So each such path needs its own route for preflight requests.
     let routes = of("OrdersApiFunction");
     for (_, path, _) in routes.iter().filter(|(method, _, _)| method == "ANY") {
         assert!(routes.contains(&("OPTIONS".to_owned(), path.clone(), true)), "no preflight route for {path}");

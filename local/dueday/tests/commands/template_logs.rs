@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_yaml_ng::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// The messages that the metric filters count: the log group, and the message that the code logs there.
+/// The messages that the metric filters count. Each entry is: the log group, and the message that the code logs there.
 const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("ApiLog", api::INVALID_GATEWAY_SETTINGS_MESSAGE),
     ("ApiLog", config::SECRET_UNREADABLE),
@@ -65,7 +65,8 @@ fn referenced_name(value: &Value) -> String {
     reference.value.as_str().unwrap().to_owned()
 }
 
-/// Returns the texts of a filter pattern such as `?"a" ?"b"` or `"a"`. A line matches if it contains one of them.
+/// Returns the texts of a filter pattern such as `?"a" ?"b"` or `"a"`. A log line matches if it contains one of the
+/// texts.
 fn texts(pattern: &str) -> Vec<&str> {
     let texts: Vec<&str> = pattern.split('"').skip(1).step_by(2).collect();
     let is_any_of = pattern.split('"').step_by(2).map(str::trim).all(|mark| mark == "?" || mark.is_empty());
@@ -134,7 +135,7 @@ impl LogBuffer {
     }
 }
 
-/// A metric filter searches the whole log line. So the text of the filter must appear in the line unchanged, even if
+/// A metric filter searches the whole log line. So the log line must contain the text of the filter unchanged, although
 /// JSON escapes some characters.
 #[test]
 fn template_metric_filters_match_log_lines_as_text_and_as_json() {

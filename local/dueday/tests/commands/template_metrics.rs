@@ -59,14 +59,16 @@ fn each_log_event_about_a_delivery_is_counted() {
     }
 }
 
-/// Writes the metrics of all log events to `output`, as the function `function` does, until the returned guard is dropped.
+/// Writes the metrics of all log events to `output`, as the Lambda function `function` would, until the returned guard
+/// is dropped.
 fn write_metrics(function: &str, output: &LogBuffer) -> DefaultGuard {
     let layer = MetricsLayer::new(function.to_owned(), output.clone());
     tracing::subscriber::set_default(tracing_subscriber::registry().with(layer))
 }
 
-/// Runs both batches of a day on which two subscriptions are paid, and sends a mail. Calls `start_function` with the name of
-/// each function before its work, and drops the result after it.
+/// Runs both batches of a day on which two subscriptions are paid, sends a mail, and delivers an event. Calls
+/// `start_function` with the name of each Lambda function before the work of the function, and drops the returned guard
+/// after the work.
 async fn run_day(start_function: impl Fn(&str) -> DefaultGuard) {
     let day: NaiveDate = "2027-01-31".parse().unwrap();
     let noon = day.and_hms_opt(12, 0, 0).unwrap().and_utc();
@@ -98,13 +100,13 @@ async fn run_day(start_function: impl Fn(&str) -> DefaultGuard) {
     drop(function);
 }
 
-/// Returns the sample event of a payment.
+/// Returns the sample event about a successful payment, as JSON text.
 fn paid_event() -> String {
     let message: serde_json::Value = serde_json::from_str(include_str!("../../../../events/sqs-paid.json")).unwrap();
     message["Records"][0]["body"].as_str().unwrap().to_owned()
 }
 
-/// Processes a batch with the sample event of a payment of the account.
+/// Mails the receipt for the sample event about a successful payment, as the Lambda function `notices` does.
 async fn send_notice(system: &InMemoryDeployment) {
     let Deployment { table, config, .. } = &system.deployment;
     let mails = Arc::new(RecordedMails::default());
@@ -116,7 +118,7 @@ async fn send_notice(system: &InMemoryDeployment) {
     assert_eq!(mails.mails().len(), 1);
 }
 
-/// Delivers an event to a webhook endpoint that accepts it, and to one that does not.
+/// Delivers an event to a webhook endpoint that accepts the event, and to another webhook endpoint that refuses it.
 async fn deliver_event(system: &InMemoryDeployment) {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -138,7 +140,7 @@ async fn deliver_event(system: &InMemoryDeployment) {
     }
 }
 
-/// Returns the metrics of a line in CloudWatch's embedded metric format. Each value must be a number.
+/// Returns the metrics of a log line in CloudWatch's embedded metric format. Panics if a value is not a number.
 fn metrics_in(line: &serde_json::Value) -> Vec<Metric> {
     let directive = &line["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(directive["Namespace"], NAMESPACE, "{line}");

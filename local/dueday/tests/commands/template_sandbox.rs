@@ -1,5 +1,5 @@
-//! Checks that `template.yaml` deploys the whole sandbox gateway or nothing of it, lets only the functions of the stack
-//! reach it, and refuses it in production.
+//! Checks that `template.yaml` deploys either all resources of the sandbox gateway or none, that only functions of the
+//! stack may send requests to the sandbox gateway, and that a deployment for production cannot use it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use serde_yaml_ng::Value;
 
 use crate::template::{assert_declared, describe_table, template, text};
 
+/// Returns `value` as YAML text.
 fn yaml(value: &Value) -> String {
     serde_yaml_ng::to_string(value).unwrap()
 }

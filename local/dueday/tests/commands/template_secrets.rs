@@ -1,4 +1,4 @@
-//! Checks who may read which secret and send mails according to `template.yaml`.
+//! Checks which Lambda functions may read each secret, and which may send mails, according to `template.yaml`.
 
 use encryption::EncryptionKeys;
 use serde_yaml_ng::Value;

@@ -1,5 +1,5 @@
-//! Checks that the template accepts the tokens of one issuer only, and that its user pool gives no rights to customers
-//! that they must not have.
+//! Checks that the template accepts the tokens of only one issuer, and that a customer with a token of its user pool
+//! can act only on the customer's own account.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,17 @@ fn strings(list: &Value) -> Vec<String> {
     list.as_sequence().unwrap().iter().map(text).collect()
 }
 
-/// The values of the parameters of the template.
+/// The value of each parameter of the template.
 type Parameters<'a> = BTreeMap<&'a str, &'a str>;
 
-/// Returns the tag of `value`, such as `Equals` for `!Equals`, and its arguments.
+/// Returns the name of the intrinsic function of CloudFormation in `value`, such as `Equals` for `!Equals`, and its
+/// arguments.
 fn function(value: &Value) -> (String, &Value) {
     let Value::Tagged(tagged) = value else { panic!("no function: {value:?}") };
     (tagged.tag.to_string().trim_start_matches('!').to_owned(), &tagged.value)
 }
 
-/// Returns the text `value`, or the value of the parameter that it refers to.
+/// Returns the text `value`. If `value` is a `!Ref`, returns the value of the parameter.
 fn resolve(value: &Value, parameters: &Parameters) -> String {
     match value {
         Value::Tagged(_) => {
@@ -33,7 +34,7 @@ fn resolve(value: &Value, parameters: &Parameters) -> String {
     }
 }
 
-/// Evaluates a condition of a rule ("Rules section" in the user guide of CloudFormation).
+/// Returns whether a condition of a rule is true ("Rules section" in the user guide of CloudFormation).
 fn is_true(condition: &Value, parameters: &Parameters) -> bool {
     let (name, arguments) = function(condition);
     let arguments = arguments.as_sequence().unwrap();
@@ -48,7 +49,8 @@ fn is_true(condition: &Value, parameters: &Parameters) -> bool {
     }
 }
 
-/// Returns the descriptions of the assertions that refuse a deployment with `changes` of the default parameters.
+/// Evaluates the rules of the template. The parameters have their default values, except for `changes`. Returns the
+/// descriptions of the assertions that refuse the deployment.
 fn refusals(changes: &[(&str, &str)]) -> Vec<String> {
     let template = template();
     let defaults = template["Parameters"].as_mapping().unwrap().iter();

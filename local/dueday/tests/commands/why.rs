@@ -23,7 +23,8 @@ fn import_subscription(data: &Path, today: NaiveDate, payment_method: &str) -> S
     serde_json::from_str::<Value>(&json).unwrap()[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Runs `dueday why` for the day `on`. Returns the exit code and the lines of the output, with single spaces.
+/// Runs `dueday why` for the day `on`. Returns the exit code and the lines of the output, in which each group of spaces
+/// is replaced by one space.
 fn explain_day(data: &Path, id: &str, on: NaiveDate) -> (i32, Vec<String>) {
     let (code, text, stderr) = output(dueday(data).args(["why", "acme", id, "--date", &on.to_string()]));
     assert_eq!(stderr, "");

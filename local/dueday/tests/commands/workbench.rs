@@ -11,7 +11,7 @@ use emulator::Engine;
 use serde_json::Value;
 use store::{KeySchema, Paging, SCHEMA, Table, TableError};
 
-/// Returns the stored model.
+/// Returns the model in `docs/nosql-workbench.json`.
 fn stored_model() -> Value {
     serde_json::from_str(include_str!("../../../../docs/nosql-workbench.json")).unwrap()
 }

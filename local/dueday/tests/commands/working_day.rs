@@ -1,6 +1,6 @@
-//! A working day in a warehouse, through the API and the commands: 200 paid months become orders, a delivery arrives,
-//! orders are picked, shipped and returned, and stock is counted, written off and moved. At the end, the stock, its movements,
-//! the orders and the events agree.
+//! A test of a working day in a warehouse, through the API and the commands: 200 paid months become orders, a delivery
+//! arrives, orders are picked, shipped and returned, and stock is counted, written off and moved. At the end, the stock
+//! must match the stock movements, the orders and the events.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,11 +12,16 @@ use crate::orders::import_places;
 use crate::server::{ApiClient, start_server};
 use crate::terminal::{dueday, output};
 
+/// The number of orders that the payments of the day place.
 const ORDER_COUNT: usize = 200;
+/// The number of orders that are shipped.
 const SHIPPED: usize = 180;
+/// The number of shipped orders that customers return.
 const RETURNED: usize = 5;
+/// The price of each subscription, in cents.
 const PRICE: i64 = 1_299;
 
+/// The content of a file for `dueday orders import`: products, the lines of a SKU, and the stock in the morning.
 const STOCK: &str = "\
 product,name,sku,quantity,warehouse,region,stock
 beans,House Blend 1 kg,gold,2,ams,eu,260
@@ -48,10 +53,11 @@ fn begin_day(folder: &Path, data: &Path) {
     import_places(folder, data);
     run(data, "orders import", &[stock.to_str().unwrap()]);
     run(data, "run payments", &[]);
-    // `orders list` first processes the events of the payments, and so places the orders.
+    // `orders list` first processes the events of the payments. So this command places the orders.
     assert_eq!(run(data, "orders list", &[]).as_array().unwrap().len(), ORDER_COUNT);
 }
 
+/// Hires the employee `ada`, who represents customers.
 async fn hire_representative(api: &ApiClient) {
     let assignment = json!({
         "job": "am", "job_title": "Account Manager", "represents_customers": true, "department": "sales",
@@ -76,11 +82,12 @@ async fn list(api: &ApiClient, path: &str) -> Vec<Value> {
     }
 }
 
+/// Returns the id of each order. `field` is the name of the field that contains the id.
 fn ids(orders: &[Value], field: &str) -> Vec<String> {
     orders.iter().map(|order| order[field].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the stock of a product in Amsterdam and in New York. Asserts that the total stock is the sum of both.
+/// Returns the stock of a product in Amsterdam and in New York. Asserts that the total stock is the sum of both stocks.
 async fn stock_of(api: &ApiClient, product: &str) -> (i64, i64) {
     let (_, product) = api.send(&format!("GET /products/{product}"), Value::Null).await;
     let quantity = |warehouse: &str| {
@@ -100,7 +107,8 @@ async fn numbers_of_a_working_day_add_up() {
     let (server, url) = start_server(&data);
     let api = ApiClient { url, http: reqwest::Client::new() };
 
-    // In the morning all orders wait for an address. The first 130 of them use up the beans in Amsterdam.
+    // In the morning all orders wait for an address. The first 130 orders with an address use up the beans in
+    // Amsterdam.
     hire_representative(&api).await;
     assert_eq!(list(&api, "/orders?status=BACKORDERED").await.len(), ORDER_COUNT);
     for n in 0..ORDER_COUNT {
@@ -112,13 +120,13 @@ async fn numbers_of_a_working_day_add_up() {
             api.send(&format!("PUT /customers/c-{n}/representative"), json!({"representative": "ada"})).await;
         assert_eq!(status, 200, "{handed_over}");
     }
-    // A delivery arrives, which suffices for the other orders. The command fills them before it ends.
+    // A delivery arrives with enough beans for the other orders. The command fills these orders before it ends.
     run(&data, "orders receive beans ams 200", &[]);
     assert_eq!(list(&api, "/orders?status=OPEN").await.len(), ORDER_COUNT);
     let (in_ams, in_nyc) = stock_of(&api, "beans").await;
     assert_eq!(in_ams + in_nyc, 260 + 200 + 40 - 2 * 200);
 
-    // The packers of each warehouse get a pick list. The lists contain each order once, with all its pieces.
+    // The pick list of Amsterdam contains each order once, with all its pieces.
     let pick_list = run(&data, "orders pick-list ams", &[]);
     let to_pick = ids(pick_list.as_array().unwrap(), "order");
     let listed = ids(&list(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
@@ -154,7 +162,8 @@ async fn numbers_of_a_working_day_add_up() {
     }
     // The filters of one parcel were broken.
     run(&data, &format!("orders replace {} --line filter=1 --reason", to_pick[SHIPPED - 1]), &["broken"]);
-    // What is left on the shelf is counted: three bags are missing. Two filters are wet, and ten bags go to New York.
+    // The remaining stock is counted: three bags of beans are missing. Two filters are wet and written off, and ten
+    // bags of beans are moved to New York.
     let (before, _) = stock_of(&api, "beans").await;
     run(&data, &format!("orders count beans ams {} --reason", before - 3), &["yearly count"]);
     let write_off = json!({"warehouse": "ams", "quantity": 2, "reason": "wet"});
@@ -177,7 +186,8 @@ async fn numbers_of_a_working_day_add_up() {
     let ranking = run(&data, &format!("orders ranking {quarter}"), &[]);
     let credited = PRICE * i64::try_from(ORDER_COUNT - RETURNED).unwrap();
     assert_eq!(ranking[0]["amount"], json!(credited), "{ranking}");
-    // The server publishes changes a moment later. Without a server, the command publishes them before it lists the events.
+    // The server publishes changes a moment later. Without a server, the command `dueday events` publishes the changes
+    // before it lists the events.
     drop(server);
     let (code, shipped, stderr) = output(dueday(&data).args(["events", "--type", "order.shipped", "--json"]));
     assert_eq!(code, 0, "{stderr}");
@@ -191,8 +201,8 @@ async fn numbers_of_a_working_day_add_up() {
     run(&data, "orders audit", &[]);
 }
 
-/// Compares the pick list of Amsterdam as CSV, newest first, and as packing slips with `to_pick`, its orders with the oldest
-/// first.
+/// Compares three forms of the pick list of Amsterdam with `to_pick`, which contains the ids of its orders, oldest
+/// first. The forms are: as CSV, with the newest order first, and as packing slips.
 fn assert_pick_list_has_the_same_orders_in_each_form(data: &Path, to_pick: &[String]) {
     let (_, text, _) = output(dueday(data).args(["orders", "pick-list", "ams", "--csv"]));
     let mut rows = csv::Reader::from_reader(text.as_bytes());

@@ -108,7 +108,8 @@ fn records_per_batch(stream: Batching) -> f64 {
     (PAYMENTS_PER_SECOND * seconds / (STREAM_SHARDS * stream.parallel)).clamp(1.0, stream.size)
 }
 
-/// Returns the number of messages in an average batch of a queue. Without a window, a request can return a single message.
+/// Returns the number of messages in an average batch of a queue. Without a batching window, a request can return a
+/// single message.
 fn messages_per_batch(queue: Batching) -> f64 {
     (PAYMENTS_PER_SECOND * queue.window_seconds / QUEUE_POLLS).clamp(1.0, queue.size)
 }

@@ -51,7 +51,8 @@ impl Stack {
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
         let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
         let pattern = |filter: &Value| match &filter["Pattern"] {
-            // `!If` lists the condition, the pattern if expired receipts are published, and the pattern if they are not.
+            // `!If` contains a condition, the pattern if expired receipts are published, and the pattern if they are
+            // not.
             Value::Tagged(either) => text(&either.value[if publishes_expired_receipts { 1 } else { 2 }]),
             pattern => text(pattern),
         };

@@ -35,15 +35,16 @@ use tower::ServiceExt as _;
 
 use policies::{assert_allowed, assert_policy};
 
-/// A deployment in memory whose subscriptions have cards of all kinds, and a record of its DynamoDB requests.
+/// A deployment in memory whose subscriptions have all kinds of cards, and the record of its DynamoDB requests.
 struct World {
-    /// The deployment for the preparation of a test. Its requests are not recorded.
+    /// The deployment that prepares the data of a test. Its requests are not recorded.
     system: InMemoryDeployment,
-    /// The faults of the calls to the gateway and to the mailer.
+    /// The faults that a test injects into the calls to the gateway and to the mailer.
     script: Arc<Script>,
-    /// Records the DynamoDB requests of `recorded`.
+    /// The connection that records the DynamoDB requests of `recorded`.
     connection: Arc<EngineConnection>,
-    /// The deployment whose functions are tested, with the same table as `system`. `connection` records its DynamoDB requests.
+    /// The deployment whose functions are tested. It has the same table as `system`, and `connection` records its
+    /// DynamoDB requests.
     recorded: Deployment,
 }
 
@@ -118,8 +119,8 @@ async fn policy_of_payments_function_matches_the_requests_of_months_with_faults(
         let lost = [Some(Fault::LostBefore), None, Some(Fault::LostAfter)].into_iter().cycle().take(30);
         world.script.add(Operation::Charge, lost);
         world.run_days(&payments, "2027-01-01", "2027-01-20").await;
-        // Then subscriptions are cancelled, charging is switched off while attempts are open, and no run happens for
-        // two months.
+        // After that, some subscriptions are cancelled, charging is switched off while attempts are open, and no run
+        // happens for two months.
         let mut all = Vec::new();
         let each = |subscription| {
             all.push(subscription);
@@ -155,7 +156,7 @@ async fn policy_of_reminders_function_matches_the_requests_of_a_month() {
 async fn policy_of_reconcile_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
-    // A backup from before the payments.
+    // A table that imitates a table restored from a backup. The backup was made before the payments.
     let engine = Engine::memory();
     let restored = deployment.over(engine.client_with_connection(world.connection.clone())).table;
     let unrecorded = deployment.over(engine.client()).table;
@@ -197,7 +198,7 @@ async fn policy_of_audit_function_matches_its_requests() {
     let checks = Checks::new(table, config.billing.clone(), config.charging.clone(), clock);
     let deadline = six_oclock("2027-01-06");
     world.system.clock.set(deadline);
-    // The first invocation has no time, and the second continues its audit.
+    // The first invocation starts at its deadline, so it stops immediately. The second invocation continues its audit.
     for (check, deadline) in [("table", deadline), ("table", deadline + TimeDelta::minutes(15)), ("day", deadline)] {
         checks.handle(serde_json::json!({ "check": check }), deadline).await.unwrap();
     }
@@ -236,7 +237,7 @@ async fn send_and_read(router: &Router, request: &str, body: &str) -> (u16, serd
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// Runs the payments of the first ten days of 2027. Returns the API path of one of their receipts.
+/// Runs the payments of the first ten days of 2027. Returns the API path of a receipt of these payments.
 async fn sample_receipt(world: &World) -> String {
     let deployment = &world.system.deployment;
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;

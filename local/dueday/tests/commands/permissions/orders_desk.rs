@@ -31,7 +31,8 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
     for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
         unrecorded.set_lines_of_sku(sku, lines).await.unwrap();
     }
-    // The function makes these requests when it starts, so its policy must allow them.
+    // The Lambda function reads or stores the number of buckets when it starts, so its policy must allow these
+    // requests.
     let clock = world.system.clock.clone();
     let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
@@ -50,7 +51,7 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
         let after = Customer { address: address.clone(), ..customer.clone() };
         unrecorded.change_customer(&customer, &after, None, clock.ulid()).await.unwrap();
     }
-    // A planned change of the employee is due.
+    // Store a planned change of the employee that is due now.
     let stored = unrecorded.get_employee(&employee.id).await.unwrap().unwrap();
     let from = clock.now().date_naive();
     let buyer = orders::Assignment { job_title: "Buyer".parse().unwrap(), ..assignment.clone() };
@@ -69,7 +70,7 @@ async fn policy_of_audit_function_for_the_order_desk_matches_its_requests() {
     let unrecorded = OrdersTable::new(deployment.table.client().clone(), "dueday-orders");
     unrecorded.create_if_absent().await.unwrap();
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
-    // Only the first payment gets an order. The audit finds that the other payments have none.
+    // Only the first payment gets an order. The audit finds that the other payments have no order.
     let mut partitions = deployment.table.partitions();
     let mut receipts = Vec::new();
     while let Some(partition) = partitions.next().await.unwrap() {
@@ -207,7 +208,8 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
         ("GET /customers/acme/orders".to_owned(), ""),
     ] {
         if request.ends_with("/pick") {
-            // The function `orders`, which is not tested here, works on the fill tasks of the delivery and of the address.
+            // The delivery and the address have created fill tasks. The Lambda function `orders`, which is not tested
+            // here, processes these tasks.
             assert_eq!(unrecorded_desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await.filled, 1);
         }
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
@@ -223,7 +225,7 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     }
     let replace = format!("POST /orders/{}/replacements", other.order);
     assert_eq!(send(&router, &replace, r#"{"reason": "lost"}"#).await, 201);
-    // Cancelling a cancelled order succeeds, and the response is stored under the idempotency key.
+    // The cancellation of a cancelled order succeeds, and the response is stored under the idempotency key.
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
     assert_policy("OrdersApiFunction", &world.connection.permissions());

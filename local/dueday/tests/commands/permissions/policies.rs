@@ -1,4 +1,4 @@
-//! The IAM policies of the functions in `template.yaml`, compared with recorded requests.
+//! Reads the IAM policies of the Lambda functions in `template.yaml`, and compares them with recorded requests.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,17 +6,18 @@ use std::fmt;
 use emulator::Permission;
 use serde_yaml_ng::Value;
 
-/// One action that a policy allows on the table or on one of its indexes.
+/// One IAM action that a policy allows on the table or on an index of the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Allowed {
     action: String,
     /// The index; `None` for the table itself.
     index: Option<String>,
-    /// The pattern of the partition keys (`dynamodb:LeadingKeys`) in which the action is allowed; `None` for all partitions.
+    /// The pattern of the partition keys (`dynamodb:LeadingKeys`) for which the action is allowed; `None` for all keys.
     partitions: Option<String>,
 }
 
 impl Allowed {
+    /// Returns whether this allowed action includes the permission `needed`.
     fn includes(&self, needed: &Permission) -> bool {
         let matches = |pattern: &str| {
             let Some(partition) = &needed.partition else { return false };
@@ -36,8 +37,8 @@ impl fmt::Debug for Allowed {
     }
 }
 
-/// Returns what the policies in the template allow the Lambda function `function` to do with the table. `function` can also be
-/// the name of a policy that is a resource of its own.
+/// Returns the actions on the table that the policies in the template allow to the Lambda function `function`.
+/// `function` can also be the name of a policy that is a resource of its own.
 fn allowed_actions(function: &str) -> BTreeSet<Allowed> {
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../../template.yaml")).unwrap();
     let properties = &template["Resources"][function]["Properties"];
@@ -51,6 +52,7 @@ fn allowed_actions(function: &str) -> BTreeSet<Allowed> {
     statements.into_iter().flat_map(|statement| allowed_by_statement(function, statement)).collect()
 }
 
+/// Returns the DynamoDB actions that one statement of a policy allows.
 fn allowed_by_statement(function: &str, statement: &Value) -> Vec<Allowed> {
     assert_eq!(statement["Effect"].as_str(), Some("Allow"), "{function}: {statement:?}");
     let texts = |value: &Value| -> Vec<String> {
@@ -101,14 +103,15 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<Allowed> {
     allowed
 }
 
-/// Asserts that the policies of `function` allow the recorded requests `done`.
+/// Asserts that the policies of `function` allow `done`, the permissions that the recorded requests needed.
 pub fn assert_allowed(function: &str, done: &BTreeSet<Permission>) {
     let allowed = allowed_actions(function);
     let denied: Vec<_> = done.iter().filter(|needed| !allowed.iter().any(|one| one.includes(needed))).collect();
     assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
 }
 
-/// Asserts that the policies of `function` allow the recorded requests `done`, and nothing that no request needs.
+/// Asserts that the policies of `function` allow `done`, the permissions that the recorded requests needed, and no
+/// other permissions.
 pub fn assert_policy(function: &str, done: &BTreeSet<Permission>) {
     assert_allowed(function, done);
     let unused: Vec<_> =

@@ -28,8 +28,8 @@ async fn policy_of_sandbox_function_matches_its_requests() {
     }))
     .unwrap();
     for days in [0, 0, 2] {
-        // The second charge request repeats the first. The third is sent two days later, when the gateway has forgotten the
-        // idempotency key.
+        // The second charge request repeats the first request. The third request is sent two days later, when the
+        // gateway has forgotten the idempotency key.
         let now = clock.now() + TimeDelta::days(days);
         let ChargeResponse::Succeeded(paid) = sandbox.charge(&request, now).await.unwrap() else { panic!() };
         let refund = RefundRequest {

@@ -1,5 +1,5 @@
-//! Checks the IAM policies of the functions for all services except DynamoDB. A function may use a service exactly if its program
-//! contains the client of this service, and only the resources of the stack.
+//! Checks the IAM policies of the functions for all services except DynamoDB. The policies must allow a function to use
+//! exactly the services whose clients its program contains, and only the resources of the stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use serde_yaml_ng::Value;
 use crate::architecture::Crates;
 use crate::template::{template, text};
 
-/// Each crate that sends requests to an AWS service, and the IAM actions of these requests. `gateway-secrets` creates the client
-/// of the sandbox gateway, whose function URL needs both listed actions.
+/// Each crate that sends requests to an AWS service, and the IAM actions of these requests. `gateway-secrets` creates
+/// the client of the sandbox gateway. The function URL of the sandbox gateway needs both listed actions.
 const ACTIONS_OF_CLIENTS: [(&str, &[&str]); 5] = [
     ("aws-sdk-eventbridge", &["events:PutEvents"]),
     ("aws-sdk-secretsmanager", &["secretsmanager:GetSecretValue"]),
@@ -30,11 +30,12 @@ const UNUSED_CLIENTS: [(&str, &str, &str); 3] = [
     ("WebhooksFunction", "gateway-secrets", "it receives the events of Stripe only"),
 ];
 
-/// The actions of a function that other functions with the same client do not need. Each entry is: function, action,
-/// reason.
+/// Additional actions that only one function needs, and other functions with the same client do not need. Each entry
+/// is: function, action, reason.
 const FURTHER_ACTIONS: [(&str, &str, &str); 1] =
     [("ApiFunction", "sqs:GetQueueAttributes", "`GET /status` shows the numbers of messages in the queues")];
 
+/// Returns the strings of a list, or the one string `value`.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Sequence(several) => several.iter().map(text).collect(),
@@ -42,8 +43,8 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Returns the statements for other services than DynamoDB, by function: those in the function's own policies, and those of
-/// policies that name its role.
+/// Returns the policy statements of each function, without the statements for DynamoDB. They are the statements in the
+/// function's own policies, and the statements of the policies that name the role of the function.
 fn statements_by_function() -> BTreeMap<String, Vec<Value>> {
     let template = template();
     let mut statements: BTreeMap<String, Vec<Value>> = BTreeMap::new();

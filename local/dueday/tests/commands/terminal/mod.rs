@@ -1,4 +1,4 @@
-//! Runs the command as a process.
+//! Runs the command `dueday` as a process.
 
 use std::path::Path;
 use std::process::{Command, Output};
