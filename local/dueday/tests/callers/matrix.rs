@@ -22,9 +22,9 @@ struct World {
 }
 
 /// Starts a server, and creates two accounts, each with a subscription, a receipt and an order.
-async fn world() -> World {
+async fn start_world() -> World {
     let server = Server::start().await;
-    server.create_stock().await;
+    server.create_sku_and_warehouse().await;
     let [alder, birch] = server.sign_up(["alder", "birch"]).await;
     // Well-formed ids of items that do not exist.
     let other = |id: &str| id.replace(&birch.subscription, "01JZXCVBNM0123456789ABCDEF");
@@ -81,7 +81,7 @@ fn assert_refused(response: &Response, status: u16, kind: &str, case: &str) {
 
 #[tokio::test]
 async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not_public() {
-    let world = world().await;
+    let world = start_world().await;
     let (server, operator) = (&world.server, &world.server.operator);
     let claims = json!({"sub": "alder", "scope": "dueday/operator dueday/account dueday/confidential"});
     let with = |name: &str, value: Value| {
@@ -110,7 +110,7 @@ async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not
         ("a token without a scope of the API", Some(with("scope", json!("openid profile"))), 403, "insufficient-scope"),
         ("an account's token without the account", Some(format!("Bearer {nameless}")), 403, "insufficient-scope"),
     ];
-    for route in routes::all() {
+    for route in routes::all_routes() {
         for (name, authorization, status, kind) in &refusals {
             let case = format!("{} with {name}", route.operation_id);
             let response = world.send(authorization.as_deref(), &route, &world.alder).await;
@@ -124,10 +124,10 @@ async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not
 
 #[tokio::test]
 async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing_accounts() {
-    let world = world().await;
+    let world = start_world().await;
     let account = world.server.token(&["--account", "alder"]);
     let before = world.read_items_of_account_birch().await;
-    for route in routes::all() {
+    for route in routes::all_routes() {
         let own = world.send_with_token(&account, &route, &world.alder).await;
         match route.access {
             RouteAccess::Public | RouteAccess::Own => assert_allowed(&own, &route.operation_id),
@@ -153,9 +153,9 @@ async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing
 
 #[tokio::test]
 async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope() {
-    let world = world().await;
+    let world = start_world().await;
     let confidential = world.server.token(&["--operator", "--confidential"]);
-    for route in routes::all() {
+    for route in routes::all_routes() {
         let response = world.send_with_token(&world.server.operator, &route, &world.alder).await;
         match route.access {
             RouteAccess::Confidential => assert_refused(&response, 403, "forbidden", &route.operation_id),
@@ -170,7 +170,7 @@ async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope(
 
 #[tokio::test]
 async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
-    let world = world().await;
+    let world = start_world().await;
     for token in issuer_tokens() {
         // Replace the issuer, the audience, the client and the times in the claims of the token by those of the local
         // issuer. A token without an audience, such as an access token of Amazon Cognito, still has no audience.
@@ -190,7 +190,7 @@ async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
             }
             _ => world.alder.clone(),
         };
-        for route in routes::all() {
+        for route in routes::all_routes() {
             let case = format!("{} with {}", route.operation_id, token.name);
             let response = world.send_with_token(&signed, &route, &own).await;
             match (route.access, token.rights) {

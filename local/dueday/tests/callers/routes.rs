@@ -144,7 +144,7 @@ impl Route {
 }
 
 /// Returns all routes of both APIs.
-pub fn all() -> Vec<Route> {
+pub fn all_routes() -> Vec<Route> {
     let routes: Vec<Route> = [api::document(), orders_api::document()].iter().flat_map(routes_of).collect();
     let served: BTreeSet<&str> = routes.iter().map(|route| route.operation_id.as_str()).collect();
     let known: BTreeSet<&str> =
@@ -179,14 +179,14 @@ fn routes_of(document: &Value) -> Vec<Route> {
                     .cloned(),
             };
             let method = method.to_uppercase().parse().unwrap();
-            Route { operation_id: id, access, method, path: with_examples(path, operation), body }
+            Route { operation_id: id, access, method, path: insert_examples(path, operation), body }
         })
         .collect()
 }
 
 /// Replaces the parameters in `path` by their examples, and appends the required query parameters with their examples.
 /// The account, the subscription, the receipt and the order stay in braces, because a test sets them.
-fn with_examples(path: &str, operation: &Value) -> String {
+fn insert_examples(path: &str, operation: &Value) -> String {
     let mut path = path.to_owned();
     let mut query = Vec::new();
     for parameter in operation["parameters"].as_array().into_iter().flatten() {

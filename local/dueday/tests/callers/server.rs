@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// Stores the items without which no order of a paid month is placed: a region, a warehouse, a product and a SKU.
-    pub async fn create_stock(&self) {
+    pub async fn create_sku_and_warehouse(&self) {
         self.send_as_operator(Method::PUT, "/company/regions/eu", json!({"name": "Europe"})).await;
         let warehouse = json!({"name": "Amsterdam", "region": "eu"});
         self.send_as_operator(Method::PUT, "/warehouses/ams", warehouse).await;

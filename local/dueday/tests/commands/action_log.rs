@@ -33,7 +33,7 @@ fn json(data: &Path, arguments: &[&str]) -> Value {
 
 /// Returns the entries of the action log of the account that `account` contains. If `account` is empty, returns the
 /// entries that belong to no account.
-fn logged(data: &Path, account: &[&str]) -> Vec<Value> {
+fn log_entries(data: &Path, account: &[&str]) -> Vec<Value> {
     json(data, &[&["log"], account].concat()).as_array().unwrap().clone()
 }
 
@@ -46,10 +46,10 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
     let row = format!("acme,a@example.com,Ms Secret,,1,gold,Gold plan,{day},12.99,EUR,cus_1,pm_card_visa,{today}\n");
     std::fs::write(&file, format!("{HEADER}\n{row}")).unwrap();
     json(&data, &["import", file.to_str().unwrap(), "--dry-run"]);
-    assert_eq!(logged(&data, &[]).len(), 0, "a dry run changes nothing");
+    assert_eq!(log_entries(&data, &[]).len(), 0, "a dry run changes nothing");
     json(&data, &["import", file.to_str().unwrap()]);
     json(&data, &["run", "payments"]);
-    assert_eq!(logged(&data, &["acme"]).len(), 0, "runs and imports write no entry for each account");
+    assert_eq!(log_entries(&data, &["acme"]).len(), 0, "runs and imports write no entry for each account");
 
     let receipt = json(&data, &["receipts", "acme"])[0]["number"].as_str().unwrap().to_owned();
     let id = json(&data, &["subscriptions", "acme"])[0]["id"].as_str().unwrap().to_owned();
@@ -83,10 +83,10 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
         (&["charging", "off", "--reason", "drill"], none, "charging.switch"),
     ];
     for (command, account, kind) in cases {
-        let before = (logged(&data, acme), logged(&data, none));
+        let before = (log_entries(&data, acme), log_entries(&data, none));
         let (code, _, stderr) = run(&data, command);
         assert_eq!(code == 2, kind == "-", "{command:?}: {stderr}");
-        let after = (logged(&data, acme), logged(&data, none));
+        let after = (log_entries(&data, acme), log_entries(&data, none));
         let new = |after: &[Value], before: &[Value]| -> Vec<Value> {
             after.iter().filter(|entry| !before.contains(entry)).cloned().collect()
         };
@@ -98,25 +98,25 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
             assert_eq!(entry["account"] == "acme", account == acme, "{command:?}");
         }
     }
-    let without_account = logged(&data, none);
+    let without_account = log_entries(&data, none);
     assert_eq!(without_account[0]["before"], serde_json::json!({"charging": "on"}));
     assert_eq!(without_account[0]["after"], serde_json::json!({"charging": "off"}));
     assert_eq!(without_account[0]["reason"], "drill");
     let import = without_account.iter().find(|entry| entry["action"] == "subscriptions.import").unwrap();
     assert_eq!(import["after"], serde_json::json!({"rows": "1", "created": "1", "rejected": "0"}));
-    let text = format!("{:?}{without_account:?}", logged(&data, acme));
+    let text = format!("{:?}{without_account:?}", log_entries(&data, acme));
     for secret in ["a@example.com", "Secret", "cus_1", "pm_card", "example.com/secret"] {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
     let goods = folder.path().join("goods.csv");
     std::fs::write(&goods, "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,gold,1,ams,eu,5\n").unwrap();
     import_places(folder.path(), &data);
-    let before = (logged(&data, acme).len(), logged(&data, none).len());
+    let before = (log_entries(&data, acme).len(), log_entries(&data, none).len());
     json(&data, &["orders", "import", goods.to_str().unwrap()]);
     json(&data, &["orders", "receive", "beans", "ams", "10"]);
     let address = ["--name", "Ms Secret", "--street", "S", "--postal-code", "1", "--city", "C", "--country", "nl"];
     json(&data, &[&["orders", "address", "acme", "--region", "eu"], address.as_slice()].concat());
-    let (of_account, without) = (logged(&data, acme), logged(&data, none));
+    let (of_account, without) = (log_entries(&data, acme), log_entries(&data, none));
     assert_eq!((of_account.len(), without.len()), (before.0 + 1, before.1 + 2));
     assert_eq!(of_account[0]["action"], "customer.change");
     assert_eq!((&without[0]["action"], &without[1]["action"]), (&"stock.receive".into(), &"goods.import".into()));

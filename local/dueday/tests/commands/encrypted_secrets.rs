@@ -21,7 +21,7 @@ use testkit::{ENCRYPTION_KEY, items_with_plain_secret};
 const CREATE: [&str; 4] = ["webhooks", "create", "https://1.1.1.1/hook", "--json"];
 
 /// Returns the id and the signing secret of the endpoint from the output of `dueday webhooks create`.
-fn created(stdout: &str) -> (String, Secret) {
+fn created_endpoint(stdout: &str) -> (String, Secret) {
     let created: Value = serde_json::from_str(stdout).unwrap();
     (created["id"].as_str().unwrap().to_owned(), created["secret"].as_str().unwrap().parse().unwrap())
 }
@@ -36,10 +36,10 @@ fn lost_key_is_reported_for_its_endpoint_only_and_rotated_secrets_repair_it() {
     let folder = tempfile::tempdir().unwrap();
     let (data, keys) = (folder.path().join("data"), folder.path().join("data/encryption-keys"));
     write_demo_folder(&data);
-    let (lost, _) = created(&run(&data, &CREATE).1);
+    let (lost, _) = created_endpoint(&run(&data, &CREATE).1);
     let old_key = std::fs::read_to_string(&keys).unwrap();
     std::fs::remove_file(&keys).unwrap();
-    let (other, _) = created(&run(&data, &CREATE).1);
+    let (other, _) = created_endpoint(&run(&data, &CREATE).1);
     let new_key = std::fs::read_to_string(&keys).unwrap();
     assert_ne!(new_key, old_key, "a new key was created");
     for command in ["webhooks", "audit"] {
@@ -90,7 +90,7 @@ async fn commands_for_a_table_on_aws_get_the_keys_from_the_environment() {
     assert!(!stderr.contains("0123abc"), "the message does not repeat the key: {stderr}");
     let (code, stdout, stderr) = run(Some(ENCRYPTION_KEY), &CREATE);
     assert_eq!(code, 0, "{stderr}");
-    let (endpoint, secret) = created(&stdout);
+    let (endpoint, secret) = created_endpoint(&stdout);
     assert_eq!(items_with_plain_secret(&table, &secret).await, []);
 
     for arguments in [&["webhooks"][..], &["webhooks", "disable", &endpoint], &["webhooks", "enable", &endpoint]] {

@@ -139,12 +139,12 @@ impl MachineFiles {
 }
 
 /// Returns the subscriptions with an open attempt.
-fn with_open_attempt(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
+fn subscriptions_with_open_attempt(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
     contents.subscriptions.iter().filter(|s| s.has_open_attempt).map(|s| &s.name).collect()
 }
 
 /// Returns the subscriptions with a charge in the ledger whose receipt is not in the table.
-fn with_unsettled_charge(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
+fn subscriptions_with_unsettled_charge(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
     let receipts: BTreeSet<_> = contents.receipts.iter().map(|receipt| &receipt.payment).collect();
     contents
         .charges
@@ -183,12 +183,15 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
         };
         let after = open_files(&gateway, SystemClock.now()).await.read_contents_and_add_subscriptions(yesterday).await;
         assert!(
-            with_unsettled_charge(&after).is_subset(&with_open_attempt(&after)),
+            subscriptions_with_unsettled_charge(&after).is_subset(&subscriptions_with_open_attempt(&after)),
             "a subscription is charged, but has neither a receipt nor an open attempt"
         );
         // Count only attempts that were not open before this run. The gateway may process a charge request of an
         // earlier run during this run, and so charge an older attempt.
-        let is_between = with_unsettled_charge(&after).difference(&with_open_attempt(&before)).next().is_some();
+        let is_between = subscriptions_with_unsettled_charge(&after)
+            .difference(&subscriptions_with_open_attempt(&before))
+            .next()
+            .is_some();
         (runs, kills) = (runs + 1, kills + u64::from(was_killed));
         kills_between += u64::from(was_killed && is_between);
         before = after;
@@ -209,7 +212,9 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     assert!(broken.iter().all(|finding| finding.invariant == Invariant::RunsEnded), "{broken:?}");
     let all = settled.subscriptions.len();
     assert_eq!((settled.charges.len(), settled.receipts.len()), (all, all));
-    assert!(with_open_attempt(&settled).is_empty() && settled.subscriptions.iter().all(|s| s.due > today));
+    assert!(
+        subscriptions_with_open_attempt(&settled).is_empty() && settled.subscriptions.iter().all(|s| s.due > today)
+    );
     let arguments = ["runs", "payments", "--date", &today.to_string(), "--json", "--gateway", &gateway.url];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     let day: Value = serde_json::from_str(&stdout).unwrap_or_default();

@@ -34,12 +34,12 @@ fn order_events(data: &Path, account: &str) -> Vec<(String, Value)> {
 }
 
 /// Returns the types of `events`.
-fn types(events: &[(String, Value)]) -> Vec<&str> {
+fn event_types(events: &[(String, Value)]) -> Vec<&str> {
     events.iter().map(|(event_type, _)| event_type.as_str()).collect()
 }
 
 /// Returns the texts of the mails in the outbox whose file names contain `kind`, such as `shipped`.
-fn mails(data: &Path, kind: &str) -> Vec<String> {
+fn mails_of_kind(data: &Path, kind: &str) -> Vec<String> {
     let files = std::fs::read_dir(data.join("outbox")).unwrap().map(|file| file.unwrap().path());
     let files = files.filter(|file| file.to_str().is_some_and(|path| path.contains(kind) && path.ends_with(".eml")));
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
@@ -94,27 +94,27 @@ async fn api_url(data: &Path, server: &mut Process) -> String {
 fn commands_publish_the_events_of_their_orders_and_mail_the_shipment_in_the_language_of_the_customer() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder_with_orders(folder.path());
-    assert_eq!(types(&order_events(&data, "acme")), ["order.placed", "order.backordered"]);
+    assert_eq!(event_types(&order_events(&data, "acme")), ["order.placed", "order.backordered"]);
     set_address(&data, "acme");
     set_address(&data, "bell");
     let acme = order_events(&data, "acme");
-    assert_eq!(types(&acme), ["order.placed", "order.backordered", "order.filled"]);
+    assert_eq!(event_types(&acme), ["order.placed", "order.backordered", "order.filled"]);
     let order = acme[0].1["order"].as_str().unwrap().to_owned();
     let lines = json!([{ "product": "beans", "quantity": 2 }]);
     assert_eq!((&acme[0].1["lines"], &acme[1].1["waits_for"]), (&lines, &json!("address")));
     assert_eq!((&acme[2].1["status"], &acme[2].1["warehouse"]), (&json!("OPEN"), &json!("ams")));
     let bell = order_events(&data, "bell");
-    assert_eq!(types(&bell), ["order.placed", "order.backordered", "order.backordered"]);
+    assert_eq!(event_types(&bell), ["order.placed", "order.backordered", "order.backordered"]);
     let missing = json!([{ "product": "beans", "quantity": 1 }]);
     assert_eq!((&bell[2].1["waits_for"], &bell[2].1["missing"]), (&json!("stock"), &missing));
     let listed = run(&data, &["events", "--account", "bell", "--type", "order.backordered"]);
     assert!(listed.contains("waits for stock: 1 beans missing"), "{listed}");
 
     run(&data, &["orders", "pick", &order]);
-    assert_eq!(mails(&data, "shipped"), Vec::<String>::new());
+    assert_eq!(mails_of_kind(&data, "shipped"), Vec::<String>::new());
     let ship = ["orders", "ship", &order, "--carrier", "An Post", "--tracking-number", "RR123456785IE"];
     run(&data, &ship);
-    let sent = mails(&data, "shipped");
+    let sent = mails_of_kind(&data, "shipped");
     let [mail] = sent.as_slice() else { panic!("the command sends one mail, not {}", sent.len()) };
     assert!(mail.contains("To: acme@example.com"), "{mail}");
     let text = mail.replace("=\r\n", "").replace("=C3=BC", "ü");
@@ -128,9 +128,9 @@ fn commands_publish_the_events_of_their_orders_and_mail_the_shipment_in_the_lang
     let acme = order_events(&data, "acme");
     let expected =
         ["order.placed", "order.backordered", "order.filled", "order.shipped", "order.delivered", "order.returned"];
-    assert_eq!(types(&acme), expected);
+    assert_eq!(event_types(&acme), expected);
     assert_eq!((&acme[3].1["carrier"], &acme[3].1["tracking_number"]), (&json!("An Post"), &json!("RR123456785IE")));
-    assert_eq!(mails(&data, "shipped").len(), 1);
+    assert_eq!(mails_of_kind(&data, "shipped").len(), 1);
     let all = run(&data, &["events", "--json"]);
     let of_orders = all.lines().filter(|line| line.contains("\"type\":\"order."));
     assert!(of_orders.clone().count() > 0);
@@ -167,7 +167,7 @@ async fn request_to_ship_an_order_is_published_and_mailed_by_the_server() {
     };
     assert_eq!((&shipped["order"], &shipped["carrier"]), (&json!(order), &json!("An Post")));
     let sent = loop {
-        let sent = mails(&data, "shipped");
+        let sent = mails_of_kind(&data, "shipped");
         if !sent.is_empty() {
             break sent;
         }

@@ -60,7 +60,7 @@ fn assert_done(written: WriteOutcome) {
 }
 
 /// Returns all items of the orders table of a tiny company with some orders.
-async fn items() -> Vec<Item> {
+async fn sample_items() -> Vec<Item> {
     let engine = Engine::memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
@@ -140,7 +140,7 @@ fn add_referenced_entities(members: &Item, found: &mut BTreeSet<String>) {
 
 #[tokio::test]
 async fn every_entity_to_which_a_sample_refers_is_a_sample() {
-    let items = items().await;
+    let items = sample_items().await;
     let entities: BTreeSet<String> = items.iter().map(|item| text(item, "PK").to_owned()).collect();
     let mut referenced = BTreeSet::new();
     for item in &items {
@@ -250,7 +250,7 @@ fn workbench_model(mut items: Vec<Item>) -> Value {
 
 #[tokio::test]
 async fn workbench_model_of_orders_matches_the_schema_and_its_samples_match_the_code() {
-    let model = serde_json::to_string_pretty(&workbench_model(items().await)).unwrap() + "\n";
+    let model = serde_json::to_string_pretty(&workbench_model(sample_items().await)).unwrap() + "\n";
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
         std::fs::write(MODEL_PATH, &model).unwrap();
     }

@@ -14,7 +14,7 @@ type Item = HashMap<String, AttributeValue>;
 
 /// Deletes the first item of `table` whose partition key begins with `pk` and whose sort key begins with `sk`.
 #[tokio::main]
-async fn delete_first(data: &Path, table: &str, pk: &str, sk: &str) {
+async fn delete_first_item(data: &Path, table: &str, pk: &str, sk: &str) {
     let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
     let items = engine.client().scan().table_name(table).into_paginator().items().send();
     let items: Vec<Item> = items.collect::<Result<_, _>>().await.unwrap();
@@ -89,14 +89,14 @@ fn audit_names_each_order_and_receipt_without_its_counterpart() {
     assert_eq!((&report["orders"], &report["receipts"]), (&3.into(), &3.into()), "{report}");
     assert_eq!((&report["differences"], &report["changed"]), (&serde_json::json!([]), &serde_json::json!([])));
 
-    delete_first(&data, "dueday-orders", "ORDER#", "CUSTOMER#acme");
+    delete_first_item(&data, "dueday-orders", "ORDER#", "CUSTOMER#acme");
     let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
     assert!(code == 1 && stdout.contains("an order of acme for gold"), "{stdout}{stderr}");
     assert!(stdout.contains("1 difference (ordered 1)"), "{stdout}");
 
     // Now each receipt has an order, but the order of `bell` has no receipt.
-    delete_first(&data, "dueday", "ACC#acme", "REC#");
-    delete_first(&data, "dueday", "ACC#bell", "REC#");
+    delete_first_item(&data, "dueday", "ACC#acme", "REC#");
+    delete_first_item(&data, "dueday", "ACC#bell", "REC#");
     let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
     assert!(code == 1 && stdout.contains("a receipt of 12.99 EUR for bell"), "{stdout}{stderr}");
     assert!(stdout.contains("1 difference (paid 1)"), "{stdout}");

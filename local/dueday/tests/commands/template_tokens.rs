@@ -17,7 +17,7 @@ type Parameters<'a> = BTreeMap<&'a str, &'a str>;
 
 /// Returns the name of the intrinsic function of CloudFormation in `value`, such as `Equals` for `!Equals`, and its
 /// arguments.
-fn function(value: &Value) -> (String, &Value) {
+fn intrinsic_function(value: &Value) -> (String, &Value) {
     let Value::Tagged(tagged) = value else { panic!("no function: {value:?}") };
     (tagged.tag.to_string().trim_start_matches('!').to_owned(), &tagged.value)
 }
@@ -26,7 +26,7 @@ fn function(value: &Value) -> (String, &Value) {
 fn resolve(value: &Value, parameters: &Parameters) -> String {
     match value {
         Value::Tagged(_) => {
-            let (name, parameter) = function(value);
+            let (name, parameter) = intrinsic_function(value);
             assert_eq!(name, "Ref");
             parameters[text(parameter).as_str()].to_owned()
         }
@@ -36,7 +36,7 @@ fn resolve(value: &Value, parameters: &Parameters) -> String {
 
 /// Returns whether a condition of a rule is true ("Rules section" in the user guide of CloudFormation).
 fn is_true(condition: &Value, parameters: &Parameters) -> bool {
-    let (name, arguments) = function(condition);
+    let (name, arguments) = intrinsic_function(condition);
     let arguments = arguments.as_sequence().unwrap();
     match name.as_str() {
         "And" => arguments.iter().all(|argument| is_true(argument, parameters)),

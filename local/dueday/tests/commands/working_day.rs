@@ -15,9 +15,9 @@ use crate::terminal::{dueday, output};
 /// The number of orders that the payments of the day place.
 const ORDER_COUNT: usize = 200;
 /// The number of orders that are shipped.
-const SHIPPED: usize = 180;
+const SHIPPED_COUNT: usize = 180;
 /// The number of shipped orders that customers return.
-const RETURNED: usize = 5;
+const RETURNED_COUNT: usize = 5;
 /// The price of each subscription, in cents.
 const PRICE: i64 = 1_299;
 
@@ -69,7 +69,7 @@ async fn hire_representative(api: &ApiClient) {
 }
 
 /// Returns all orders of the API's list at `path`, page by page.
-async fn list(api: &ApiClient, path: &str) -> Vec<Value> {
+async fn list_orders(api: &ApiClient, path: &str) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
         let (status, page) = api.send(&format!("GET {path}&limit=100{cursor}"), Value::Null).await;
@@ -83,7 +83,7 @@ async fn list(api: &ApiClient, path: &str) -> Vec<Value> {
 }
 
 /// Returns the id of each order. `field` is the name of the field that contains the id.
-fn ids(orders: &[Value], field: &str) -> Vec<String> {
+fn order_ids(orders: &[Value], field: &str) -> Vec<String> {
     orders.iter().map(|order| order[field].as_str().unwrap().to_owned()).collect()
 }
 
@@ -110,7 +110,7 @@ async fn numbers_of_a_working_day_add_up() {
     // In the morning all orders wait for an address. The first 130 orders with an address use up the beans in
     // Amsterdam.
     hire_representative(&api).await;
-    assert_eq!(list(&api, "/orders?status=BACKORDERED").await.len(), ORDER_COUNT);
+    assert_eq!(list_orders(&api, "/orders?status=BACKORDERED").await.len(), ORDER_COUNT);
     for n in 0..ORDER_COUNT {
         let address = json!({
             "name": format!("C {n}"), "street": "1 Quay", "postal_code": "1011", "city": "Amsterdam", "country": "nl", "region": "eu",
@@ -122,14 +122,14 @@ async fn numbers_of_a_working_day_add_up() {
     }
     // A delivery arrives with enough beans for the other orders. The command fills these orders before it ends.
     run(&data, "orders receive beans ams 200", &[]);
-    assert_eq!(list(&api, "/orders?status=OPEN").await.len(), ORDER_COUNT);
+    assert_eq!(list_orders(&api, "/orders?status=OPEN").await.len(), ORDER_COUNT);
     let (in_ams, in_nyc) = stock_of(&api, "beans").await;
     assert_eq!(in_ams + in_nyc, 260 + 200 + 40 - 2 * 200);
 
     // The pick list of Amsterdam contains each order once, with all its pieces.
     let pick_list = run(&data, "orders pick-list ams", &[]);
-    let to_pick = ids(pick_list.as_array().unwrap(), "order");
-    let listed = ids(&list(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
+    let to_pick = order_ids(pick_list.as_array().unwrap(), "order");
+    let listed = order_ids(&list_orders(&api, "/warehouses/ams/orders?status=OPEN").await, "id");
     assert_eq!(
         (to_pick.len(), &to_pick),
         (ORDER_COUNT, &listed),
@@ -151,17 +151,17 @@ async fn numbers_of_a_working_day_add_up() {
         assert!(picked["data"].as_array().unwrap().iter().all(is_picked), "{picked}");
     }
     let parcels = folder.path().join("parcels.csv");
-    let rows = to_pick[..SHIPPED].iter().enumerate().map(|(n, order)| format!("{order},Post,NL{n:06}\n"));
+    let rows = to_pick[..SHIPPED_COUNT].iter().enumerate().map(|(n, order)| format!("{order},Post,NL{n:06}\n"));
     std::fs::write(&parcels, "order,carrier,tracking_number\n".to_owned() + &rows.collect::<String>()).unwrap();
     run(&data, "orders ship --file", &[parcels.to_str().unwrap()]);
 
     // Five customers return their parcels. The products in one of the parcels cannot be sold again.
-    for (n, order) in to_pick[..RETURNED].iter().enumerate() {
+    for (n, order) in to_pick[..RETURNED_COUNT].iter().enumerate() {
         let (status, returned) = api.send(&format!("POST /orders/{order}/return"), json!({"unsellable": n == 0})).await;
         assert_eq!((status, &returned["status"]), (200, &json!("RETURNED")), "{returned}");
     }
     // The filters of one parcel were broken.
-    run(&data, &format!("orders replace {} --line filter=1 --reason", to_pick[SHIPPED - 1]), &["broken"]);
+    run(&data, &format!("orders replace {} --line filter=1 --reason", to_pick[SHIPPED_COUNT - 1]), &["broken"]);
     // The remaining stock is counted: three bags of beans are missing. Two filters are wet and written off, and ten
     // bags of beans are moved to New York.
     let (before, _) = stock_of(&api, "beans").await;
@@ -172,26 +172,29 @@ async fn numbers_of_a_working_day_add_up() {
     run(&data, "orders transfer beans ams nyc 10", &[]);
 
     // In the evening, the stock equals the sum of all deliveries, shipments, returns and counts of the day.
-    let sellable_returns = i64::try_from(RETURNED).unwrap() - 1;
+    let sellable_returns = i64::try_from(RETURNED_COUNT).unwrap() - 1;
     let expected_beans = 260 + 200 + 40 - 2 * 199 + 2 * sellable_returns - 3;
     assert_eq!(stock_of(&api, "beans").await, (expected_beans - 50, 50));
     assert_eq!(stock_of(&api, "filter").await, (500 - 201 + sellable_returns - 2 - 1, 0));
-    for (status, count) in
-        [("SHIPPED", SHIPPED - RETURNED), ("RETURNED", RETURNED), ("PICKED", ORDER_COUNT - SHIPPED), ("OPEN", 2)]
-    {
-        assert_eq!(list(&api, &format!("/orders?status={status}")).await.len(), count, "{status}");
+    for (status, count) in [
+        ("SHIPPED", SHIPPED_COUNT - RETURNED_COUNT),
+        ("RETURNED", RETURNED_COUNT),
+        ("PICKED", ORDER_COUNT - SHIPPED_COUNT),
+        ("OPEN", 2),
+    ] {
+        assert_eq!(list_orders(&api, &format!("/orders?status={status}")).await.len(), count, "{status}");
     }
     let today = Utc::now().date_naive();
     let quarter = format!("{}-Q{}", today.year(), today.month().div_ceil(3));
     let ranking = run(&data, &format!("orders ranking {quarter}"), &[]);
-    let credited = PRICE * i64::try_from(ORDER_COUNT - RETURNED).unwrap();
+    let credited = PRICE * i64::try_from(ORDER_COUNT - RETURNED_COUNT).unwrap();
     assert_eq!(ranking[0]["amount"], json!(credited), "{ranking}");
     // The server publishes changes a moment later. Without a server, the command `dueday events` publishes the changes
     // before it lists the events.
     drop(server);
     let (code, shipped, stderr) = output(dueday(&data).args(["events", "--type", "order.shipped", "--json"]));
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(shipped.lines().count(), SHIPPED, "one event for each shipment");
+    assert_eq!(shipped.lines().count(), SHIPPED_COUNT, "one event for each shipment");
     let movements = run(&data, "orders movements beans", &[]);
     let changes = movements.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
     assert_eq!(changes.sum::<i64>(), 260 + 40 + 200 - 3 - 10, "{movements}");
@@ -218,7 +221,7 @@ fn assert_pick_list_has_the_same_orders_in_each_form(data: &Path, to_pick: &[Str
 
     let newest = run(data, "orders pick-list ams --newest-first --limit 7", &[]);
     let expected: Vec<&String> = to_pick.iter().rev().take(7).collect();
-    assert_eq!(ids(newest.as_array().unwrap(), "order").iter().collect::<Vec<_>>(), expected);
+    assert_eq!(order_ids(newest.as_array().unwrap(), "order").iter().collect::<Vec<_>>(), expected);
 
     let slips = data.with_file_name("slips.html");
     run(data, "orders pick-list ams --slips", &[slips.to_str().unwrap()]);

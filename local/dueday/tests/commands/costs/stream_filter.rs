@@ -63,7 +63,7 @@ fn sort_key(record: &Value) -> String {
 
 /// Returns a copy of `subscription`, with an open attempt if `has_attempt` is true, and with a claimed reminder if
 /// `has_reminder` is true.
-fn claimed(subscription: &Subscription, has_attempt: bool, has_reminder: bool) -> Subscription {
+fn claimed_copy(subscription: &Subscription, has_attempt: bool, has_reminder: bool) -> Subscription {
     let (claim_token, leased_until) = (ClaimToken(Ulid(3)), DateTime::UNIX_EPOCH);
     let attempt = Attempt {
         table: Some(Ulid(1)),
@@ -100,14 +100,14 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
                     attempt_seq: 1,
                     ..sample::subscription(10, "2026-01-01".parse().unwrap())
                 };
-                let old = claimed(&created, *old_attempt, *old_reminder);
+                let old = claimed_copy(&created, *old_attempt, *old_reminder);
                 let created = world.table.create_subscription(&old, None).await.unwrap();
                 assert_eq!(created, CreateOutcome::Created);
                 // The creation also writes an item with the code of the subscription.
                 let created = new_records(&world.stream, &mut world.position);
                 let created = created.iter().find(|record| images(record).1.unwrap().get("Status").is_some()).unwrap();
                 assert!(stack.is_passed(created), "a subscription was created: {created:#}");
-                let new = claimed(&old, *new_attempt, *new_reminder);
+                let new = claimed_copy(&old, *new_attempt, *new_reminder);
                 let status = if is_public { Status::Paused } else { old.status };
                 // Each write of a subscription changes its version.
                 let written = world.table.update_subscription(&old, &Subscription { status, ..new }).await.unwrap();

@@ -42,12 +42,12 @@ fn format_dollars(dollars: f64) -> String {
 }
 
 /// Returns a number of payments with separators, such as `1,000,000`.
-fn payments(number: f64) -> String {
+fn format_payment_count(number: f64) -> String {
     format_dollars(number).trim_end_matches(".00").to_owned()
 }
 
 /// Adds a table row with a cell for each bill.
-fn row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
+fn add_row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
     let mark = if is_bold { "**" } else { "" };
     let cells: Vec<String> = bills.iter().map(|bill| format!("{mark}{}{mark}", format_dollars(cell(bill)))).collect();
     writeln!(text, "| {mark}{name}{mark} | {} |", cells.join(" | ")).unwrap();
@@ -63,10 +63,15 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
     writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|").unwrap();
     for (month, bill) in PAYMENTS_PER_MONTH.iter().zip(bills) {
         let (aws, all) = (format_dollars(bill.without_mails()), format_dollars(bill.without_mails() + bill.mails));
-        writeln!(text, "| {} | ${aws} | ${all} | ${} |", payments(*month), format_dollars(bill.stripe_billing))
-            .unwrap();
+        writeln!(
+            text,
+            "| {} | ${aws} | ${all} | ${} |",
+            format_payment_count(*month),
+            format_dollars(bill.stripe_billing)
+        )
+        .unwrap();
     }
-    let months = PAYMENTS_PER_MONTH.map(payments).join(" | ");
+    let months = PAYMENTS_PER_MONTH.map(format_payment_count).join(" | ");
     let (region, date) = (&prices.region, prices.entered_on);
     write!(
         text,
@@ -76,21 +81,27 @@ pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, price
     writeln!(text, "| service | {months} |\n|---|---:|---:|---:|").unwrap();
     for (index, line) in bills[0].lines.iter().enumerate() {
         if bills[2].lines[index].by_payments > 0.0 {
-            row(&mut text, line.service, bills, |bill| bill.lines[index].by_payments, false);
+            add_row(&mut text, line.service, bills, |bill| bill.lines[index].by_payments, false);
         }
     }
-    row(&mut text, "grows with the payments", bills, Bill::by_payments, true);
+    add_row(&mut text, "grows with the payments", bills, Bill::by_payments, true);
     let cells = without_receipts.map(format_dollars).join(" | ");
     writeln!(text, "| grows with the payments, if no receipts are mailed (`MailsOff=paid`) | {cells} |").unwrap();
     for (index, line) in bills[0].lines.iter().enumerate().filter(|(_, line)| line.fixed >= 0.005) {
-        row(&mut text, &format!("{}, without payments", line.service), bills, |bill| bill.lines[index].fixed, false);
+        add_row(
+            &mut text,
+            &format!("{}, without payments", line.service),
+            bills,
+            |bill| bill.lines[index].fixed,
+            false,
+        );
     }
-    row(&mut text, "does not grow", bills, Bill::fixed, true);
-    row(&mut text, "storage in the table and its backups, after a year", bills, |bill| bill.storage, false);
-    row(&mut text, "nightly reads of the comparison and the audit, after a year", bills, |bill| bill.checks, false);
-    row(&mut text, "total, without mails", bills, Bill::without_mails, true);
-    row(&mut text, "Amazon SES, two mails for each payment", bills, |bill| bill.mails, false);
-    row(&mut text, "total", bills, |bill| bill.without_mails() + bill.mails, true);
+    add_row(&mut text, "does not grow", bills, Bill::fixed, true);
+    add_row(&mut text, "storage in the table and its backups, after a year", bills, |bill| bill.storage, false);
+    add_row(&mut text, "nightly reads of the comparison and the audit, after a year", bills, |bill| bill.checks, false);
+    add_row(&mut text, "total, without mails", bills, Bill::without_mails, true);
+    add_row(&mut text, "Amazon SES, two mails for each payment", bills, |bill| bill.mails, false);
+    add_row(&mut text, "total", bills, |bill| bill.without_mails() + bill.mails, true);
     text.push_str("\n## Counts of one reminded payment\n\n| count | for each payment |\n|---|---:|\n");
     for (count, name) in SHOWN_COUNTS {
         writeln!(text, "| {name} | {} |", format_decimal(one.get(&count).copied().unwrap_or(0.0))).unwrap();

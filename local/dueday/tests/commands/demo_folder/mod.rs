@@ -16,7 +16,7 @@ struct Entry {
 }
 
 /// The files and folders of a data folder after `dueday demo`. A folder comes before its files.
-static LOADED: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static DEMO_ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
     assert_eq!(code, 0, "{stderr}");
@@ -30,7 +30,7 @@ static LOADED: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 
 /// Writes the files of `dueday demo` to the folder `data`.
 pub fn write_demo_folder(data: &Path) {
-    for Entry { inner, permissions, content } in LOADED.iter() {
+    for Entry { inner, permissions, content } in DEMO_ENTRIES.iter() {
         let path = data.join(inner);
         match content {
             Some(content) => fs::write(&path, content).unwrap(),

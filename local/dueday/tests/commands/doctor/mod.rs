@@ -42,7 +42,7 @@ struct Deployment {
 
 /// Returns CloudFormation's list of the resources of a stack that sends its mails through a mail server. The list
 /// contains only the function `events`, and no resources of Amazon SES.
-fn events_function() -> Value {
+fn resources_without_ses() -> Value {
     let function = json!({
         "LogicalResourceId": "EventsFunction",
         "PhysicalResourceId": "dueday-EventsFunction-1",
@@ -283,7 +283,7 @@ async fn mail_server_of_a_stack_must_accept_the_login_in_the_secret() {
     let (server, url) = SmtpServer::start_with_login(("dueday", "secret-password")).await;
     let secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:login";
     deployment.set_parameters(&[("MailUrl", &url), ("MailLoginSecret", secret)]);
-    set_response(deployment.path(), "cloudformation.list-stack-resources", &events_function());
+    set_response(deployment.path(), "cloudformation.list-stack-resources", &resources_without_ses());
     // The columns are: the secret, the exit code, and the line about the mail server.
     for (login, code, line) in [
         ("dueday:secret-password", 0, "good         mail server: it accepts the user and the password"),
@@ -351,7 +351,7 @@ fn doctor_refuses_the_flag_stack_without_the_flag_table() {
 }
 
 /// Returns the command `dueday doctor` for the local installation in `data`, with ports that are free.
-fn doctor_of_machine(data: &Path) -> Command {
+fn local_doctor(data: &Path) -> Command {
     let mut command = dueday(data);
     command.arg("doctor");
     for flag in ["--api-port", "--dynamodb-port", "--gateway-port"] {
@@ -365,11 +365,11 @@ fn doctor_checks_the_local_machine_and_changes_nothing() {
     use std::os::unix::fs::PermissionsExt as _;
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
-    let (code, text, stderr) = output(&mut doctor_of_machine(&data));
+    let (code, text, stderr) = output(&mut local_doctor(&data));
     assert!(code == 0 && text.contains("does not exist yet") && !data.exists(), "{text}{stderr}");
 
     write_demo_folder(&data);
-    let (code, text, stderr) = output(&mut doctor_of_machine(&data));
+    let (code, text, stderr) = output(&mut local_doctor(&data));
     assert!(
         code == 0 && text.contains("only its owner can read") && text.contains("charging: it is on"),
         "{text}{stderr}"
@@ -395,15 +395,15 @@ fn doctor_checks_the_local_machine_and_changes_nothing() {
 async fn doctor_checks_the_gateway_of_the_local_machine() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let (code, text, _) = output(doctor_of_machine(&data).args(["--gateway", "http://127.0.0.1:9"]));
+    let (code, text, _) = output(local_doctor(&data).args(["--gateway", "http://127.0.0.1:9"]));
     assert!(code == 1 && text.contains("wrong        gateway: the gateway returned no usable response"), "{text}");
     let gateway = crate::gateway::Gateway::start(&folder.path().join("gateway"));
-    let (code, text, _) = output(doctor_of_machine(&data).args(["--gateway", &gateway.url]));
+    let (code, text, _) = output(local_doctor(&data).args(["--gateway", &gateway.url]));
     assert!(code == 0 && text.contains("good         gateway: it responds"), "{text}");
 
     let (_, stripe) = serve_stripe().await;
     let with_stripe = |key: &str| {
-        let mut command = doctor_of_machine(&data);
+        let mut command = local_doctor(&data);
         command.args(["--gateway", "stripe"]).env("STRIPE_API_BASE", &stripe).env("STRIPE_SECRET_KEY", key);
         command
     };

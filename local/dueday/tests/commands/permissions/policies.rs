@@ -8,7 +8,7 @@ use serde_yaml_ng::Value;
 
 /// One IAM action that a policy allows on the table or on an index of the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Allowed {
+struct AllowedAction {
     action: String,
     /// The index; `None` for the table itself.
     index: Option<String>,
@@ -16,7 +16,7 @@ struct Allowed {
     partitions: Option<String>,
 }
 
-impl Allowed {
+impl AllowedAction {
     /// Returns whether this allowed action includes the permission `needed`.
     fn includes(&self, needed: &Permission) -> bool {
         let matches = |pattern: &str| {
@@ -30,7 +30,7 @@ impl Allowed {
     }
 }
 
-impl fmt::Debug for Allowed {
+impl fmt::Debug for AllowedAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = self.index.as_deref().unwrap_or("the table");
         write!(f, "{} on {on} in {}", self.action, self.partitions.as_deref().unwrap_or("all partitions"))
@@ -39,7 +39,7 @@ impl fmt::Debug for Allowed {
 
 /// Returns the actions on the table that the policies in the template allow to the Lambda function `function`.
 /// `function` can also be the name of a policy that is a resource of its own.
-fn allowed_actions(function: &str) -> BTreeSet<Allowed> {
+fn allowed_actions(function: &str) -> BTreeSet<AllowedAction> {
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../../template.yaml")).unwrap();
     let properties = &template["Resources"][function]["Properties"];
     let statements: Vec<&Value> = match &properties["PolicyDocument"] {
@@ -53,7 +53,7 @@ fn allowed_actions(function: &str) -> BTreeSet<Allowed> {
 }
 
 /// Returns the DynamoDB actions that one statement of a policy allows.
-fn allowed_by_statement(function: &str, statement: &Value) -> Vec<Allowed> {
+fn allowed_by_statement(function: &str, statement: &Value) -> Vec<AllowedAction> {
     assert_eq!(statement["Effect"].as_str(), Some("Allow"), "{function}: {statement:?}");
     let texts = |value: &Value| -> Vec<String> {
         match value {
@@ -92,7 +92,7 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<Allowed> {
     for action in actions {
         assert!(!action.contains('*'), "{function}: {action} allows more than the function needs");
         for index in &indexes {
-            let of = |partitions: &Option<String>| Allowed {
+            let of = |partitions: &Option<String>| AllowedAction {
                 action: action.clone(),
                 index: index.clone(),
                 partitions: partitions.clone(),
