@@ -6,6 +6,7 @@ use divan::{AllocProfiler, Bencher, black_box};
 use store::SubscriptionKey;
 use testkit::sample;
 
+/// The allocator that counts the allocations of each benchmark.
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
@@ -38,12 +39,14 @@ fn reminder_before_a_due_date(bencher: Bencher<'_, '_>) {
     bencher.bench(|| LeadDays::default().before(black_box(today())));
 }
 
+/// Measures the creation of the table key of a subscription.
 #[divan::bench]
 fn create_subscription_key(bencher: Bencher<'_, '_>) {
     let key = SubscriptionKey::from_subscription(&sample::subscription(31, today()));
     bencher.bench(|| black_box(&key).key());
 }
 
+/// Measures the parsing of the table key of a subscription.
 #[divan::bench]
 fn parse_subscription_key(bencher: Bencher<'_, '_>) {
     let key = SubscriptionKey::from_subscription(&sample::subscription(31, today())).key();

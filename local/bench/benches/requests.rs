@@ -22,9 +22,11 @@ use testkit::sample;
 use tokio::runtime::{Builder, Runtime};
 use ulid::Ulid;
 
+/// The allocator that counts the allocations of each benchmark.
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
+/// The name of the table to which the requests are sent.
 const TABLE: &str = "dueday";
 
 fn main() {
@@ -40,6 +42,7 @@ fn today() -> NaiveDate {
     now().date_naive()
 }
 
+/// Creates the runtime that executes the requests on the thread of the benchmark.
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }

@@ -73,8 +73,8 @@ async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes up to `ACCOUNTS_PER_REQUEST` accounts with one request: the accounts with the numbers from `start` up to but
-/// not including `end`. Returns the number of written accounts.
+/// Writes accounts with one request, at most `ACCOUNTS_PER_REQUEST`. The accounts have the numbers from `start` up to
+/// but not including `end`. Returns the number of written accounts.
 async fn write_accounts(
     table: &Table,
     start: u32,

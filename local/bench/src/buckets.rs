@@ -20,6 +20,7 @@ use ulid::Ulid;
 use crate::Failure;
 use crate::engine::serve_with_delay;
 
+/// The name of the table that contains the orders.
 const TABLE: &str = "dueday-orders";
 /// The largest number of writes in one BatchWriteItem request.
 const WRITES_PER_REQUEST: u32 = 25;

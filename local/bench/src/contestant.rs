@@ -220,7 +220,7 @@ pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
     Ok(std::fs::write(file, serde_json::to_vec(&recorder.requests_by_subscription())?)?)
 }
 
-/// Runs the payment function with the given URLs of the engine and of the gateway, and measures it.
+/// Runs the payment function with the given URLs of the engine and of the gateway, and measures the function.
 async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Measurement, Failure> {
     let mut api = RuntimeApi::start().await?;
     let mut environment: Vec<(String, String)> =
@@ -266,7 +266,7 @@ fn expect_response(result: Option<InvocationResult>) -> Result<serde_json::Value
     }
 }
 
-/// Runs a contestant other than the payment function, and measures it.
+/// Runs a contestant that is not Dueday's payment function, and measures the contestant.
 async fn measure_peer(
     contestant: Contestant,
     work: Work,
@@ -326,7 +326,7 @@ pub async fn measure_when_ready(process: &mut Process, start: Instant, work: Wor
     Ok(create_measurement(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
 }
 
-/// Reads the next line of the program's output. Fails if it is not `expected`.
+/// Reads the next line of the program's output. Fails if the line is not `expected`.
 pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Failure> {
     let line = process.read_line().await?;
     if line == expected { Ok(()) } else { Err(format!("the program printed {line:?} instead of {expected:?}").into()) }

@@ -1,5 +1,5 @@
 //! `bench deliveries`: measures how much two broken webhook endpoints delay the deliveries to all other endpoints. One
-//! broken endpoint never responds, and one always responds with an error.
+//! broken endpoint never responds, and the other broken endpoint always responds with an error.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -86,7 +86,8 @@ pub fn ulid(n: u32) -> Ulid {
     Ulid::from_parts(1_000_000 + u64::from(n), n.into())
 }
 
-/// Creates the table with its due payments, prints the URL of the engine, and serves it until the process is killed.
+/// Creates the table with its due payments, prints the URL of the engine, and serves the engine until the process is
+/// killed.
 pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::memory() };

@@ -1,5 +1,5 @@
-//! The first event of each Lambda function, for the measurement of its start: an event that the function processes
-//! completely and quickly.
+//! The first event of each Lambda function, for the measurement of the function's start time. The function processes
+//! this event completely and quickly.
 
 use std::net::Ipv4Addr;
 
@@ -39,7 +39,7 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         // An event about a successful payment: the function mails a receipt to the customer.
         "notices" => include_str!("../../../events/sqs-paid.json"),
         "webhooks" => return signed_webhook(now),
-        // A bounce: the mail address of the account does not exist, and the function marks it.
+        // A bounce: the mail address of the account does not exist, and the function marks the address.
         "mail-feedback" => include_str!("../../../events/sns-bounce.json"),
         // A request to fill the orders that wait for stock. No order waits for stock.
         "orders" => include_str!("../../../events/orders-fill.json"),

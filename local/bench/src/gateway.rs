@@ -31,7 +31,7 @@ struct Gateway {
     delay: Duration,
 }
 
-/// Prints the URL of the gateway, and serves it until the process is killed.
+/// Prints the URL of the gateway, and serves the gateway until the process is killed.
 pub async fn serve(args: &GatewayArgs) -> Result<(), Failure> {
     let gateway = Gateway { charge_count: Arc::default(), delay: Duration::from_millis(args.delay_ms) };
     let routes = Router::new()

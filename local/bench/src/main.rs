@@ -90,7 +90,8 @@ enum Command {
 /// The error of a failed measurement.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Returns the folder of this crate. It contains the programs of the contestants, and results are written into it.
+/// Returns the folder of this crate. The folder contains the programs of the contestants, and the benchmarks write
+/// their results into this folder.
 pub fn bench_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

@@ -73,6 +73,7 @@ fn noon(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(chrono::NaiveTime::MIN).and_utc() + TimeDelta::hours(12)
 }
 
+/// Returns the currency of all payments.
 fn eur() -> Currency {
     "EUR".parse().expect("a currency")
 }

@@ -14,6 +14,7 @@ use crate::chart::Chart;
 /// A time since the start of the simulated day, or a duration, in microseconds.
 type Microseconds = u64;
 
+/// One second, in microseconds.
 const SECOND: Microseconds = 1_000_000;
 
 #[derive(Debug, Args)]
@@ -67,11 +68,12 @@ struct RateLimit {
 }
 
 impl RateLimit {
+    /// Creates a limit of `units` per second.
     fn per_second(units: u64) -> Self {
         Self { interval: (SECOND / units.max(1)).max(1), free_at: 0 }
     }
 
-    /// Reserves `units` of the limit. Returns the time at which they are available.
+    /// Reserves `units` of the limit. Returns the time at which the units are available.
     fn reserve_units(&mut self, now: Microseconds, units: u64) -> Microseconds {
         let available_at = self.free_at.max(now);
         self.free_at = available_at + self.interval * units;

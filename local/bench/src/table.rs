@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-/// Prints the URL of the table, and serves it until the process is killed.
+/// Prints the URL of the table, and serves the table until the process is killed.
 pub async fn serve(args: &TableArgs) -> Result<(), Failure> {
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
     let mut responses = HashMap::<String, VecDeque<String>>::new();

@@ -91,7 +91,7 @@ fn is_settled(stored: &Subscription, world: &World) -> bool {
         && stored.next_payment_on == Some(stored.due_on)
 }
 
-/// Checks the response to a request of `kind`. Returns the reason if it is wrong.
+/// Checks the response to a request of `kind`. Returns the reason if the response is wrong.
 fn check_response(kind: Kind, response: &Response) -> Result<(), &'static str> {
     let body = &response.body;
     let (expected, is_complete) = match kind {

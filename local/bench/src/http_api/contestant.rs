@@ -18,7 +18,7 @@ pub enum ApiContestant {
 }
 
 impl ApiContestant {
-    /// All servers. The first server is the one with which the other servers are compared.
+    /// All servers. The other servers are compared with the first server.
     pub const ALL: [Self; 3] = [Self::Dueday, Self::Javascript, Self::Python];
 
     /// Returns the name of the server in the results.

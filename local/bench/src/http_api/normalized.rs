@@ -13,7 +13,7 @@ use super::checks::has_correct_number;
 const ULID_CHARS: usize = 26;
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// The ids that exist before the first request. They are equal for all servers, so they are not replaced.
+/// The ids that exist before the first request. These ids are equal for all servers, so they are not replaced.
 #[derive(Clone, Debug)]
 pub struct KnownIds(pub BTreeSet<String>);
 
@@ -92,7 +92,9 @@ mod tests {
 
     use super::*;
 
+    /// An id that exists before the first request.
     const KNOWN_ID: &str = "01JZXCVBNM0123456789ABCDEF";
+    /// An id that a server has created.
     const NEW_ID: &str = "01JNA80W00TQ2XNPH2HZ8S6CKN";
 
     fn known_ids() -> KnownIds {

@@ -8,9 +8,10 @@ use ulid::Ulid;
 
 /// The number of accounts over which a set of requests is distributed.
 pub const ACCOUNTS: usize = 20;
-/// The number of subscriptions of each account whose subscriptions are listed.
+/// The number of subscriptions that a list of an account's subscriptions contains.
 pub const LISTED_SUBSCRIPTIONS: usize = 10;
-/// The number of receipts of each account whose receipts are listed: two subscriptions with six receipts each.
+/// The number of receipts that a list of an account's receipts contains. The account has two subscriptions with six
+/// receipts each.
 pub const LISTED_RECEIPTS: usize = 12;
 /// The amount of new subscriptions, in minor units.
 pub const AMOUNT: i64 = 1299;

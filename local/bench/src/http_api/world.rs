@@ -37,7 +37,7 @@ impl World {
         Ok(Self { engine: (engine, url), gateway, table, today: Utc::now().date_naive() })
     }
 
-    /// Creates the accounts of `set`, and the subscriptions and receipts that its requests read or change.
+    /// Creates the accounts of `set`, and the subscriptions and receipts that the requests of `set` read or change.
     pub async fn prepare(&self, set: &RequestSet) -> Result<(), Failure> {
         let accounts = set.accounts().into_iter().map(|id| Account { id, ..sample::account() });
         for account in accounts {

@@ -20,10 +20,11 @@ pub enum RouteAccess {
     Confidential,
 }
 
-/// The ids of the operations with the access [`RouteAccess::Public`]. The constants below list the operations with
-/// each other access. A test fails if an operation is in none of the lists.
+/// The ids of the operations with the access [`RouteAccess::Public`]. The constants below list the operations of the
+/// other kinds of access. The tests fail if an operation is in none of the lists.
 const PUBLIC_OPERATION_IDS: [&str; 5] =
     ["check_health", "read_index", "show_card_link", "open_card_link", "return_from_payment_method_setup"];
+/// The ids of the operations with the access [`RouteAccess::Own`].
 const OWN_OPERATION_IDS: [&str; 22] = [
     "get_account",
     "export_account",
@@ -48,7 +49,9 @@ const OWN_OPERATION_IDS: [&str; 22] = [
     "get_order",
     "put_order_address",
 ];
+/// The ids of the operations with the access [`RouteAccess::Confidential`].
 const CONFIDENTIAL_OPERATION_IDS: [&str; 2] = ["get_confidential", "hire_employee"];
+/// The ids of the operations with the access [`RouteAccess::Operator`].
 const OPERATOR_OPERATION_IDS: [&str; 63] = [
     "put_account",
     "erase_account",
@@ -137,7 +140,7 @@ impl Route {
             .replace("{order}", &ids.order)
     }
 
-    /// Returns whether the path contains an account, or an item that belongs to an account.
+    /// Returns whether the path contains the id of an account, or the id of an order that belongs to an account.
     pub fn names_account(&self) -> bool {
         self.path.contains("{account}") || (self.path.contains("{order}") && self.access == RouteAccess::Own)
     }

@@ -24,6 +24,7 @@ pub struct Response {
 }
 
 impl Response {
+    /// Returns the body as JSON; null if the body is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }

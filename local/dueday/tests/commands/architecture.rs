@@ -16,11 +16,12 @@ pub use crates::Crates;
 
 use crate::documents::text_files;
 
-/// The lines of the document before and after the generated drawing.
+/// The line of the document before the generated drawing of the crates.
 const DRAWING_BEGIN: &str = "<!-- The crates, drawn by `UPDATE_EXAMPLES=1 cargo test --test commands architecture` -->";
+/// The line of the document after the generated drawing of the crates.
 const DRAWING_END: &str = "<!-- End of the crates -->";
 
-/// The folders of crates, in the order in which they are shown.
+/// The folders that contain the crates, in the order in which the drawing shows the folders.
 const CRATE_FOLDERS: [&str; 3] = ["functions", "shared", "local"];
 
 /// Returns the folder of the workspace.

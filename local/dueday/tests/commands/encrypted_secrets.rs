@@ -1,5 +1,5 @@
-//! Tests of the encrypted signing secrets of webhook endpoints: the keys in the data folder and in the environment, lost
-//! and replaced keys, and secrets in plain text.
+//! Tests of the encrypted signing secrets of webhook endpoints: encryption keys in the data folder and in the
+//! environment, lost and replaced keys, and secrets in plain text.
 
 use crate::demo_folder::write_demo_folder;
 use crate::terminal;

@@ -96,7 +96,8 @@ fn import_creates_new_rows_at_any_position_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let text = csv_with_rows(900);
-    // The rows of each account are far apart in the file. Every third block of 70 rows is imported before the whole file.
+    // The rows of each account are far apart in the file. Before the whole file, every third block of 70 rows is
+    // imported.
     let mut rows: Vec<&str> = text.lines().skip(1).collect();
     rows.sort_by_key(|row| row.split("order ").nth(1).unwrap().split(',').next().unwrap().parse::<u32>().unwrap() % 7);
     let of = |rows: &[&str]| format!("{HEADER}\n{}\n", rows.join("\n"));

@@ -21,12 +21,12 @@ const SUBSCRIPTIONS: usize = 150;
 /// The number of times that the test kills the server.
 const KILLS: usize = 12;
 
-/// Starts a `dueday` server, and waits until it can be reached.
+/// Starts a `dueday` server, and waits until the server accepts connections.
 fn start_server(data: &Path) -> Process {
     let mut command = dueday(data);
     command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
     let mut server = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
-    // The server prints its addresses once it can be reached.
+    // The server prints its addresses when it accepts connections.
     let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("DynamoDB")), "the server has ended");
     // Keep reading: the server ends if it cannot write its output.
@@ -101,8 +101,8 @@ fn events_are_stored_once_although_the_server_is_killed_repeatedly() {
     let mut versions = BTreeMap::new();
     for event in &events {
         let item = (event["subject"].to_string(), event["data"]["subscription"].to_string());
-        // Depending on the date, the server's daily runs add events, such as those of reminders. Some of these events
-        // have no version.
+        // Depending on the date, the server's daily runs add events, such as events about reminders. Some of these
+        // events have no version.
         let Some(version) = event["data"]["version"].as_u64() else { continue };
         assert!(versions.insert(item, version).is_none_or(|before| before <= version), "seed {seed}: {event}");
     }

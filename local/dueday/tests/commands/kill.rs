@@ -53,6 +53,7 @@ struct RandomKill {
 }
 
 impl RandomKill {
+    /// Chooses a random time and random conditions with `dice`.
     fn random(dice: &mut ChaCha8Rng) -> Self {
         Self {
             lines: dice.random_range(1..=10),
@@ -143,7 +144,7 @@ fn subscriptions_with_open_attempt(contents: &TableContents) -> BTreeSet<&Subscr
     contents.subscriptions.iter().filter(|s| s.has_open_attempt).map(|s| &s.name).collect()
 }
 
-/// Returns the subscriptions with a charge in the ledger whose receipt is not in the table.
+/// Returns the subscriptions that have a charge in the ledger without a receipt in the table.
 fn subscriptions_with_unsettled_charge(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
     let receipts: BTreeSet<_> = contents.receipts.iter().map(|receipt| &receipt.payment).collect();
     contents

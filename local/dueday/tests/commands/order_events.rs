@@ -45,8 +45,8 @@ fn mails_of_kind(data: &Path, kind: &str) -> Vec<String> {
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
-/// Imports one subscription of `gold` for each of two accounts, charges them today, and imports the stock. Returns the
-/// data folder.
+/// Imports one subscription of `gold` for each of two accounts, charges the subscriptions today, and imports the stock.
+/// Returns the data folder.
 fn folder_with_orders(folder: &Path) -> std::path::PathBuf {
     let (data, csv, stock) = (folder.join("data"), folder.join("s.csv"), folder.join("stock.csv"));
     let today = Utc::now().date_naive();

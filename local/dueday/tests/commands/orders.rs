@@ -52,7 +52,8 @@ pub fn json_output(data: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&stdout).unwrap()
 }
 
-/// Imports three subscriptions of `gold`, charges them today, and imports the places. Returns the data folder.
+/// Imports three subscriptions of `gold`, charges the subscriptions today, and imports the places. Returns the data
+/// folder.
 pub fn folder_with_payments(folder: &Path) -> std::path::PathBuf {
     let (data, csv) = (folder.join("data"), folder.join("s.csv"));
     let today = Utc::now().date_naive();

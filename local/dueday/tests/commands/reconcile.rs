@@ -20,7 +20,7 @@ fn person_accepts_a_receipt_whose_payment_the_gateway_has_lost() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("data");
     write_demo_folder(data);
-    // The older of the two latest receipts was paid before yesterday, so its day can be compared.
+    // The older of the two latest receipts was paid before yesterday, so the day of this receipt can be compared.
     let (_, receipts, _) = run(data, &["receipts", "harbour-books"]);
     let (payment, paid) =
         (receipts[1]["gateway_payment_id"].as_str().unwrap(), receipts[1]["processed_at"].as_str().unwrap());

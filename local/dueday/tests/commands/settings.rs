@@ -30,7 +30,7 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
     // The latest run in the backup began shortly after midnight in UTC. The clocks of two machines may differ, so the
     // day before this run must also be compared.
     table.record_run_time("2027-01-30T00:30:00Z".parse().unwrap()).await.unwrap();
-    // DynamoDB gives each table an id. The id of the restored table differs from the id in its settings.
+    // DynamoDB gives each table an id. The settings of a restored table contain the id of the original table.
     assert_eq!(table.init_dynamodb_id("another-table").await.unwrap(), "another-table");
     table.record_copy("2027-01-30T12:00:00Z".parse().unwrap()).await.unwrap();
     assert_eq!(remote.json(&["charging", "--json"])["charging"], false);

@@ -20,7 +20,8 @@ const IMPORT_HEADER: &str = "account,email,name,locale,external_id,sku,product_n
 /// A restricted API key, which has no permission to read its own Stripe account.
 const RESTRICTED_KEY: &str = "rk_test_standin";
 
-/// Starts the server `command`. Returns its process, and the address that it prints in the field `name`.
+/// Starts the server `command`. Returns the process of the server, and the address that the server prints as the JSON
+/// field `name`.
 fn start_server(command: &mut Command, name: &str) -> (Process, String) {
     let mut process = Process::start(command.stdout(Stdio::piped()));
     let mut text = String::new();

@@ -182,7 +182,8 @@ fn template_has_an_alarm_for_every_queue_without_a_redrive_policy() {
     let template = template();
     let resources = template["Resources"].as_mapping().unwrap();
     let is_queue_without_redrive_policy = |resource: &Value| {
-        // A queue with a redrive policy moves its failed messages to a dead-letter queue, which has the alarm.
+        // A queue with a redrive policy moves its failed messages to a dead-letter queue. The dead-letter queue has the
+        // alarm.
         resource["Type"] == "AWS::SQS::Queue" && resource["Properties"]["RedrivePolicy"].is_null()
     };
     for (queue, _) in resources.iter().filter(|(_, resource)| is_queue_without_redrive_policy(resource)) {

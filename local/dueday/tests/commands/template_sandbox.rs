@@ -1,5 +1,6 @@
-//! Checks that `template.yaml` deploys either all resources of the sandbox gateway or none, that only functions of the
-//! stack may send requests to the sandbox gateway, and that a deployment for production cannot use it.
+//! Checks that `template.yaml` deploys either all resources of the sandbox gateway or none. Also checks that only
+//! functions of the stack may send requests to the sandbox gateway, and that the template refuses the sandbox gateway
+//! in production.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -98,7 +98,8 @@ impl Source {
         Some(base)
     }
 
-    /// Returns the module that defines the item at `path`. Follows at most ten re-exports; `steps` counts them.
+    /// Returns the module that defines the item at `path`. Follows at most ten re-exports; `steps` is the number of
+    /// re-exports that were followed before.
     fn owner(&self, path: &[String], steps: usize) -> Module {
         let mut module = Module::new();
         for (place, name) in path.iter().enumerate() {

@@ -16,6 +16,7 @@ pub fn tokens(source: &str) -> Vec<String> {
     without_tests(all_tokens(source))
 }
 
+/// Returns the words and punctuation marks of `source`, without comments and literals, but with tests.
 fn all_tokens(source: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), source);
     while let Some(first) = rest.chars().next() {
@@ -81,6 +82,7 @@ fn char_length(rest: &str) -> Option<usize> {
 
 /// Removes the modules that are only compiled for tests.
 fn without_tests(tokens: Vec<String>) -> Vec<String> {
+    /// The tokens of the attribute `#[cfg(test)]`.
     const CFG_TEST_TOKENS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut at) = (Vec::new(), 0);
     while at < tokens.len() {

@@ -24,7 +24,7 @@ const WALK_SECONDS: f64 = 840.0;
 const BYTES_PER_GIGABYTE: f64 = 1_073_741_824.0;
 /// The number of shards of the stream of a new table with on-demand capacity.
 const STREAM_SHARDS: f64 = 4.0;
-/// How often Lambda reads a shard of the stream in a second, if it does not wait for a full batch.
+/// How often Lambda reads a shard of the stream in a second, if Lambda does not wait for a full batch.
 const STREAM_READS_PER_SECOND: f64 = 4.0;
 /// The number of requests for messages that Lambda sends to a queue at the same time.
 const QUEUE_POLLS: f64 = 5.0;
@@ -69,7 +69,7 @@ pub struct Line {
 /// The bill of a month.
 pub struct Bill {
     pub lines: Vec<Line>,
-    /// The cost of the storage in the table, with its backups.
+    /// The cost of the stored items in the table and in the backups of the table.
     pub storage: f64,
     /// The cost of the nightly reads of the stored items, for the comparison with the gateway and for the audit.
     pub checks: f64,

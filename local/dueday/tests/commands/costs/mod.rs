@@ -15,8 +15,9 @@ use bill::bill;
 use prices::Prices;
 use stack::Stack;
 
-/// The lines of the document before and after the generated tables.
+/// The line of the document before the generated tables.
 const TABLES_BEGIN: &str = "<!-- The costs, computed by `UPDATE_EXAMPLES=1 cargo test --test commands costs` -->";
+/// The line of the document after the generated tables.
 const TABLES_END: &str = "<!-- End of the costs -->";
 
 /// The largest allowed cost of a million payments, each with a reminder, in dollars. Mails and storage are not

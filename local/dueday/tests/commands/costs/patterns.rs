@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Returns whether `event` matches `pattern`. Each field of the pattern must match, by at least one of its listed values.
+/// Returns whether `event` matches `pattern`. For each field of the pattern, the event must match at least one of the
+/// values that the pattern lists for this field.
 ///
 /// # Panics
 /// If the pattern contains an operator that this function does not know.
@@ -15,8 +16,8 @@ pub fn is_match(pattern: &Value, event: &Value) -> bool {
     })
 }
 
-/// Returns whether `found`, the content of a field of an event, matches `wanted`, a value of a pattern. A list matches if one
-/// of its elements matches. An absent field is `null`.
+/// Returns whether `found`, a field of an event, matches `wanted`, a value of a pattern. If `found` is a list, at least
+/// one element must match. If the event does not contain the field, `found` is `null`.
 fn is_value_match(wanted: &Value, found: &Value) -> bool {
     if let Value::Array(elements) = found
         && !elements.is_empty()

@@ -14,7 +14,7 @@ struct Price {
     source: String,
 }
 
-/// All prices, with the date on which they were entered.
+/// All prices, with the date on which a person entered the prices.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {

@@ -18,7 +18,7 @@ const TRUE_CONDITIONS: [&str; 6] =
 pub struct Batching {
     /// The largest number of records or messages in an invocation.
     pub size: f64,
-    /// The time for which Lambda waits for a full batch; 0 if it does not wait.
+    /// How long Lambda waits for a full batch, in seconds; 0 if Lambda does not wait.
     pub window_seconds: f64,
     /// The number of batches of a stream shard that are processed at the same time. 1 for a queue.
     pub parallel: f64,
@@ -51,8 +51,7 @@ impl Stack {
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
         let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
         let pattern = |filter: &Value| match &filter["Pattern"] {
-            // `!If` contains a condition, the pattern if expired receipts are published, and the pattern if they are
-            // not.
+            // `!If` contains a condition, the pattern if expired receipts are published, and the pattern otherwise.
             Value::Tagged(either) => text(&either.value[if publishes_expired_receipts { 1 } else { 2 }]),
             pattern => text(pattern),
         };
@@ -110,7 +109,8 @@ impl Stack {
         deployed.map(|(name, resource)| (text(name), &resource["Properties"])).collect()
     }
 
-    /// Returns the number of metrics that the alarms watch. An alarm on an expression counts each of its metrics.
+    /// Returns the number of metrics that the alarms watch. If an alarm watches an expression, each metric of the
+    /// expression counts.
     pub fn alarm_metrics(&self) -> usize {
         let is_watched = |metric: &Value| match metric {
             // `!If` contains a condition, the metric for a true condition, and no value for a false condition.

@@ -29,6 +29,7 @@ struct World {
 }
 
 impl World {
+    /// Creates an empty table, and enables its stream.
     async fn new() -> Self {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "dueday", chrono::TimeDelta::days(190));

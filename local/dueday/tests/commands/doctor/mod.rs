@@ -60,7 +60,7 @@ impl Deployment {
         table.create_if_absent().await.unwrap();
         table.init_settings(&Settings::new(4, SystemClock.ulid())).await.unwrap();
         OrdersTable::new(engine.client(), "shop-orders").create_if_absent().await.unwrap();
-        // The engine enables a stream when it is opened.
+        // These calls enable the streams of the two tables.
         engine.stream("payments").unwrap();
         engine.stream("shop-orders").unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ impl Deployment {
         set_secret(folder, "keys", &"0123456789abcdef".repeat(4));
     }
 
-    /// Sets the parameters of the stack; `changed` replaces some of them.
+    /// Sets the parameters of the stack. The parameters in `changed` replace the correct parameters.
     fn set_parameters(&self, changed: &[(&str, &str)]) {
         let right = [
             ("Stage", "dev"),

@@ -29,8 +29,8 @@ fn stack_resources() -> Value {
     json!({"StackResourceSummaries": summaries})
 }
 
-/// Sets the response of Amazon SQS about the queue `name`, in its documented form ("get-queue-attributes" in the AWS CLI
-/// reference).
+/// Sets the response of Amazon SQS about the queue `name`. The response has the documented form ("get-queue-attributes"
+/// in the AWS CLI reference).
 fn set_queue(
     deployment: &Deployment,
     name: &str,

@@ -19,6 +19,7 @@ pub fn text_files() -> impl Iterator<Item = (String, String)> {
     })
 }
 
+/// Appends the paths of the text files in `folder` and its subfolders to `paths`.
 fn collect_text_files(folder: &Path, paths: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -34,6 +35,7 @@ fn collect_text_files(folder: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
+/// Returns whether `path` is a source file, a document or a script.
 fn is_text(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     ["rs", "md", "yaml", "toml", "mjs", "html"].contains(&extension.as_ref())

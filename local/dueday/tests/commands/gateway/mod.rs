@@ -11,12 +11,12 @@ use crate::terminal::dueday;
 pub struct Gateway {
     pub url: String,
     _process: Process,
-    /// The gateway's standard output. It stays open, because the gateway ends if it cannot write.
+    /// The gateway's standard output. The pipe stays open, because the gateway ends if it cannot write its output.
     _stdout: BufReader<ChildStdout>,
 }
 
 impl Gateway {
-    /// Starts the gateway on the ledger in `data` and waits until it prints its URL.
+    /// Starts the gateway with the ledger in `data`, and waits until the gateway prints its URL.
     pub fn start(data: &Path) -> Self {
         let mut process = Process::start(dueday(data).args(["gateway", "--gateway-port", "0"]).stdout(Stdio::piped()));
         let mut stdout = BufReader::new(process.0.stdout.take().unwrap());

@@ -6,6 +6,7 @@ use std::process::{Child, Command};
 pub struct Process(pub Child);
 
 impl Process {
+    /// Starts `command`.
     pub fn start(command: &mut Command) -> Self {
         Self(command.spawn().unwrap())
     }
@@ -14,7 +15,8 @@ impl Process {
         self.0.try_wait().unwrap().is_some()
     }
 
-    /// Kills the process with SIGKILL. Returns true if the signal ended the process, and false if it had exited before.
+    /// Kills the process with SIGKILL. Returns true if the signal ended the process, and false if the process had
+    /// exited before.
     pub fn kill(&mut self) -> bool {
         let _ = self.0.kill();
         // A process that was ended by a signal has no exit code.
