@@ -127,8 +127,8 @@ impl Stack {
 
     /// Returns the number of metrics that the functions write at the end of the daily runs and of their mails. The
     /// dashboard shows each metric in its own line, or with a search expression. A search expression counts as one
-    /// metric, because the bill assumes one currency. The metrics of deliveries are not counted: without a webhook
-    /// endpoint, they do not exist.
+    /// metric, that is, for one currency. The metrics of deliveries are not counted: without a webhook endpoint, these
+    /// metrics do not exist.
     pub fn run_metrics(&self) -> usize {
         let dashboard = serde_yaml_ng::to_string(&self.template["Resources"]["Dashboard"]).unwrap();
         let written = |line: &&str| {
