@@ -20,7 +20,8 @@ pub struct Config {
     pub charging: ChargeConfig,
 }
 
-/// Returns each environment variable that at least one Lambda function reads, in the order of the help text of `dueday`.
+/// Returns each environment variable that at least one Lambda function reads, in the order of the help text of
+/// `dueday`.
 pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
     [
         store::VARIABLES,
@@ -38,10 +39,12 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
     .flatten()
 }
 
-/// The merchant's name on one machine if no name is configured. A default is safe there, because mails of one machine
-/// reach no customers. A Lambda function has no default and requires the name.
+/// The merchant's name in a local installation if no name is configured. This default never reaches customers: if
+/// `DUEDAY_MAIL_URL` is the URL of a mail service, the command `dueday` requires a configured name. A Lambda function
+/// has no default and requires the name.
 pub const EXAMPLE_MERCHANT: &str = "Example Shop";
 
+/// Returns the default value of `variable` if it is the variable of the merchant's name.
 fn example_merchant(variable: &str) -> Option<String> {
     (variable == MERCHANT.name).then(|| EXAMPLE_MERCHANT.to_owned())
 }

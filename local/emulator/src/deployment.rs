@@ -50,7 +50,7 @@ impl Deployment {
         Self { table, config, gateway, mailer, clock }
     }
 
-    /// Returns the same deployment with another client for its table.
+    /// Returns the same deployment, but with `client` for the requests to its table.
     pub fn over(&self, client: Client) -> Self {
         let table = self.config.table.connect_with(client);
         Self { table, ..self.clone() }

@@ -1,7 +1,7 @@
 //! A server that gives the AWS CLI, NoSQL Workbench and SDKs access to the engine with DynamoDB's protocol.
 //!
 //! This server replaces the engine's own server, which accepts requests from any web page. A request must have
-//! credentials, but this server accepts any credentials. Their presence alone keeps foreign web pages out: a web page
+//! credentials, but this server accepts any credentials. This requirement alone keeps foreign web pages out: a web page
 //! cannot send an `Authorization` or `X-Amz-Target` header to another origin without the permission of that origin.
 
 use axum::Router;
@@ -16,13 +16,14 @@ use dynoxide::{Database, DynoxideError};
 
 use crate::operations::execute;
 
+/// The maximum size of the body of a request.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// The prefixes of the operation's name in the header `X-Amz-Target`.
 const TARGET_PREFIXES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 /// The response to a GET request: a hint for a person who opens the port in a browser.
 const DYNAMODB_ONLY_HINT: &str = "This port speaks DynamoDB: aws dynamodb list-tables --endpoint-url http://...\n";
 
-/// Returns the route that SDKs call.
+/// Returns the routes of the server: all operations of DynamoDB use the path `/`.
 pub(crate) fn dynamodb_router(database: Database) -> Router {
     Router::new()
         .route("/", post(respond).get(|| async { DYNAMODB_ONLY_HINT }))

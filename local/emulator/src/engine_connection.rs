@@ -45,7 +45,7 @@ pub struct EngineConnection {
 struct RecordedRequests {
     /// The number of requests by operation.
     by_operation: BTreeMap<String, u64>,
-    /// The capacity units, for `table` and for each index.
+    /// The consumed capacity units by name: `table`, or the name of an index.
     units: BTreeMap<String, f64>,
     /// The permissions that the requests need.
     permissions: BTreeSet<Permission>,
@@ -62,15 +62,15 @@ impl EngineConnection {
         Self { injector: Some(injector), ..Self::default() }
     }
 
-    /// Creates a connection that lets `change` modify each response. For example, `change` can make an index return stale
-    /// rows.
+    /// Creates a connection on which `change` modifies each response. For example, `change` can make an index return
+    /// stale rows.
     pub fn with_changed_responses(change: impl Fn(&Value, &mut Value) + Send + Sync + 'static) -> Self {
         Self { change_response_body: Some(Box::new(change)), ..Self::default() }
     }
 
-    /// Creates a connection that drops the idempotency tokens of transactions. For each token, the engine searches all tokens
-    /// of the last ten minutes. A simulation makes the transactions of years within ten minutes, so these searches
-    /// would take most of its time.
+    /// Creates a connection that drops the idempotency tokens of transactions, because they make simulations slow. For
+    /// each token, the engine searches all tokens of the last ten minutes of real time, and a simulation makes the
+    /// transactions of years in this time.
     pub fn without_tokens() -> Self {
         Self::default().without_transaction_tokens()
     }

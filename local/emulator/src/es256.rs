@@ -1,7 +1,7 @@
 //! The signatures of tokens: ES256 (ECDSA with P-256 and SHA-256, RFC 7518), computed by `aws-lc-rs`.
 //!
-//! `jsonwebtoken` also contains such code, behind its feature `aws_lc_rs`. This crate does not use that feature: it
-//! would change the features of `aws-lc-rs`, and Cargo would compile `aws-lc-rs` and the AWS SDK again.
+//! `jsonwebtoken` also contains such code, behind its feature `aws_lc_rs`. This crate does not use that feature: the
+//! feature would change the features of `aws-lc-rs`, and Cargo would compile `aws-lc-rs` and the AWS SDK again.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};
@@ -14,7 +14,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, EncodingKey};
 static ES256: CryptoProvider =
     CryptoProvider { signer_factory, verifier_factory, jwk_utils: JwkUtils::new_unimplemented() };
 
-/// Makes this module the source of the signatures of `jsonwebtoken` in this process. Repeated calls change nothing.
+/// Makes `jsonwebtoken` use this module for all signatures in this process. Repeated calls change nothing.
 pub fn install() {
     // An error means that the provider is already installed.
     let _ = ES256.install_default();
@@ -31,6 +31,7 @@ fn verifier_factory(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn 
     Ok(Box::new(Es256Verifier(key.as_bytes().to_vec())))
 }
 
+/// Returns an error if the algorithm is not ES256, or the key is not a key for elliptic curves.
 fn check(algorithm: &Algorithm, family: AlgorithmFamily) -> Result<()> {
     let is_es256 = *algorithm == Algorithm::ES256 && family == AlgorithmFamily::Ec;
     if is_es256 { Ok(()) } else { Err(ErrorKind::InvalidAlgorithm.into()) }

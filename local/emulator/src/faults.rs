@@ -67,8 +67,8 @@ pub trait Faults: Send + Sync {
     /// Returns the fault of `call`, if it has one.
     fn next(&self, call: &Call<'_>) -> Option<Fault>;
 
-    /// Returns the number of times that a call yields to other tasks before it takes effect. The call yields the same
-    /// number of times before it returns.
+    /// Returns how many times a call yields to other tasks. The injector asks twice for each call: before the call
+    /// takes effect, and before the call returns.
     fn yields_per_call(&self) -> u32 {
         0
     }
@@ -88,8 +88,8 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
 }
 
 /// Executes calls and injects faults. One injector represents one process: the process's connection to the table, its
-/// gateway and its mailer share the injector. Their calls are counted together, and a crash ends all of
-/// them.
+/// gateway and its mailer share the injector. Their calls are counted together, and a crash ends all
+/// calls in progress.
 pub struct Injector {
     faults: Arc<dyn Faults>,
     /// True while calls are counted and can have faults.
@@ -169,6 +169,7 @@ impl Injector {
         fault
     }
 
+    /// Waits until the call may continue: awaits the future of [`Faults::turn_of_call`], or yields to other tasks.
     async fn wait_for_turn(&self, operation: Operation<'_>, is_before_return: bool) {
         if let Some(turn) = self.faults.turn_of_call(operation, is_before_return) {
             return turn.await;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Returns `claims` as texts, as the JWT authorizer of an HTTP API passes them: a list becomes one text in brackets, such
-/// as `[read write]`, and every other value becomes its JSON text.
+/// Returns `claims` as texts, as the JWT authorizer of an HTTP API passes them: a list becomes one text in brackets,
+/// such as `[read write]`, a string stays unchanged, and every other value becomes its JSON text.
 pub fn gateway_claims(claims: &Map<String, Value>) -> HashMap<String, String> {
     claims.iter().map(|(name, value)| (name.clone(), text_of(value))).collect()
 }

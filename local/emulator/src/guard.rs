@@ -20,7 +20,7 @@ use serde_json::json;
 /// than loopback.
 const CONTAINER_HOST_NAMES: [&str; 3] = ["host.docker.internal", "gateway.docker.internal", "host.containers.internal"];
 
-/// Checks the requests of the server that listens on this address.
+/// Checks the requests to the server that listens on this address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HostGuard(SocketAddr);
 
@@ -91,7 +91,7 @@ impl HostGuard {
         is_server_port && is_local_name && !host.as_str().contains('@')
     }
 
-    /// Returns an address that the `Host` header may contain.
+    /// Returns an address that is allowed in the `Host` header. The error message of a refused request contains it.
     fn suggested_address(self) -> SocketAddr {
         match self.0 {
             SocketAddr::V4(address) if address.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),

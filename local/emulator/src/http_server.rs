@@ -26,7 +26,7 @@ use crate::guard::HostGuard;
 /// The pause after an error that would also affect the next connection, such as too many open files.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// The limits for clients.
+/// The limits for the clients of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The maximum number of open connections. A further connection replaces the open connection that has been idle for
@@ -84,7 +84,7 @@ struct OpenConnection {
     activity: Arc<ConnectionActivity>,
 }
 
-/// Records whether a connection is idle, and since which idle event.
+/// Records whether a connection is idle, and since when. The time is the number of an idle event (see [`IdleEvents`]).
 struct ConnectionActivity {
     /// The number of requests in progress: 0 or 1. The head of a request that is still incomplete does not count.
     requests: AtomicUsize,
@@ -124,8 +124,9 @@ impl ConnectionActivity {
     }
 }
 
-/// Waits until fewer than `limit` connections are open, and closes the connection that has been idle for the longest
-/// time. Otherwise clients that send nothing could use all connections.
+/// Makes sure that fewer than `limit` connections are open: closes the connection that has been idle for the longest
+/// time, or waits until a connection becomes idle or is closed. Otherwise clients that send nothing could use all
+/// connections.
 async fn close_idle_connection_if_full(
     connections: &mut JoinSet<()>,
     opened: &mut Vec<OpenConnection>,

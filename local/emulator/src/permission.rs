@@ -19,7 +19,7 @@ pub struct Permission {
 pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permission> {
     if operation != "TransactWriteItems" {
         let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
-        return vec![Permission { action: format!("dynamodb:{operation}"), index, partition: partition(request) }];
+        return vec![Permission { action: format!("dynamodb:{operation}"), index, partition: partition_key(request) }];
     }
     let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
     let permissions = writes.map(|(kind, write)| Permission {
@@ -28,14 +28,14 @@ pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permis
             kind => format!("dynamodb:{kind}Item"),
         },
         index: None,
-        partition: partition(write),
+        partition: partition_key(write),
     });
     permissions.collect()
 }
 
-/// Returns the partition key that is in the key, the item or the key condition of a request, or of one write of a
-/// transaction.
-fn partition(request: &Value) -> Option<String> {
+/// Returns the partition key of a request. The request contains it in its key, its item or its key condition. `request`
+/// may also be one write of a transaction.
+fn partition_key(request: &Value) -> Option<String> {
     let of_item = request["Key"]["PK"]["S"].as_str().or(request["Item"]["PK"]["S"].as_str());
     let of_condition = || {
         let (_, after) = request["KeyConditionExpression"].as_str()?.split_once('=')?;

@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 /// each request, and the engine never deletes records.
 const CREATE_INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
-/// The difference between a sequence number in a stream record and the number in the engine's file.
+/// The difference between the sequence number of a stream record as DynamoDB's API shows it, and the number that the
+/// engine's file contains for the same record.
 const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
-/// The maximum number of records that one statement deletes. The number is small, because the engine waits until the
-/// statement ends.
+/// The maximum number of records that one SQL statement deletes. The number is small, because the engine waits until
+/// the statement ends.
 const TRIM_BATCH: i64 = 2_000;
 /// The maximum time to wait while the engine locks its file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

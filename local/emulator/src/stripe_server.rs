@@ -116,13 +116,13 @@ type JsonResponse = (StatusCode, Value);
 /// the execution began.
 type BegunAndResponse = (bool, JsonResponse);
 
-/// Returns an error response with Stripe's error type `kind`.
+/// Returns an error response with Stripe's error type `kind` and error code `code`.
 fn error_response(status: u16, kind: &str, code: Option<&str>) -> JsonResponse {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, json!({"error": {"type": kind, "code": code, "message": "see the code"}}))
 }
 
-/// Returns the response to an invalid request.
+/// Returns the response to an invalid request, with Stripe's error code `code`.
 fn invalid_request(code: &str) -> JsonResponse {
     error_response(400, "invalid_request_error", Some(code))
 }
@@ -223,7 +223,7 @@ impl StripeServer {
         self.state().faults = faults.into_iter().collect();
     }
 
-    /// Sets the advice code of all further declines ("Declines", on advice codes).
+    /// Sets the advice code of all further declines ("Declines" in the documentation, about advice codes).
     pub fn set_decline_advice(&self, advice: &'static str) {
         self.state().advice = Some(advice);
     }
@@ -273,8 +273,8 @@ impl StripeServer {
         scripted.or_else(|| state.random_faults.as_mut().and_then(|random_faults| random_faults.next_fault(request)))
     }
 
-    /// Returns the response to a request with a valid API key: the response of its fault, the response that is stored
-    /// under its idempotency key, or the result of its execution.
+    /// Returns the response to a request with a valid API key: the error response of `fault`, the response that is
+    /// stored under the idempotency key `key`, or the result of executing the request.
     fn respond_with_fault(
         &self,
         (method, host, path): (&Method, &str, &str),
@@ -340,7 +340,7 @@ impl StripeServer {
 }
 
 impl Intent {
-    /// Applies the bank's response, if it is due by `now`.
+    /// Changes the status according to the bank's response, if the response is due by `now`.
     fn apply_due_bank_outcome(&mut self, now: DateTime<Utc>) {
         if let Some((at, error)) = self.bank_outcome.filter(|(at, _)| now >= *at) {
             debug_assert!(now >= at);
@@ -359,7 +359,7 @@ impl ServerState {
         self.intents.iter_mut().for_each(|intent| intent.apply_due_bank_outcome(now));
     }
 
-    /// Executes a request.
+    /// Executes a request. Returns whether the execution began, and the response.
     fn execute(
         &mut self,
         (method, host, path): (&Method, &str, &str),

@@ -1,5 +1,5 @@
-//! The timetable of the daily runs: at the billing time and two hours later, in the billing time zone. On AWS,
-//! EventBridge Scheduler starts them.
+//! The timetable of the daily runs: one run at the billing time and one run two hours later, in the billing time zone.
+//! On AWS, EventBridge Scheduler starts these runs.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;

@@ -1,5 +1,5 @@
-//! The token issuer of one machine, with the checks of API Gateway's JWT authorizer ("Control access to HTTP APIs with JWT
-//! authorizers" in the developer guide of API Gateway).
+//! The token issuer of a local installation. It verifies tokens with the same checks as API Gateway's JWT authorizer
+//! ("Control access to HTTP APIs with JWT authorizers" in the developer guide of API Gateway).
 
 use std::collections::HashMap;
 
@@ -137,6 +137,7 @@ impl TokenIssuer {
     }
 }
 
+/// Checks the issuer, the audience and the times in the claims of a token at the time `now`.
 fn check_claims(claims: &Map<String, Value>, now: DateTime<Utc>) -> Result<(), TokenError> {
     if claims.get("iss").and_then(Value::as_str) != Some(LOCAL_ISSUER) {
         return Err(TokenError::Issuer);
@@ -164,6 +165,7 @@ fn check_claims(claims: &Map<String, Value>, now: DateTime<Utc>) -> Result<(), T
 mod tests {
     use super::*;
 
+    /// The time at which the tests verify tokens.
     fn now() -> DateTime<Utc> {
         "2027-01-31T06:00:00Z".parse().unwrap()
     }
@@ -179,7 +181,8 @@ mod tests {
         })
     }
 
-    fn with(changes: Value) -> Value {
+    /// Returns [`claims`] with `changes`. A claim whose new value is null is removed.
+    fn changed_claims(changes: Value) -> Value {
         let mut claims = claims();
         for (name, value) in changes.as_object().unwrap() {
             claims[name.as_str()] = value.clone();
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn token_is_accepted_with_the_checks_of_api_gateway() {
         let issuer = issuer();
-        let verify = |changes: Value| issuer.verify(&issuer.sign(&with(changes)), now());
+        let verify = |changes: Value| issuer.verify(&issuer.sign(&changed_claims(changes)), now());
         assert_eq!(verify(json!({})).unwrap()["sub"], "acme");
         let at = now().timestamp();
         for (changes, expected) in [
@@ -225,7 +228,7 @@ mod tests {
         let token = issuer.sign(&claims());
         let [head, body, signature]: [&str; 3] = token.split('.').collect::<Vec<_>>().try_into().unwrap();
         let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let operator = encoded(with(json!({"scope": "dueday/operator"})));
+        let operator = encoded(changed_claims(json!({"scope": "dueday/operator"})));
         let without_signature = encoded(json!({"alg": "none", "kid": issuer.key_id}));
         let symmetric = encoded(json!({"alg": "HS256", "kid": issuer.key_id}));
         for (changed, expected) in [

@@ -5,7 +5,7 @@ use billing::Secret;
 use encryption::EncryptionKeys;
 use store::{Item, Table};
 
-/// The text of the encryption key of test deployments.
+/// The encryption key of test deployments, as hexadecimal text.
 pub const ENCRYPTION_KEY: &str = "2122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f40";
 
 /// Returns the encryption keys of test deployments: [`ENCRYPTION_KEY`].
@@ -41,6 +41,7 @@ fn bytes_of(value: &AttributeValue) -> Vec<&[u8]> {
     }
 }
 
+/// Returns whether `bytes` contains `part` at any position.
 fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }

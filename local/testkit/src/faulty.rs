@@ -13,6 +13,7 @@ use mail::{Mail, MailError, Mailer};
 
 use emulator::{Fault, Injector, Operation};
 
+/// The reason in the error of a call that gets no response because of an injected fault.
 const NO_RESPONSE: &str = "no response";
 
 /// A gateway or a mailer whose calls may have injected faults.

@@ -19,8 +19,8 @@ pub struct Function {
     pub table: Table,
     api: RuntimeApi,
     process: Child,
-    /// The file with the function's log at all levels. When this value is dropped, the file is searched for [`NEVER_LOGGED`].
-    /// `None` if the log is not searched.
+    /// The file with the function's log at all levels. When this value is dropped, the file is searched for
+    /// [`NEVER_LOGGED`]. `None` if the log is not searched.
     log: Option<NamedTempFile>,
     _dynamodb: RunningEngine,
 }
@@ -31,7 +31,7 @@ const NEVER_LOGGED: [&str; 7] =
 
 impl Function {
     /// Starts the binary at `path` as the function `name`, with the environment `variables` and an empty table. The
-    /// function logs with all levels. Dropping the returned value asserts that the log contains no mail address, token
+    /// function logs at all levels. Dropping the returned value asserts that the log contains no mail address, token
     /// or key of the sample events.
     ///
     /// # Panics
@@ -53,7 +53,7 @@ impl Function {
         function
     }
 
-    /// Like [`Function::start_on_engine`], with the default log level and without a check of the log: for benchmarks.
+    /// Like [`Function::start_on_engine`], but with the default log level, and discards the log: for benchmarks.
     ///
     /// # Panics
     /// If no port is free or the process cannot be started.
@@ -61,7 +61,7 @@ impl Function {
         Self::spawn(engine, path, (name, variables), Stdio::null()).await
     }
 
-    /// Like [`Function::start`], but writes the log with all levels to the file `log` and does not check it.
+    /// Like [`Function::start`], but writes the log at all levels to the file `log`, and does not search the log.
     ///
     /// # Panics
     /// If no port is free or the process cannot be started.
@@ -70,8 +70,8 @@ impl Function {
         Self::spawn(&Engine::memory(), path, (name, &variables), log.into()).await
     }
 
-    /// Starts the binary at `path` as the function `name` with the environment `variables`. The function writes its log to
-    /// `log`.
+    /// Starts the binary at `path` as the function `name` with the environment `variables`. The function writes its log
+    /// to `log`.
     async fn spawn(engine: &Engine, path: &str, (name, variables): (&str, &[(&str, &str)]), log: Stdio) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));

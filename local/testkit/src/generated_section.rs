@@ -6,7 +6,7 @@ use std::path::Path;
 /// environment variable `UPDATE_EXAMPLES` is set, writes the section instead.
 ///
 /// # Panics
-/// The document does not contain both lines, or its section differs.
+/// If the document does not contain both lines, or its section differs from `generated`.
 pub fn check_generated_section(path: &Path, (begin, end): (&str, &str), generated: &str) {
     let document = std::fs::read_to_string(path).expect("the document");
     let (before, rest) = document.split_once(begin).expect("the line that begins the section");

@@ -15,14 +15,15 @@ pub struct InMemoryDeployment {
     pub engine: Engine,
     pub clock: Arc<SimulatedClock>,
     pub sandbox: Arc<Sandbox>,
-    /// The deployment without injected faults. [`InMemoryDeployment::with_connection`] returns a deployment whose requests to
-    /// the table may fail.
+    /// The deployment without injected faults. [`InMemoryDeployment::with_connection`] returns a deployment whose
+    /// requests to the table may fail.
     pub deployment: Deployment,
 }
 
 impl InMemoryDeployment {
-    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`. A test can capture the log
-    /// events of its deployment while other tests use theirs.
+    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`. Also calls
+    /// [`ask_all_log_subscribers`](crate::ask_all_log_subscribers), so that a test can capture the log events of its
+    /// deployment while other tests run.
     pub async fn new(config: Config, clock: SimulatedClock, mailer: Arc<dyn Mailer>) -> Result<Self, TableError> {
         crate::ask_all_log_subscribers();
         let (engine, clock) = (Engine::memory(), Arc::new(clock));

@@ -1,4 +1,5 @@
-//! Tokens of common issuers, with the claims that the issuers document.
+//! Example claims of tokens of common issuers, as the issuers document them, each with the rights that such a token
+//! must grant.
 //!
 //! - Amazon Cognito: "Understanding the access token" and "Understanding the identity (ID) token" in its developer guide
 //! - Auth0: "Access Token Profiles" and "Enable Role-Based Access Control for APIs" in its documentation
@@ -14,24 +15,24 @@ pub enum ExpectedRights {
     Operator,
     /// The account with this id.
     Account(&'static str),
-    /// The token grants no rights, so the response has the status 403. It is an access token for another API, or an ID token
-    /// without a claim by which it could be distinguished from an access token.
+    /// The token grants no rights, so the response has the status 403. Either the token is for another API, or its
+    /// claims do not show whether it is an access token or an ID token.
     None,
     /// A claim of the token says that it is not an access token, so the response has the status 401.
     NoAccessToken,
 }
 
-/// A token of an issuer.
+/// The claims of an example token, and the rights that the token must grant.
 #[derive(Clone, Debug)]
 pub struct IssuerToken {
-    /// The issuer, and the kind of the token.
+    /// The name of the issuer, and the kind of the token.
     pub name: &'static str,
     pub claims: Value,
     pub rights: ExpectedRights,
 }
 
-/// Returns tokens of Amazon Cognito, Auth0, Microsoft Entra ID and Keycloak. The scopes have their default names, and
-/// the account is in the claim `sub`.
+/// Returns tokens of Amazon Cognito, Auth0, Microsoft Entra ID and Keycloak. Dueday's scopes
+/// have their default names, and the claim `sub` determines the account.
 pub fn issuer_tokens() -> Vec<IssuerToken> {
     [cognito(), auth0(), entra_id(), keycloak()].concat()
 }

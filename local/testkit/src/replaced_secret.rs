@@ -10,7 +10,7 @@ use config::ConfigError;
 use config::{CurrentSecret, SecretReader};
 
 /// Returns a secret whose current value is `old`, and whose next read returns `new`. Moves `clock` ten seconds forward,
-/// so that a refused value is read again.
+/// so that the secret may be read again when its old value is refused.
 ///
 /// # Panics
 /// Never: reading `old` succeeds.
@@ -24,6 +24,7 @@ where
     secret
 }
 
+/// A reader whose first read returns `old`, and whose further reads return `new`.
 struct ReplacedOnce<T> {
     old: T,
     new: T,

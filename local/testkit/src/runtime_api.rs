@@ -1,5 +1,5 @@
-//! A stand-in on loopback for the Lambda Runtime API: passes events to the process of a function and receives its
-//! results ("Using the Lambda runtime API" in the Lambda developer guide).
+//! A stand-in on loopback for the Lambda Runtime API: passes events to the process of a function and receives the
+//! function's results ("Using the Lambda runtime API" in the Lambda developer guide).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -117,6 +117,7 @@ async fn receive_init_error(State(state): State<ServerChannels>, body: Bytes) ->
     send_result(&state, InvocationResult::Error, &body).await
 }
 
+/// Passes the result in `body` to [`RuntimeApi::invoke`].
 async fn send_result(state: &ServerChannels, kind: fn(Value) -> InvocationResult, body: &[u8]) -> StatusCode {
     // A body that is not JSON becomes a JSON string.
     let value =

@@ -41,8 +41,9 @@ pub fn without_faults() -> Arc<Injector> {
     Arc::new(Injector::active_during_runs(Arc::new(|_: &Call<'_>| None)))
 }
 
-/// Calls `test` once for each of `faults` and each call, with an injector that injects the fault at this call, and with the
-/// name of both. Ends when the fault would follow the last call.
+/// Calls `test` once for each combination of a fault in `faults` and a number of a call. The arguments of `test` are an
+/// injector that injects this fault at this call, and a text that names the fault and the call. Continues with the next
+/// fault when `test` has made fewer calls than the number.
 ///
 /// # Panics
 /// If `test` makes fewer than `min_calls` calls in the runs of its injector.
@@ -50,7 +51,7 @@ pub async fn test_fault_at_each_call(faults: &[Fault], min_calls: u64, test: imp
     for fault in faults {
         for at in 1.. {
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, *fault))));
-            // The future of a test may be larger than the stack of its thread allows.
+            // The future is boxed, because it may be too large for the stack of the thread.
             Box::pin(test(&injector, &format!("{fault:?} at call {at}"))).await;
             let calls = injector.calls();
             if at > calls {

@@ -20,7 +20,7 @@ use rules::{MAX_REQUEST_BYTES, Rejection};
 /// The response header that contains the name of the error ("Common Errors" in the API reference).
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
 
-/// A fault that the stand-in injects into a valid request. Most are errors of `SendEmail` in the API reference.
+/// A fault that the stand-in injects into a valid request. Most faults are errors of `SendEmail` in the API reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SesFault {
     AccountSuspended,
@@ -67,6 +67,7 @@ pub struct SesMail {
     pub configuration_set: Option<String>,
 }
 
+/// The accepted mails, the faults of the next requests, and the number of all requests.
 #[derive(Default)]
 struct ServerChannels {
     mails: Vec<SesMail>,
@@ -144,8 +145,8 @@ impl SesServer {
         };
         let fault = self.state().faults.pop_front();
         if let Some((status, error)) = fault.and_then(SesFault::error_response) {
-            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that the errors of the mailer
-            // do not contain these addresses.
+            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that the mailer's errors do
+            // not contain these addresses.
             let text = format!("The following identities failed the check in region EU-WEST-1: {}", mail.to.join(", "));
             return rejection_response(status, error, &text);
         }

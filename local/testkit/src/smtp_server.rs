@@ -175,11 +175,13 @@ fn close_without_response() -> Response {
     and_close(Response::custom(0, String::new()))
 }
 
+/// Returns `response`, after which `serve` closes the connection.
 fn and_close(mut response: Response) -> Response {
     response.action = Action::Close;
     response
 }
 
+/// Serves the SMTP commands of one client until the connection is closed.
 async fn serve(stream: TcpStream, mut session: Session<SmtpServer>) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read);

@@ -77,11 +77,11 @@ impl ServerState {
 }
 
 impl StripeServer {
-    /// Opens a dispute of the PaymentIntent `id` in `status`, or changes the status of its dispute. Returns the
-    /// dispute's id.
+    /// Opens a dispute of the PaymentIntent `id` with the status `status`. If the PaymentIntent already has a dispute,
+    /// changes the status of that dispute. Returns the dispute's id.
     ///
     /// # Panics
-    /// If the PaymentIntent does not exist or has not succeeded, or its dispute cannot change to that status.
+    /// If the PaymentIntent does not exist or has not succeeded, or its dispute cannot change to `status`.
     pub fn dispute(&self, id: &str, status: &'static str) -> String {
         self.open_or_update_dispute(id, status, "fraudulent")
     }
@@ -105,7 +105,7 @@ impl StripeServer {
         self.open_or_update_dispute(id, "lost", reason)
     }
 
-    /// Makes the PaymentIntent `id` fail with `code` after it succeeded.
+    /// Makes the bank debit `id` (a PaymentIntent) fail with the decline code `code` after the debit succeeded.
     ///
     /// # Panics
     /// If the PaymentIntent does not exist or has not succeeded.
@@ -117,7 +117,8 @@ impl StripeServer {
         (intent.status, intent.error) = ("requires_payment_method", Some(code));
     }
 
-    /// Opens a dispute of the PaymentIntent `id`, or changes the status of its dispute. Returns the dispute's id.
+    /// Opens a dispute of the PaymentIntent `id` with `status` and `reason`, or changes the status of its existing
+    /// dispute to `status`. Returns the dispute's id.
     fn open_or_update_dispute(&self, id: &str, status: &'static str, reason: &'static str) -> String {
         let (now, mut state) = (self.clock.now(), self.state());
         if let Some(existing) = state.disputes.iter_mut().find(|dispute| dispute.payment_intent == id) {

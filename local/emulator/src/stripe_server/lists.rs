@@ -48,8 +48,8 @@ pub(super) fn first_page(url: &str, all: &[Value], parameters: &BTreeMap<String,
     (StatusCode::OK, json!({"object": "list", "url": url, "has_more": all.len() > limit, "data": data}))
 }
 
-/// Returns the range of creation times, in seconds since 1970, that `parameters` select; `None` if a parameter is no
-/// integer.
+/// Returns the range of creation times, in seconds since 1970, that `parameters` select; `None` if one of
+/// these parameters is not an integer.
 pub(super) fn created_range(parameters: &BTreeMap<String, String>) -> Option<Range<i64>> {
     let bound = |name: &str, default: i64| parameters.get(name).map_or(Some(default), |text| text.parse().ok());
     Some(bound("created[gte]", i64::MIN)?..bound("created[lt]", i64::MAX)?)

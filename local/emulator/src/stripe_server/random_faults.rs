@@ -32,6 +32,7 @@ const MAX_DEFERRAL_HOURS: i64 = 20;
 /// The random faults of the stand-in.
 pub(super) struct RandomFaults {
     rng: ChaCha8Rng,
+    /// The average number of requests in a thousand that have a fault.
     per_thousand: u32,
 }
 

@@ -118,7 +118,7 @@ pub(super) struct ListedObject<'a> {
     pub json: Value,
 }
 
-/// Returns the list page of `newest_first` that `parameters` ask for ("Pagination" in the API reference).
+/// Returns the page of the list `newest_first` that `parameters` select ("Pagination" in the API reference).
 pub(super) fn list_page<'a>(
     url: &str,
     newest_first: impl Iterator<Item = ListedObject<'a>>,

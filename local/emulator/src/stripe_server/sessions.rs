@@ -68,7 +68,7 @@ impl Session {
 }
 
 impl ServerState {
-    /// Creates a session with a checkout page on this server, whose name is `host` ("Create a Checkout Session").
+    /// Creates a session with a checkout page on this server, whose host name is `host` ("Create a Checkout Session").
     pub(super) fn create_session(
         &mut self,
         parameters: &BTreeMap<String, String>,

@@ -28,7 +28,7 @@ impl WebhookEndpoint {
     }
 }
 
-/// Returns whether `name` is an element of the list `enabled_events`, such as `enabled_events[0]`.
+/// Returns whether `name` is the name of a parameter in the list `enabled_events`, such as `enabled_events[0]`.
 fn is_event(name: &str) -> bool {
     let index = name.strip_prefix("enabled_events[").and_then(|rest| rest.strip_suffix(']'));
     index.is_some_and(|index| index.chars().all(|digit| digit.is_ascii_digit()))

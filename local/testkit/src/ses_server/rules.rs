@@ -28,9 +28,10 @@ pub(super) const MAX_REQUEST_BYTES: usize = MAX_MESSAGE_BYTES + 100_000;
 const MAX_RECIPIENTS: usize = 50;
 /// The maximum length of a line of a mail ("RawMessage"), including the line break as in RFC 5321.
 const MAX_LINE_BYTES: usize = 1_000;
+/// The maximum length of the name and of the value of a tag.
 const MAX_TAG_CHARS: usize = 256;
 
-/// Header fields that may appear only once in a mail, and that an attacker might inject. SES has more such fields.
+/// Header fields that SES allows only once in a mail, and that an attacker might inject. The list of SES is longer.
 const UNIQUE_FIELDS: [&str; 12] = [
     "auto-submitted",
     "content-transfer-encoding",
