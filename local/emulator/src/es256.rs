@@ -21,18 +21,18 @@ pub fn install() {
 }
 
 fn signer_factory(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
-    check(algorithm, key.family())?;
+    check_algorithm(algorithm, key.family())?;
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.inner());
     Ok(Box::new(Es256Signer(pair.map_err(|_| ErrorKind::InvalidEcdsaKey)?)))
 }
 
 fn verifier_factory(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    check(algorithm, key.family())?;
+    check_algorithm(algorithm, key.family())?;
     Ok(Box::new(Es256Verifier(key.as_bytes().to_vec())))
 }
 
 /// Returns an error if the algorithm is not ES256, or the key is not a key for elliptic curves.
-fn check(algorithm: &Algorithm, family: AlgorithmFamily) -> Result<()> {
+fn check_algorithm(algorithm: &Algorithm, family: AlgorithmFamily) -> Result<()> {
     let is_es256 = *algorithm == Algorithm::ES256 && family == AlgorithmFamily::Ec;
     if is_es256 { Ok(()) } else { Err(ErrorKind::InvalidAlgorithm.into()) }
 }

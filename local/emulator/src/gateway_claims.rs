@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 /// Returns `claims` as texts, as the JWT authorizer of an HTTP API passes them: a list becomes one text in brackets,
 /// such as `[read write]`, a string stays unchanged, and every other value becomes its JSON text.
 pub fn gateway_claims(claims: &Map<String, Value>) -> HashMap<String, String> {
-    claims.iter().map(|(name, value)| (name.clone(), text_of(value))).collect()
+    claims.iter().map(|(name, value)| (name.clone(), claim_text(value))).collect()
 }
 
-fn text_of(value: &Value) -> String {
+fn claim_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(text_of).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => format!("[{}]", items.iter().map(claim_text).collect::<Vec<_>>().join(" ")),
         other => other.to_string(),
     }
 }

@@ -59,7 +59,7 @@ impl HostGuard {
         let parsed = single_value(headers, HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let Some(host) = parsed.filter(|host| self.is_local_host(host) && target.is_none_or(|target| target == host))
         else {
-            return Err(GuardRejection::Host(self.suggested_address()));
+            return Err(GuardRejection::Host(self.allowed_host_address()));
         };
         let own = format!("http://{host}");
         match (headers.contains_key(ORIGIN), single_value(headers, ORIGIN)) {
@@ -92,7 +92,7 @@ impl HostGuard {
     }
 
     /// Returns an address that is allowed in the `Host` header. The error message of a refused request contains it.
-    fn suggested_address(self) -> SocketAddr {
+    fn allowed_host_address(self) -> SocketAddr {
         match self.0 {
             SocketAddr::V4(address) if address.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
             SocketAddr::V6(address) if address.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),

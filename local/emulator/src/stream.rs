@@ -17,10 +17,10 @@ const CREATE_INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 /// The difference between the sequence number of a stream record as DynamoDB's API shows it, and the number that the
 /// engine's file contains for the same record.
-const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
+const SEQUENCE_NUMBER_OFFSET: i128 = 100_000_000_000_000_000_000;
 /// The maximum number of records that one SQL statement deletes. The number is small, because the engine waits until
 /// the statement ends.
-const TRIM_BATCH: i64 = 2_000;
+const MAX_RECORDS_PER_DELETE: i64 = 2_000;
 /// The maximum time to wait while the engine locks its file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -111,7 +111,7 @@ impl Stream {
                 |row| row.get(0),
             )
             .map_err(|source| self.file_error(source))?;
-        Ok(newest.is_none_or(|newest| i128::from(newest) + PUBLIC_OFFSET < public))
+        Ok(newest.is_none_or(|newest| i128::from(newest) + SEQUENCE_NUMBER_OFFSET < public))
     }
 
     /// Deletes the records up to the sequence number `position`. The newest record is not deleted, because the engine
@@ -122,7 +122,7 @@ impl Stream {
     /// [`StreamError::File`] if the file cannot be written.
     pub fn trim(&self, position: &str) -> Result<usize, StreamError> {
         let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(0) };
-        let Ok(stored) = i64::try_from(public - PUBLIC_OFFSET) else { return Ok(0) };
+        let Ok(stored) = i64::try_from(public - SEQUENCE_NUMBER_OFFSET) else { return Ok(0) };
         let mut removed = 0;
         loop {
             let step = connection.execute(
@@ -132,7 +132,7 @@ impl Stream {
                         AND CAST(sequence_number AS INTEGER) <
                             (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)
                     LIMIT ?3)",
-                params![self.table, stored, TRIM_BATCH],
+                params![self.table, stored, MAX_RECORDS_PER_DELETE],
             );
             match step.map_err(|source| self.file_error(source))? {
                 0 => return Ok(removed),

@@ -14,7 +14,7 @@ use mail::{Mail, MailError, Mailer};
 use emulator::{Fault, Injector, Operation};
 
 /// The reason in the error of a call that gets no response because of an injected fault.
-const NO_RESPONSE: &str = "no response";
+const NO_RESPONSE_REASON: &str = "no response";
 
 /// A gateway or a mailer whose calls may have injected faults.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         let failed = |fault| match rejection_reason(fault) {
             Some(reason) => ChargeResponse::Unusable { reason },
-            None => ChargeResponse::Unknown { reason: NO_RESPONSE.to_owned() },
+            None => ChargeResponse::Unknown { reason: NO_RESPONSE_REASON.to_owned() },
         };
         self.injector.call(Operation::Charge, failed, self.inner.charge(request)).await
     }
@@ -65,14 +65,14 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
         let failed = |fault| {
             Err(match rejection_reason(fault) {
                 Some(reason) => GatewayError::Unusable { reason },
-                None => GatewayError::Unknown { reason: NO_RESPONSE.to_owned() },
+                None => GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() },
             })
         };
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_of(customer, since)).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payment(id)).await
     }
 }
@@ -83,14 +83,14 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
         let failed = |fault| {
             RefundResponse::Unknown(match rejection_reason(fault) {
                 Some(reason) => GatewayError::Unusable { reason },
-                None => GatewayError::Unknown { reason: NO_RESPONSE.to_owned() },
+                None => GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() },
             })
         };
         self.injector.call(Operation::Refund, failed, self.inner.refund(request)).await
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
-        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
         self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_of(payment)).await
     }
 
@@ -110,7 +110,7 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
-        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_in(range, after)).await
     }
 
@@ -119,7 +119,7 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
-        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
         self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_in(range, after)).await
     }
 
@@ -136,7 +136,7 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
 impl<T: Mailer + ?Sized> Mailer for Faulty<T> {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let failed = |fault| {
-            let reason = rejection_reason(fault).unwrap_or_else(|| NO_RESPONSE.to_owned());
+            let reason = rejection_reason(fault).unwrap_or_else(|| NO_RESPONSE_REASON.to_owned());
             Err(MailError { reason, is_transient: true })
         };
         self.injector.call(Operation::SendMail, failed, self.inner.send(mail)).await

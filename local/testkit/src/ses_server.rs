@@ -69,7 +69,7 @@ pub struct SesMail {
 
 /// The accepted mails, the faults of the next requests, and the number of all requests.
 #[derive(Default)]
-struct ServerChannels {
+struct ServerState {
     mails: Vec<SesMail>,
     /// The faults of the next valid requests.
     faults: VecDeque<SesFault>,
@@ -81,7 +81,7 @@ pub struct SesServer {
     /// The domain from which mails may be sent.
     identity: String,
     configuration_set: String,
-    state: Mutex<ServerChannels>,
+    state: Mutex<ServerState>,
     /// Is notified when a request starts to hang ([`SesFault::HangsAfter`]).
     hanging: Notify,
 }
@@ -128,7 +128,7 @@ impl SesServer {
         self.hanging.notified().await;
     }
 
-    fn state(&self) -> MutexGuard<'_, ServerChannels> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

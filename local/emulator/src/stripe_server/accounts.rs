@@ -33,7 +33,7 @@ pub(super) fn missing_customer(status: u16) -> JsonResponse {
 /// Returns whether payments of the customer `id` are refused. An id that ends with `_gone` stands for a customer that
 /// never existed, and an id that ends with `_deleted` for a deleted customer. All other customers can pay, also if a
 /// test has not created them.
-pub(super) fn is_missing(id: &str) -> bool {
+pub(super) fn is_missing_customer(id: &str) -> bool {
     id.ends_with("_gone") || id.ends_with("_deleted")
 }
 

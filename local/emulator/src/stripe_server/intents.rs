@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::accounts::{is_missing, missing_customer};
+use super::accounts::{is_missing_customer, missing_customer};
 use super::lists::created_range;
 use super::{
     BANK_PROCESSING_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour,
@@ -59,7 +59,7 @@ impl ServerState {
         if !get("customer").starts_with("cus_") {
             return (false, invalid_request("resource_missing"));
         }
-        if is_missing(get("customer")) {
+        if is_missing_customer(get("customer")) {
             return (false, missing_customer(400));
         }
         let Some(behaviour) = behaviour(get("payment_method")) else {
@@ -126,7 +126,7 @@ impl ServerState {
             return invalid_request("parameter_invalid_integer");
         };
         let Some(range) = created_range(parameters) else { return invalid_request("parameter_invalid_integer") };
-        let is_unknown = |customer: &String| is_missing(customer) || self.deleted_customers.contains(customer);
+        let is_unknown = |customer: &String| is_missing_customer(customer) || self.deleted_customers.contains(customer);
         if parameters.get("customer").is_some_and(is_unknown) {
             return missing_customer(400);
         }

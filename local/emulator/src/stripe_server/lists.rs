@@ -30,13 +30,13 @@ impl ServerState {
             "/v1/setup_intents" => setups().collect(),
             _ => setups().map(|setup| setup["payment_method"].clone()).filter(|method| !method.is_null()).collect(),
         };
-        first_page(path, &all, parameters)
+        first_list_page(path, &all, parameters)
     }
 }
 
 /// Returns the first list page of the objects `all` of the list `url`. The stand-in offers no other page of such a
 /// list.
-pub(super) fn first_page(url: &str, all: &[Value], parameters: &BTreeMap<String, String>) -> JsonResponse {
+pub(super) fn first_list_page(url: &str, all: &[Value], parameters: &BTreeMap<String, String>) -> JsonResponse {
     if parameters.keys().any(|name| name != "limit") {
         return invalid_request("parameter_unknown");
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::lists::first_page;
+use super::lists::first_list_page;
 use super::{BegunAndResponse, JsonResponse, ServerState, invalid_request};
 
 /// A webhook endpoint that was created by the API.
@@ -29,7 +29,7 @@ impl WebhookEndpoint {
 }
 
 /// Returns whether `name` is the name of a parameter in the list `enabled_events`, such as `enabled_events[0]`.
-fn is_event(name: &str) -> bool {
+fn is_event_parameter(name: &str) -> bool {
     let index = name.strip_prefix("enabled_events[").and_then(|rest| rest.strip_suffix(']'));
     index.is_some_and(|index| index.chars().all(|digit| digit.is_ascii_digit()))
 }
@@ -37,10 +37,10 @@ fn is_event(name: &str) -> bool {
 impl ServerState {
     /// Creates a webhook endpoint ("Create a webhook endpoint").
     pub(super) fn create_webhook_endpoint(&mut self, parameters: &BTreeMap<String, String>) -> BegunAndResponse {
-        if parameters.keys().any(|name| name != "url" && !is_event(name)) {
+        if parameters.keys().any(|name| name != "url" && !is_event_parameter(name)) {
             return (false, invalid_request("parameter_unknown"));
         }
-        let events = parameters.iter().filter(|(name, _)| is_event(name)).map(|(_, event)| event.clone());
+        let events = parameters.iter().filter(|(name, _)| is_event_parameter(name)).map(|(_, event)| event.clone());
         let enabled_events: Vec<String> = events.collect();
         let Some(url) = parameters.get("url").filter(|_| !enabled_events.is_empty()) else {
             return (false, invalid_request("parameter_missing"));
@@ -55,6 +55,6 @@ impl ServerState {
     /// Lists the webhook endpoints ("List all webhook endpoints"). All of them fit on one list page.
     pub(super) fn list_webhook_endpoints(&self, parameters: &BTreeMap<String, String>) -> JsonResponse {
         let endpoints = self.webhook_endpoints.iter().rev().map(WebhookEndpoint::json);
-        first_page("/v1/webhook_endpoints", &endpoints.collect::<Vec<_>>(), parameters)
+        first_list_page("/v1/webhook_endpoints", &endpoints.collect::<Vec<_>>(), parameters)
     }
 }
