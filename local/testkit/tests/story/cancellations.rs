@@ -82,7 +82,8 @@ fn last_decline_cancels_if_the_subscription_ends_anyway_or_the_policy_says_so() 
     assert_eq!((end.subscription.status, dates(&end.subscription)[0].as_str()), (Status::Cancelled, "2026-05-10"));
 }
 
-/// The subscription was unpaid, became past due with a new card, and was then cancelled at the end of the period of March.
+/// In this test, the subscription was unpaid since January, became past due with a new card, and was then cancelled at
+/// the end of the March period.
 #[test]
 fn late_payment_waives_only_the_months_before_the_end_of_the_subscription() {
     let retried = Subscription {

@@ -12,6 +12,7 @@ use sweep::{BatchRequest, Sweep, Task};
 
 use crate::world::{World, billing_time, date, numbered_subscription};
 
+/// The day of the measured runs.
 const DAY: &str = "2026-03-10";
 
 /// The number of requests by DynamoDB operation, and the capacity units of the table, GSI-1 (the reminder index) and
@@ -40,8 +41,9 @@ async fn measure_cost_of_run<T: Task>(world: &World, connection: &EngineConnecti
     measure_cost_since(connection, &before)
 }
 
-/// Returns the cost of a run that processes `rows` due rows. Runs the payment batch if `is_payments` is true, otherwise
-/// the reminder batch. The measured run is not the first run on its table.
+/// Returns the cost of a run that processes `rows` due rows. `row` creates a subscription from its number. Runs
+/// the payment batch if `is_payments` is true, otherwise the reminder batch. The measured run is not the first run on
+/// its table.
 async fn measure_cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let world = World::new().await;
     let connection = Arc::new(EngineConnection::counting_capacity_units());
@@ -62,7 +64,7 @@ async fn measure_cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_
 
 /// Returns the cost of one row of the payment batch if `is_payments` is true, otherwise of the reminder batch. The cost
 /// is the difference between the costs of twenty rows and of ten rows, divided by ten. Both runs read the same number
-/// of list pages.
+/// of list pages. `row` creates a subscription from its number.
 async fn compute_cost_per_row(row: impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let (ten, ten_units) = measure_cost_of_rows(10, &row, is_payments).await;
     let (twenty, twenty_units) = measure_cost_of_rows(20, &row, is_payments).await;
@@ -79,7 +81,7 @@ fn requests_by_operation(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     expected.iter().map(|(operation, count)| ((*operation).to_owned(), *count)).collect()
 }
 
-/// Returns a subscription that is due on [`DAY`] and whose reminder was sent.
+/// Returns the subscription with the number `n`, which is due on [`DAY`] and whose reminder was sent.
 fn reminded_subscription(n: u32) -> Subscription {
     Subscription { next_reminder_on: None, ..numbered_subscription(n * 4, 10, "2026-03-01") }
 }

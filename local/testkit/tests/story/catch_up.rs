@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use crate::lifecycle::with_open_attempt;
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
+/// Creates a world with this value of the setting `DUEDAY_CATCH_UP`: `each` or `latest`.
 async fn world_with_catch_up(catch_up: &str) -> World {
     World::with_settings(&[("DUEDAY_CATCH_UP", catch_up)]).await
 }

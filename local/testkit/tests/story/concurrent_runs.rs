@@ -17,7 +17,9 @@ use testkit::Faulty;
 use crate::crashes::{assert_invariants, run_until_settled, world_with_one_shard};
 use crate::world::{World, billing_time, card, date, new_subscription, numbered_subscription};
 
+/// The day of the concurrent runs.
 const DAY: &str = "2026-03-10";
+/// The number of random orders of the tasks that the test of the payment batch tries.
 const SEED_COUNT: u64 = 300;
 
 /// A seeded random number generator that decides the order of the concurrent tasks.
@@ -45,7 +47,7 @@ impl Faults for TaskOrder {
     }
 }
 
-/// Creates a separate payment batch, like another process, and runs it.
+/// Creates a separate payment batch, as another process would, and runs this batch.
 async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
@@ -125,7 +127,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
     assert!(effective_changes > 20, "the change made the subscription inactive in only {effective_changes} seeds");
 }
 
-/// Creates a separate reminder batch, like another process, and runs it.
+/// Creates a separate reminder batch, as another process would, and runs this batch.
 async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
     let sweep = world.separate_reminder_batch(EngineConnection::with_injector(injector.clone()), injector).await;

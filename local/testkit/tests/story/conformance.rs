@@ -26,8 +26,8 @@ use flawed::{Flaw, FlawedGateway};
 /// idempotency keys.
 const CHECK_WAIT: Duration = Duration::from_secs(11 * 60);
 
-/// The flaws of a gateway. Beside each flaw: the first words of the required behaviour (the promise) that the check
-/// must report as violated.
+/// The flaws of the tested gateways. Each flaw has the first words of the promise (the required behaviour) that the
+/// check must report as violated.
 const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::ReturnsNewAccountEachTime, "the account has an id"),
     (Flaw::ReportsWrongAmounts, "a successful payment has the metadata"),
@@ -91,6 +91,7 @@ async fn serve_routes(routes: Router) -> String {
     url
 }
 
+/// Returns the keys with which the requests to the signed gateways are signed.
 fn keys() -> GatewayKeys {
     GatewayKeys::from(Secret::new([7; 32]))
 }
@@ -100,8 +101,8 @@ fn signing_client(url: &str, keys: GatewayKeys, clock: &Arc<SimulatedClock>) -> 
     HttpGateway::new(url, Duration::from_secs(5)).with_keys(keys.into(), clock.clone())
 }
 
-/// Checks the promises about signatures at the gateway of `client`, and returns those that it violates or that were not
-/// checked.
+/// Checks the gateway of `client`. Returns the promises about signatures that the gateway violates or that were not
+/// checked, each with the reason.
 async fn signature_promises_not_kept(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
     let parameters = CheckParameters { signing_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
     let report = check(client, &parameters, clock, &RecordingObserver::default()).await;
@@ -143,7 +144,7 @@ fn check_parameters(wait: Duration) -> CheckParameters {
     }
 }
 
-/// Checks `gateway`, and returns the promises that it violates or that were not checked, each with the reason.
+/// Checks `gateway`. Returns the promises that the gateway violates or that were not checked, each with the reason.
 async fn promises_not_kept(gateway: &dyn FullGateway, clock: &SimulatedClock) -> Vec<String> {
     let observer = RecordingObserver::default();
     let report = check(gateway, &check_parameters(CHECK_WAIT), clock, &observer).await;
@@ -198,8 +199,8 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
     let not_checked = signature_promises_not_kept(&without_key, &clock).await;
     assert!(not_checked.len() == 3 && not_checked[0].ends_with("no key is set: set DUEDAY_GATEWAY_KEY"));
 
-    // This gateway refuses requests that are signed with another key. If the key is replaced, the client reads the new key
-    // and sends the refused request again.
+    // This gateway refuses requests that are signed with another key. If the key is replaced, the client reads the new
+    // key and sends the refused request again.
     let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
     let other_key = signing_client(&url, Secret::new([8; 32]).into(), &clock);
     let refused = other_key.account().await.unwrap_err();

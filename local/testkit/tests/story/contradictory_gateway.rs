@@ -1,5 +1,5 @@
-//! Tests of gateway responses that contradict the request: a payment in such a response never gets a receipt. Also
-//! tests of runs for past dates, and of empty list pages of the payment index.
+//! Tests of gateway responses that contradict the request or themselves: a payment in such a response gets no receipt.
+//! Also tests of runs for past dates, and of empty list pages of the payment index.
 
 use std::sync::Arc;
 

@@ -15,8 +15,10 @@ use testkit::{Faulty, fault_at_call};
 
 use crate::world::{World, billing_time, cancel, card, date, new_subscription, nonzero_counts, pause};
 
+/// The day of the run with a fault.
 const DAY: &str = "2026-03-10";
 
+/// The faults that the tests inject at each call.
 const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter];
 
 /// A situation in which a run with a fault starts.
@@ -36,8 +38,8 @@ struct FaultyRun<C> {
     report: Option<Report<C>>,
 }
 
-/// Runs the batch of `task`, with `fault` at its external call number `at`. If `has_retries`, the SDK retries failed
-/// requests to the table.
+/// Runs the batch of `task`, with `fault` at the external call with the number `at`. If `has_retries` is true, the SDK
+/// retries failed requests to the table.
 async fn run_with_fault<T: Task>(
     world: World,
     (fault, at, has_retries): (Fault, u64, bool),
@@ -232,7 +234,7 @@ async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
     }
 }
 
-/// Returns the counts that are expected from a run of this scenario without a fault.
+/// Returns the counts that a run of this scenario without a fault must report.
 fn counts_without_fault(scenario: &Scenario) -> Vec<(&'static str, u64)> {
     vec![(
         match scenario.name {

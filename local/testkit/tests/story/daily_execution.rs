@@ -13,6 +13,7 @@ use ulid::Ulid;
 
 use crate::world::{World, billing_time, date, key, new_subscription};
 
+/// The day for which the executions run.
 const DAY: &str = "2026-03-10";
 
 /// Returns the time `minutes` after the billing time of [`DAY`].
@@ -20,8 +21,8 @@ fn minutes_later(minutes: i64) -> DateTime<Utc> {
     billing_time(DAY) + TimeDelta::minutes(minutes)
 }
 
-/// Invokes the payment batch with `event`, `minutes` after the billing time. Returns its result, or the kind and text
-/// of its error.
+/// Invokes the payment batch with `event`, `minutes` after the billing time. Returns the result of the batch, or the
+/// type and text of the error.
 async fn invoke_payment_batch(world: &World, minutes: i64, event: Value) -> Result<Value, String> {
     world.clock.set(minutes_later(minutes));
     let result = world.payments.handle(event, minutes_later(minutes) + TimeDelta::minutes(15)).await;
@@ -42,7 +43,8 @@ async fn walk_shard(world: &World, minutes: i64, execution: &str, shard: u32) ->
     invoke_payment_batch(world, minutes, walk).await
 }
 
-/// Invokes the payment batch with the last event of the execution `first`. `begun` is the result of its first event.
+/// Invokes the payment batch with the last event of the execution `first`. `begun` is the result of
+/// [`begin_execution`].
 async fn finish_execution(world: &World, minutes: i64, begun: &Value, has_waited: bool) -> Value {
     let (date, begun_at) = (&begun["date"], &begun["begun_at"]);
     let finish =
@@ -173,8 +175,8 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
     );
     assert!(walk_shard(&world, 106, "first", 1).await.is_err(), "the first execution no longer has the lease");
 
-    // The first execution finishes after its lease has expired. The second execution holds the lease now, so the lease is not
-    // released.
+    // The first execution finishes after its lease has expired. The second execution holds the lease now, so the lease
+    // is not released.
     finish_execution(&world, 107, &begun, true).await;
     assert_eq!(begin_execution(&world, 108, "third").await.unwrap()["held_by"], "second");
     let finish =

@@ -16,8 +16,8 @@ use ulid::Ulid;
 
 use crate::world::{World, billing_time, card, date, key, numbered_subscription};
 
-/// The payments of a day, grouped by product. Each tuple contains the currency, the SKU, the number of payments and their sum
-/// in minor units.
+/// The payments of a day, grouped by product. Each tuple contains the currency, the SKU, the number of payments, and
+/// the sum of the payments in minor units.
 type Rows = Vec<(String, String, u64, i64)>;
 
 /// The currency and the SKU, by which the payments of a day are grouped.

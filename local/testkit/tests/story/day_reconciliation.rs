@@ -1,5 +1,5 @@
-//! Tests of the comparison of a day with the stand-in for Stripe: every kind of difference is found, nothing else is
-//! reported, and an interrupted comparison continues with bounded memory.
+//! Tests of the comparison of a day: the table is compared with the stand-in for Stripe. The comparison finds every
+//! kind of difference and reports nothing else. An interrupted comparison continues, and its memory has a maximum.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const DAY: &str = "2026-03-10";
 /// The day after [`DAY`].
 const NEXT_DAY: &str = "2026-03-11";
 
-/// Returns a reconciler of the table of `world`, whose payments are made at `gateway`.
+/// Returns a reconciler, which compares the table of `world` with `gateway`.
 async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, settlement: Settlement) -> Reconciler {
     let policy = world.system.deployment.config.billing.policy.clone();
     let table_id = world.table.get_settings().await.unwrap().unwrap().table_id;
@@ -127,7 +127,7 @@ impl ChargedWorld {
         update.expression_attribute_values(":amount", amount).send().await.unwrap();
     }
 
-    /// Stores the decision of a person to accept a difference, with its entry of the action log.
+    /// Accepts a difference, as an operator does: stores the decision and its entry in the action log.
     async fn accept(&self, on: NaiveDate, kind: DifferenceKind, id: &str) {
         let (reason, at): (Label, _) = ("seen in the dashboard".parse().unwrap(), self.world.clock.now());
         let accepted = AcceptedDifference { on, kind, id: id.to_owned(), reason: reason.clone(), at };
@@ -230,7 +230,7 @@ async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
     let again = charged.reconcile().await;
     assert_eq!((kinds_and_ids(&again), charged.finding_reasons().await.len()), (expected, 2), "repeated");
 
-    // A person accepts one difference of each kind. Another day, and another kind with the same id, are not accepted.
+    // A person accepts the differences, but two of them with a wrong day or a wrong kind. These two stay differences.
     for Difference { kind, id, .. } in &again.first_differences {
         let other = if *kind == DifferenceKind::PaidTwice { DifferenceKind::AmountDiffers } else { *kind };
         let on = if *kind == DifferenceKind::RefundNotStored { date(NEXT_DAY) } else { date(DAY) };
@@ -332,11 +332,12 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     };
     assert_eq!(day.counts, counts, "no payment is counted twice");
     assert_eq!(reconciler.seen_payments().len(), MAX_SEEN);
-    // The requests are: three lists (payments, refunds and disputes) of one list page each, and one request for each receipt
-    // whose payment is not kept in memory.
+    // The requests are: three lists (payments, refunds and disputes) of one list page each, and one request for each
+    // receipt whose payment is not kept in memory.
     assert_eq!(charged.server.request_count() - before, 3 + all - MAX_SEEN as u64);
 
-    // The payments that were seen before an interruption are stored: another process does not ask for their receipts.
+    // The payments that were seen before an interruption are stored, so another process does not request them again
+    // when it compares their receipts.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
     let mut interrupted = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
     interrupted.reconcile(date(DAY), None).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Tests of the comparison of a day with a fault at every step: whatever call fails, and wherever the process is killed, the
+//! Tests of the comparison of a day with a fault at each external call. If a call fails or the process is killed, the
 //! next comparison settles the same payment once, and finds the same difference.
 
 use std::sync::Arc;
@@ -16,9 +16,11 @@ use crate::world::{World, billing_time, card, date, numbered_subscription};
 /// The day that is compared.
 const DAY: &str = "2026-03-10";
 
+/// The faults that the tests inject at each call.
 const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter];
 
-/// A world in which the subscription 0 was paid, 1 was declined and nevertheless paid, and 2 was paid twice.
+/// A world with three subscriptions: the first was paid, the second was declined and nevertheless paid, and the third
+/// was paid twice.
 struct ComparedWorld {
     world: World,
     subscriptions: Vec<Subscription>,
@@ -83,8 +85,8 @@ impl ComparedWorld {
         injector.run(reconciler.reconcile(date(DAY), None)).await.and_then(Result::ok)
     }
 
-    /// Asserts that each subscription has one receipt, and that the second payment of subscription 2 is the only finding
-    /// and the only difference of `day`.
+    /// Asserts that each subscription has one receipt, and that the only finding and the only difference of `day` is
+    /// the second payment of the subscription that was paid twice.
     async fn assert_compared(&self, day: &DayReconciliation, fault: &str) {
         let kinds: Vec<DifferenceKind> = day.first_differences.iter().map(|difference| difference.kind).collect();
         assert_eq!(

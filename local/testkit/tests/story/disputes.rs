@@ -10,10 +10,12 @@ use ulid::Ulid;
 
 use crate::world::{billing_time, date, new_subscription};
 
+/// Returns the date of an instant in UTC, the billing time zone of these tests.
 fn utc_date(at: DateTime<Utc>) -> NaiveDate {
     at.date_naive()
 }
 
+/// Returns a dispute of the first payment of `subscription`.
 fn dispute(subscription: &Subscription, status: DisputeStatus, opened_on: &str) -> Dispute {
     Dispute {
         id: "dp_1".parse().unwrap(),
@@ -53,6 +55,7 @@ fn disputed_subscription(opened_on: &str) -> Subscription {
     subscription.with_dispute_mark(&[dispute(&subscription, DisputeStatus::Open, opened_on)])
 }
 
+/// Settles `disputed` on the day `today` after its dispute was won.
 fn settle_won_dispute(disputed: &Subscription, policy: &Policy, today: &str) -> Settlement {
     let won = [dispute(disputed, DisputeStatus::Won, "2026-03-05")];
     disputed.settle_disputes(&won, policy, utc_date, billing_time(today))

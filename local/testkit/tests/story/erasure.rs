@@ -1,5 +1,5 @@
-//! Tests of the erasure of accounts: at whatever call the erasure is interrupted, in the end no personal data of the account
-//! is left, and the records of its payments are unchanged.
+//! Tests of the erasure of accounts: if an erasure is interrupted at any call, the next erasure completes it. Then no
+//! personal data of the account is left, and the records of its payments are unchanged.
 
 use std::sync::Arc;
 
@@ -26,7 +26,9 @@ use ulid::Ulid;
 use crate::table_audit::violations;
 use crate::world::{World, billing_time, cancel, card, date};
 
+/// The name of the orders table.
 const ORDERS: &str = "orders";
+/// The day on which the accounts are erased.
 const LAST_DAY: &str = "2026-04-12";
 
 /// Texts of the test accounts' personal data. After an erasure, no item may contain them.
@@ -45,10 +47,12 @@ const PERSONAL: [&str; 12] = [
     "Canary Street",
 ];
 
+/// The time at which the accounts are erased.
 fn now() -> DateTime<Utc> {
     billing_time(LAST_DAY)
 }
 
+/// Returns an operator's action that requests an erasure.
 fn action() -> NewAction {
     NewAction { at: now(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
@@ -209,7 +213,7 @@ fn text_of(item: &Item) -> String {
     attributes.join(" ")
 }
 
-/// Returns all items of both tables as text, sorted, without those for which `is_left_out` is true.
+/// Returns all items of both tables as texts, sorted, without the items for which `is_left_out` is true.
 async fn items(world: &World, orders: &OrdersTable, is_left_out: impl Fn(&str) -> bool) -> Vec<String> {
     let scanned = orders.client().scan().table_name(ORDERS).send().await.unwrap().items.unwrap_or_default();
     let all = world.table.scan().await.unwrap();
@@ -229,13 +233,14 @@ async fn items_of_rival(world: &World, orders: &OrdersTable) -> Vec<String> {
     items(world, orders, |item| !item.contains("rival-1")).await
 }
 
+/// Requests the erasure of `acme`, and erases the account. Returns the number of erased accounts.
 async fn erase(world: &World, orders: OrdersTable, table: store::Table) -> Result<u64, RequestError> {
     request_erasure(&table, &"acme".parse().unwrap(), &action(), now()).await?;
     Ok(Eraser::new(table, Some(orders), world.clock.clone()).erase_all(None).await?.erased)
 }
 
-/// Asserts that the account is erased, that no personal data of it is left, and that its receipts still have the
-/// payment ids and amounts in `expected_receipts`.
+/// Asserts that the account `acme` is erased, that none of its personal data is left, and that its receipts still have
+/// the payment ids and amounts in `expected_receipts`.
 async fn assert_account_erased_and_receipts_kept(
     world: &World,
     orders: &OrdersTable,
@@ -257,6 +262,7 @@ async fn assert_account_erased_and_receipts_kept(
     assert_eq!(found, expected, "{case}");
 }
 
+/// Returns the payment id and the amount of each receipt of `acme`.
 async fn receipts_of(world: &World) -> Vec<(String, i64)> {
     let receipts = world.table.get_receipts_by_account(&"acme".parse().unwrap(), &Paging::all(), now()).await.unwrap();
     receipts.items.into_iter().map(|receipt| (receipt.payment.to_string(), receipt.amount.minor())).collect()
@@ -377,7 +383,8 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
     assert_eq!((report.erased, report.waiting.len(), report.failed), (1, 0, 0));
 }
 
-/// The account has more subscriptions than one Query request returns, so the check must send several requests.
+/// In this test, the account has more subscriptions than one Query request returns, so the check of the subscriptions
+/// must send several requests.
 #[tokio::test]
 async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_named() {
     let world = World::new().await;

@@ -13,6 +13,7 @@ pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
+/// The time of all example events.
 pub fn event_time() -> DateTime<Utc> {
     "2028-01-31T06:00:00.123Z".parse().unwrap()
 }
@@ -27,12 +28,14 @@ pub fn active_subscription() -> Subscription {
     Subscription { email: Some("desk@acme.example.com".parse().unwrap()), ..subscription }
 }
 
+/// Returns [`active_subscription`] after `set` changed it.
 pub fn changed_subscription(set: impl FnOnce(&mut Subscription)) -> Subscription {
     let mut subscription = active_subscription();
     set(&mut subscription);
     subscription
 }
 
+/// Returns an open payment attempt for the current due date of `subscription`.
 pub fn open_attempt(subscription: &Subscription) -> Attempt {
     Attempt {
         table: Some(Ulid::from_parts(1, 1)),
@@ -46,6 +49,7 @@ pub fn open_attempt(subscription: &Subscription) -> Attempt {
     }
 }
 
+/// Returns the receipt of a payment of [`active_subscription`].
 pub fn receipt() -> Receipt {
     let Subscription { account, id, sku, product_name, email, due_on, price, .. } = active_subscription();
     let payment = "pay_4711".parse().unwrap();
@@ -68,6 +72,7 @@ pub fn receipt() -> Receipt {
     }
 }
 
+/// Returns the image of a refund of the whole [`receipt`].
 pub fn refund_image(status: RefundStatus) -> ItemImage {
     let receipt = receipt();
     ItemImage::Refund(Refund {
@@ -96,6 +101,7 @@ pub fn refund_rejected_by_gateway() -> ItemImage {
     }
 }
 
+/// Returns the image of a dispute of the payment of [`receipt`].
 pub fn dispute_image(status: DisputeStatus) -> ItemImage {
     let receipt = receipt();
     ItemImage::Dispute(Dispute {
@@ -113,6 +119,7 @@ pub fn dispute_image(status: DisputeStatus) -> ItemImage {
     })
 }
 
+/// Returns the record of an ended payment attempt of [`active_subscription`].
 pub fn attempt_record(outcome: AttemptEnd) -> AttemptRecord {
     let Subscription { account, id, due_on, price, .. } = active_subscription();
     let code = "insufficient_funds".to_owned();
@@ -131,18 +138,20 @@ pub fn attempt_record(outcome: AttemptEnd) -> AttemptRecord {
     }
 }
 
+/// Returns a period that was waived because of a pause.
 pub fn waived_period() -> WaivedPeriod {
     let Subscription { account, id, due_on, .. } = active_subscription();
     WaivedPeriod { account, subscription: id, due_on, reason: WaivedReason::Paused, waived_at: event_time() }
 }
 
-/// Returns an audit that found a violation.
+/// Returns the record of an audit that found a violation. `ended_at` is `None` while the audit runs.
 pub fn audit(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
     let mut audit = AuditRecord::new(Ulid::from_parts(4, 4), false, event_time());
     audit.add_violation("indexed", "ACC#acme", "the payment index does not contain it");
     AuditRecord { ended_at, accounts: 2, subscriptions: 3, ..audit }
 }
 
+/// Returns the image of a day's comparison with one difference. `ended_at` is `None` while the comparison runs.
 pub fn reconciliation(ended_at: Option<DateTime<Utc>>) -> ItemImage {
     let mut day = DayReconciliation::new(date("2028-01-31"), event_time());
     day.add(Difference { kind: DifferenceKind::PaidTwice, id: "pi_2".to_owned(), what: "paid twice".to_owned() });
@@ -154,8 +163,8 @@ pub fn subscription_image(subscription: Subscription) -> ItemImage {
     ItemImage::Subscription(Box::new(subscription))
 }
 
-/// Returns the image of the entry of the action log for an action of the kind `kind` by the operator `desk`. Unless the action
-/// is an import, the entry shows a subscription that was paused. `counts` are further fields of the entry.
+/// Returns the image of an entry in the action log: the operator `desk` took an action of the kind `kind`. Unless the
+/// action is an import, the entry shows a subscription that was paused. `counts` are further fields of the entry.
 pub fn action_image(kind: ActionKind, counts: &[(&str, &str)]) -> ItemImage {
     let actor = Actor::Operator(ActorName::new("desk"));
     let action = NewAction { at: event_time(), actor, kind, reason: Some("asked by phone".parse().unwrap()) };

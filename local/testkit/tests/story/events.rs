@@ -19,6 +19,7 @@ use crate::event_images::{
     waived_period,
 };
 
+/// The types of the expected events, such as `account.created`.
 type EventTypes = &'static [&'static str];
 /// The name of a change, the item before and after the change (`None`: no item), and the types of the expected events.
 type Change = (&'static str, Option<ItemImage>, Option<ItemImage>, EventTypes);
@@ -293,6 +294,7 @@ fn changes_without_events() -> Vec<Change> {
     ]
 }
 
+/// Returns the published events of a change.
 fn events_of_change((_, old, new, _): &Change) -> Vec<CloudEvent> {
     let events = events_between_images(old.as_ref(), new.as_ref(), event_time()).into_iter();
     events.map(|event| CloudEvent::new(event, "urn:example:table")).collect()

@@ -1,5 +1,5 @@
-//! Tests that a table belongs to one account at one gateway, and that Dueday never takes a payment for another table at the
-//! same gateway as a payment of this table.
+//! Tests that a table belongs to one account at one gateway, and that a payment for another table at the same gateway
+//! never counts as a payment for this table.
 
 use std::sync::Arc;
 
@@ -69,8 +69,8 @@ async fn two_tables_with_the_same_subscription_at_one_gateway_both_charge() {
 
 #[tokio::test]
 async fn look_up_ignores_the_payment_of_another_table() {
-    // Table one has charged the subscription. The charge of table two was lost, and its look-up finds only the payment
-    // of table one.
+    // Table one has charged the subscription. The charge of table two was lost, so a run of table two looks up the
+    // payment, and finds only the payment of table one.
     let (one, two) = (World::new().await, World::with_seed(9).await);
     let subscription = new_subscription(10, "2026-03-01");
     one.store(&subscription).await;

@@ -19,13 +19,15 @@ use tokio::net::TcpListener;
 
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
+/// The day on which the subscriptions of these tests are due.
 const DAY: &str = "2026-03-10";
 
-/// A gateway that responds to the next charges as listed in `script`. The sandbox carries out later charges and all look-ups.
+/// A gateway that responds to the first charges as listed in `script`. The sandbox carries out later charges and all
+/// look-ups.
 #[derive(Debug)]
 struct ScriptedGateway {
     sandbox: Arc<Sandbox>,
-    /// The reactions to the next charges, in reverse order: the last element is for the next charge.
+    /// The remaining reactions to charges, in reverse order: the last element is for the next charge.
     script: Mutex<Vec<ScriptedCharge>>,
     /// The number of charge requests.
     charge_requests: AtomicU32,
@@ -159,7 +161,7 @@ async fn charge_with_a_500_response_is_found_by_look_up() {
 
 #[tokio::test]
 async fn charge_stays_in_doubt_while_a_request_with_the_same_key_is_in_progress() {
-    // The first charge request has no effect, and the second one charges. The response to both is that a request with
+    // The first charge request has no effect, and the second request charges. Both responses state that a request with
     // the same key is in progress.
     let busy = unknown_response("409: in progress under this key");
     let (world, subscription, gateway, payments) =
@@ -259,7 +261,8 @@ async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_onc
     assert_eq!((paid.len(), gateway.successful_payments().len()), (36, 36), "28 payments of March and 8 of February");
 }
 
-/// A gateway whose first response is so late that the lease has expired and another run has settled the payment.
+/// A gateway whose first response to a charge is late: before the response arrives, the lease expires and another run
+/// settles the payment.
 #[derive(Debug)]
 struct SlowGateway {
     inner: Arc<ScriptedGateway>,

@@ -9,7 +9,7 @@ use days::RequestedDay;
 use crate::lifecycle::{settle_attempt, with_open_attempt};
 use crate::world::{date, new_subscription, pause};
 
-/// A subscription with its payment records.
+/// A subscription with its payment records (receipts, attempt records and waived periods).
 pub struct History {
     pub subscription: Subscription,
     pub records: PaymentRecords,
@@ -21,6 +21,7 @@ impl History {
         Self::of_subscription(new_subscription(10, "2026-03-01"))
     }
 
+    /// Starts with `subscription` and no records.
     pub fn of_subscription(subscription: Subscription) -> Self {
         Self { subscription, records: PaymentRecords::default() }
     }

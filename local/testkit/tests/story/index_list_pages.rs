@@ -17,6 +17,7 @@ use sweep::{BatchRequest, RowResult, Task};
 
 use crate::world::{World, billing_time, date, key, nonzero_counts, numbered_subscription, subscription_of_acme};
 
+/// The day of the runs. On this day, all subscriptions of these tests are due.
 const DAY: &str = "2026-03-10";
 
 /// Stores and returns seven subscriptions of different accounts in shard 0, in the order of the payment index.
@@ -176,7 +177,8 @@ async fn slow_row_does_not_delay_later_list_pages() {
             sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
         assert_eq!(report.failures, []);
         if is_failing {
-            // The third list page cannot be read. The rows of the first two are processed nevertheless.
+            // The third list page cannot be read. The rows of the first two list pages are
+            // processed nevertheless.
             assert_eq!((report.complete, report.counts.due, report.counts.paid), (false, 4, 4));
             assert_eq!(report.next.unwrap().pk, key(&all[3]).key().pk);
         } else {
@@ -297,6 +299,7 @@ async fn run_with_a_position_in_the_second_lane_continues_there() {
     world.run_payments("2026-03-01").await;
     assert!(world.load(&all[0]).await.attempt.is_some());
     world.clock.set(billing_time(DAY));
+    // A run has two lanes: the first lane charges due payments, and the second lane looks up open attempts.
     let next = Some(Position::start_of(Lane::Open, 0));
     let request = BatchRequest { next, ..BatchRequest::for_date(date(DAY)) };
     let report = world.payments.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the domain rules for payments, declines and reminders, with special cases. Also helpers for other tests.
+//! Tests of the domain rules for payments, declines and reminders. The helpers at the start are also for other tests.
 
 use billing::{
     AfterLastRetry, Attempt, AttemptEnd, ClaimToken, Decline, LeadDays, Outcome, Payment, PaymentStatus, Policy,

@@ -25,7 +25,7 @@ async fn world_with_attempt_in_doubt(minutes: i64) -> (World, Subscription) {
     (world, subscription)
 }
 
-/// Resolves the open attempt with the outcome `stated`, if the gateway does not contradict it.
+/// Resolves the open attempt with the outcome `stated`, if the gateway does not contradict this outcome.
 async fn resolve(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ResolveOutcome {
     let key = (&subscription.account, subscription.id);
     world.attempt_resolver(true).resolve(key, stated, world.clock.now().date_naive()).await.unwrap()

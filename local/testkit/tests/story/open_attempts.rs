@@ -1,5 +1,5 @@
-//! Tests of the lane (the part of a run) that looks up open payments: failed look-ups do not prevent other charges, and
-//! the run reports them.
+//! Tests of the lane (the part of a run) that looks up open payment attempts: failed look-ups do not prevent other
+//! charges, and the run reports the failed look-ups.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use sandbox::Sandbox;
 
 use crate::world::{World, billing_time, card, new_subscription, nonzero_counts, numbered_subscription};
 
-/// A gateway that times out in charges and look-ups of some customers.
+/// A gateway whose charges and look-ups time out for some customers.
 #[derive(Debug)]
 pub struct GatewayThatTimesOutForSomeCustomers {
     pub sandbox: Arc<Sandbox>,
@@ -94,7 +94,7 @@ async fn debit_may_be_processing_for_25_days_and_is_reported_after_that() {
     }
 }
 
-/// A gateway whose debits stay in the status processing for ever.
+/// A gateway whose lists show every payment with the status processing.
 #[derive(Debug)]
 pub struct GatewayThatAlwaysProcesses(pub Arc<Sandbox>);
 

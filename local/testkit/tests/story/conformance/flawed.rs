@@ -14,7 +14,7 @@ use gateways::{
 use sandbox::{LedgerEntry, LedgerPayment, Sandbox};
 use ulid::Ulid;
 
-/// A flaw of a gateway. In the names of the flaws, "keys" are idempotency keys.
+/// A flaw of a gateway, which its name describes. In these names, "keys" are idempotency keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// No flaw.
@@ -89,7 +89,7 @@ impl FlawedGateway {
         self.state.lock().unwrap()
     }
 
-    /// Returns a new number in each call, for unique keys.
+    /// Returns a new number in each call. Unique keys, setup ids and refund ids contain the number.
     fn next_number(&self) -> u32 {
         let mut state = self.state();
         state.calls += 1;
