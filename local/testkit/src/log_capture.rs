@@ -10,8 +10,8 @@ use tracing::subscriber::NoSubscriber;
 static DISPATCHERS: LazyLock<[Dispatch; 2]> =
     LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::default())));
 
-/// Makes `tracing` ask the subscribers of all threads whether a log statement is enabled. Call this function in each test
-/// whose log statements another test captures with [`tracing::subscriber::set_default`].
+/// Makes `tracing` ask the subscribers of all threads whether a log statement is enabled. Call this function in each
+/// test whose log statements another test captures with [`tracing::subscriber::set_default`].
 ///
 /// `tracing` stores the answer when a log statement is executed for the first time. As long as the process has at most
 /// one dispatcher, `tracing` asks only the subscriber of the current thread. So a thread without a subscriber could

@@ -9,8 +9,8 @@ use emulator::{Limits, serve};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// Starts a stand-in for Secrets Manager that responds to `GetSecretValue` for these `secrets` (name, text). Returns the
-/// URL of the stand-in, for the variable `AWS_ENDPOINT_URL_SECRETS_MANAGER`.
+/// Starts a stand-in for Secrets Manager that responds to `GetSecretValue` for these `secrets` (name, text). Returns
+/// the URL of the stand-in, for the variable `AWS_ENDPOINT_URL_SECRETS_MANAGER`.
 ///
 /// # Panics
 /// If no port is free.

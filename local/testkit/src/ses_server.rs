@@ -145,8 +145,8 @@ impl SesServer {
         };
         let fault = self.state().faults.pop_front();
         if let Some((status, error)) = fault.and_then(SesFault::error_response) {
-            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that the mailer's errors do
-            // not contain these addresses.
+            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that the mailer's errors
+            // do not contain these addresses.
             let text = format!("The following identities failed the check in region EU-WEST-1: {}", mail.to.join(", "));
             return rejection_response(status, error, &text);
         }

@@ -1,4 +1,5 @@
-//! Tests of the events of orders: which changes of an order cause which events, and that each event matches its JSON schema.
+//! Tests of the events of orders: which changes of an order cause which events, and that each event matches its JSON
+//! schema.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,15 +13,19 @@ use strum::IntoEnumIterator as _;
 
 use crate::event_images::event_time;
 
+/// The types of the expected events, such as `order.placed`.
 type EventTypes = &'static [&'static str];
-/// The name of a change, the order before (`None`: no order) and after the change, and the types of the expected events.
+/// The name of a change, the order before (`None`: no order) and after the change, and the types of the expected
+/// events.
 type Change = (&'static str, Option<Order>, Order, EventTypes);
 
+/// Returns order lines. Each pair contains a product and its quantity.
 fn lines(lines: &[(&str, u32)]) -> Vec<OrderLine> {
     let line = |(product, quantity): &(&str, u32)| OrderLine { product: product.parse().unwrap(), quantity: *quantity };
     lines.iter().map(line).collect()
 }
 
+/// Returns a shipping address, which no event may contain.
 fn address() -> ShippingAddress {
     ShippingAddress {
         name: "Ada Example".parse().unwrap(),
@@ -63,11 +68,12 @@ fn with_version(order: Order, version: u64) -> Order {
     Order { version, ..order }
 }
 
+/// Returns the order of [`backordered`] after it was filled from the warehouse `cork`.
 fn filled() -> Order {
     with_version(Order { address: Some(address()), ..backordered().filled_from("cork".parse().unwrap()).unwrap() }, 2)
 }
 
-/// Returns a new replacement of the order, which waits for stock.
+/// Returns a new replacement order for [`filled`]. The replacement waits for stock.
 fn replacement() -> Order {
     let (_, id) = filled().with_follow_up().unwrap();
     let new = filled().new_follow_up_order(id, FollowUpReason::Replacement, lines(&[("beans", 1)]), None, 0);
@@ -85,6 +91,7 @@ fn advanced(order: Order, steps: &[OrderStatus]) -> Order {
     })
 }
 
+/// Returns the changes of orders with the events that they must cause.
 fn changes() -> Vec<Change> {
     use OrderStatus::{Cancelled, Delivered, Picked, Returned, Shipped};
     let waits_for_address = Order { waits_for: Some(BackOrderReason::Address), missing: Vec::new(), ..backordered() };
@@ -150,7 +157,7 @@ fn each_change_of_an_order_causes_the_expected_events() {
         let events = events_of_change(&change);
         let types: Vec<String> = events.iter().map(|event| event.body.event_type().to_string()).collect();
         assert_eq!(types, change.3, "{}", change.0);
-        // A repeated computation gives equal events. All events of an order name its customer.
+        // If the events of a change are computed again, they are equal. The subject of each event is the customer.
         assert_eq!(events, events_of_change(&change));
         assert!(events.iter().all(|event| event.subject == "acme"));
         let read: Vec<CloudEvent> =

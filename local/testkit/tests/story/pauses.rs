@@ -11,6 +11,7 @@ pub fn waived_months(settlement: &Settlement) -> Vec<String> {
     settlement.waived.iter().map(|waived| format!("{} {}", waived.due_on, waived.reason)).collect()
 }
 
+/// Resumes `paused` on the day `today`.
 fn resume(paused: &Subscription, on_resume: OnResume, today: &str) -> Settlement {
     paused.resume(on_resume, LEAD(), date(today), billing_time(today)).unwrap()
 }

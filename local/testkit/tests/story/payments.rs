@@ -133,7 +133,8 @@ async fn charge_without_a_response_is_resolved_with_the_same_attempt() {
     }
 }
 
-/// Creates a world in which `act` runs right before the batch's request number `request_number` to the table.
+/// Creates a world in which `act` runs right before the batch sends the request with the number `request_number` to the
+/// table.
 async fn world_with_act_before<F: Future<Output = ()>>(
     subscription: &Subscription,
     request_number: u64,
@@ -158,7 +159,7 @@ async fn world_with_act_before<F: Future<Output = ()>>(
 }
 
 /// Creates a world in which another worker, whose clock is two hours later, takes over the open attempt right before
-/// the batch's request number `request_number` to the table.
+/// the batch sends the request with the number `request_number` to the table.
 async fn world_with_take_over_before(subscription: &Subscription, request_number: u64) -> World {
     world_with_act_before(subscription, request_number, |table, key| async move {
         let open = table.get_subscription(&key.account, key.subscription).await.unwrap().unwrap().attempt.unwrap();
@@ -237,7 +238,8 @@ async fn worker_that_was_suspended_after_its_claim_does_not_charge() {
 #[tokio::test]
 async fn success_of_an_attempt_that_was_settled_with_another_outcome_is_reported() {
     let subscription = new_subscription(10, "2026-03-01");
-    // Before the settlement, an operator, whose clock is an hour later, states that the attempt was not charged.
+    // Before the batch settles the attempt, an operator states that the attempt was not charged. The operator's clock
+    // is an hour later.
     let world = world_with_act_before(&subscription, 2, |table, key| async move {
         let clock = SimulatedClock::new(billing_time("2026-03-10") + TimeDelta::hours(1), 8);
         let settling = Settling::new(table, Policy::default(), Arc::new(clock));

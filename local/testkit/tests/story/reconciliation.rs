@@ -18,7 +18,9 @@ use ulid::Ulid;
 use crate::stripe::connect;
 use crate::world::{World, billing_time, date, new_subscription, numbered_subscription};
 
+/// The day on which the subscriptions are charged.
 const DAY: &str = "2026-03-10";
+/// The id of the first refund in a test.
 const REFUND_ID: Ulid = Ulid::from_parts(1, 1);
 
 /// A world whose subscriptions were charged at the stand-in for Stripe.
@@ -78,6 +80,7 @@ impl ChargedWorld {
         found.into_iter().map(|BrokenInvariant { invariant, what, .. }| (invariant, what)).collect()
     }
 
+    /// Audits the whole table and compares it with the stand-in for Stripe.
     async fn reconcile(&self) -> Vec<(Invariant, String)> {
         self.reconcile_with(self.stripe.clone()).await
     }

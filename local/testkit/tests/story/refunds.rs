@@ -17,7 +17,9 @@ use ulid::Ulid;
 use crate::stripe::connect;
 use crate::world::{World, billing_time, date, new_subscription};
 
+/// The id of the first refund in a test.
 const FIRST_REFUND: Ulid = Ulid::from_parts(1, 1);
+/// The id of the second refund in a test.
 const SECOND_REFUND: Ulid = Ulid::from_parts(2, 2);
 
 /// A world in which a month of 12.99 EUR of the subscription `gold` was paid at the sandbox gateway.
@@ -27,6 +29,7 @@ struct PaidWorld {
     receipt: Receipt,
 }
 
+/// Returns the stored receipt of the payment of `gold`.
 async fn load_receipt(world: &World, gold: &Subscription) -> Receipt {
     let now = world.clock.now();
     world.table.get_receipts_by_account(&gold.account, &Paging::all(), now).await.unwrap().items.remove(0)

@@ -23,7 +23,8 @@ async fn claim_without_sending(world: &World, subscription: &Subscription, on: &
     assert!(matches!(claimed, ClaimOutcome::Claimed(_)), "{claimed:?}");
 }
 
-/// Returns the proof of each shard: whether the reminder batch of `day` is complete, computed from the run records.
+/// Returns the proof of each shard, computed from the run records. A proof states whether the reminder batch of `day`
+/// is complete in the shard.
 async fn shard_proofs(world: &World, day: &str) -> Vec<ShardProof> {
     let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, Tz::UTC, world.clock.now());
     reader.read(date(day)).await.unwrap().prove()

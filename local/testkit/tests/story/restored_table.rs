@@ -1,6 +1,6 @@
 //! Tests of a restored table: a table is restored from a backup, and the gateway has made payments since the backup. No
-//! run charges payments of the restored table until each day since the backup was compared with the gateway, and a
-//! person has confirmed the table.
+//! run charges payments of the restored table until two conditions are met: each day since the backup was compared with
+//! the gateway, and a person has confirmed the table.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ async fn restore_backup(world: &World) -> Deployment {
     restored
 }
 
-/// Compares March 10 in the restored table with the gateway. Returns the numbers of settled payments and of
+/// Compares March 10 in the restored table with the gateway. Returns the number of settled payments, and the number of
 /// differences.
 async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     let settings = restored.table.get_settings().await.unwrap().unwrap();
@@ -52,6 +52,7 @@ async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     (day.counts.settled, day.differences.values().sum())
 }
 
+/// Returns the receipts of the account of `subscription` in the table of `deployment`.
 async fn receipts(deployment: &Deployment, subscription: &Subscription) -> Vec<Receipt> {
     let now = deployment.clock.now();
     deployment.table.get_receipts_by_account(&subscription.account, &Paging::all(), now).await.unwrap().items
@@ -121,7 +122,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert!(world.table.get_settings().await.unwrap().unwrap().charging);
 }
 
-/// Serves `sandbox` over HTTP like a merchant's own gateway that does not list the payments of a time range, and does
+/// Serves `sandbox` over HTTP, as a merchant's own gateway that does not list the payments of a time range, and does
 /// not know the customer `removed`.
 async fn serve_without_lists(sandbox: Arc<Sandbox>, removed: &'static str) -> HttpGateway {
     let router = Router::new()
@@ -148,7 +149,7 @@ fn payments_at_gateway(world: &World, subscription: &Subscription) -> usize {
     world.sandbox.entries().iter().filter(|entry| is_of(entry)).count()
 }
 
-/// Returns a reconciler of `restored` with `gateway`, on March 12.
+/// Returns a reconciler, which compares the table of `restored` with `gateway` on March 12.
 async fn reconciler(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) -> Reconciler {
     let settings = restored.table.get_settings().await.unwrap().unwrap();
     Reconciler::new(
@@ -160,7 +161,7 @@ async fn reconciler(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) 
     )
 }
 
-/// Compares March 9 to 11 in `restored` with `gateway`.
+/// Compares each day from March 9 to 11 in the table of `restored` with `gateway`.
 async fn reconcile_days(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) -> Vec<DayReconciliation> {
     let mut reconciler = reconciler(restored, gateway).await;
     let mut days = Vec::new();
@@ -170,9 +171,10 @@ async fn reconcile_days(restored: &Deployment, gateway: Arc<dyn gateways::Refund
     days
 }
 
-/// Each subscription has its own customer at the gateway. Of the subscriptions 0, 1 and 2, the backup contains one
-/// receipt and two open attempts, one of which reaches the gateway only after the backup. 3 was paid after the backup.
-/// 4 was debited after it, and the bank is still processing the debit. 5 is due when the copy is noticed.
+/// The test has six subscriptions, each with its own customer at the gateway. The backup contains one receipt and two
+/// open attempts of the subscriptions 0, 1 and 2. One of these attempts is charged only after the backup. Subscription
+/// 3 was paid after the backup. Subscription 4 was debited after the backup, and the bank is still processing the
+/// debit. Subscription 5 is due on the day on which a run notices that the table is a copy.
 #[tokio::test]
 async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_and_charges_nothing_twice() {
     let world = World::new().await;
@@ -243,7 +245,8 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
         assert_eq!(receipts(&restored, subscription).await.len(), usize::from(n != 4), "subscription {n}");
     }
 
-    // At a gateway that lists the payments of each day, the option is refused.
+    // If the gateway lists the payments of each day, a person cannot decide that a comparison of the customers is
+    // sufficient.
     let with_lists = restore_backup(&world).await;
     with_lists.table.record_copy(billing_time("2026-03-11")).await.unwrap();
     reconcile_days(&with_lists, world.sandbox.clone()).await;
@@ -252,7 +255,8 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
     assert_eq!(days.find_problem(&with_lists.table, false).await.unwrap(), None);
 }
 
-/// The gateway has removed a customer of the backup, as a merchant does who erases a customer.
+/// In this test, the gateway has removed a customer whom the backup contains, as a merchant does who erases the data of
+/// a customer.
 #[tokio::test]
 async fn customer_whom_the_gateway_has_removed_does_not_stop_the_comparison_and_is_accepted_by_a_person() {
     let world = World::new().await;
@@ -273,7 +277,8 @@ async fn customer_whom_the_gateway_has_removed_does_not_stop_the_comparison_and_
         assert!(found.contains(&removed), "{day:#?}");
         assert!(day.ended_at.is_some() && day.customers_compared, "{day:#?}");
     }
-    // The receipt of the removed customer has no payment that the gateway still shows.
+    // The gateway no longer shows the payment of the removed customer. A person accepts that this customer is not
+    // compared on March 11.
     let on = date("2026-03-11");
     let (reason, at) = ("the customer was removed".parse().unwrap(), billing_time("2026-03-12"));
     let accepted = AcceptedDifference { on, kind: removed.0, id: removed.1, reason, at };

@@ -1,6 +1,7 @@
-//! A drill with a fault at every step: a table is restored from a backup that contains open, due and paid subscriptions,
-//! while the gateway has moved on. Whatever call of the comparison, of the confirmation or of the first run fails, and wherever
-//! the process is killed, the documented steps end with one charge and one receipt for each month.
+//! Tests of a restored table with a fault at each external call. The backup contains open, due and paid subscriptions,
+//! and the gateway has made payments since the backup. A call of the comparison, of the confirmation or of the first
+//! run fails, or the process is killed. In all cases, the documented steps end with one charge and one receipt for each
+//! month.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +20,30 @@ use testkit::{Faulty, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_subscription};
 
-/// The days that may have payments which the backup lacks: from the latest run in the backup to the day on which the copy
-/// was noticed.
+/// The first day that may have payments which the backup lacks: the day of the latest run in the backup.
 const FIRST_DAY: &str = "2026-03-09";
+/// The last day that may have such payments: the day on which a run noticed that the table is a copy.
 const NOTICED: &str = "2026-03-12";
 /// The day on which the table is compared, confirmed and charged.
 const NOW: &str = "2026-03-13";
 
-/// A crash before a call leaves the same state as a crash after the call before it.
+/// The faults that the test injects at each call. A crash before a call is left out, because it leaves the same state
+/// as a crash after the previous call.
 const FAULTS: [Fault; 2] = [Fault::LostAfter, Fault::CrashAfter];
 
-/// The subscriptions by number: 0 has an open attempt in the backup, which was charged. 1 was paid before the backup; 2 and
-/// 4 after it. 3 was declined after it. 5 is due when the copy is noticed. 6 was debited after the backup, and the bank is
-/// still processing the debit. 7 was created and paid after the backup.
+/// The payment day of each subscription, by its number:
+/// - 0 has an open attempt in the backup. The attempt was charged.
+/// - 1 was paid before the backup, 2 and 4 were paid after the backup.
+/// - 3 was declined after the backup.
+/// - 5 is due on the day on which the copy is noticed.
+/// - 6 was debited after the backup, and the bank is still processing the debit.
+/// - 7 was created and paid after the backup.
 const PAYMENT_DAYS: [i64; 8] = [9, 9, 10, 10, 11, 12, 11, 11];
+/// The number of the subscription that was declined.
 const DECLINED: usize = 3;
+/// The number of the subscription that was debited.
 const DEBITED: usize = 6;
+/// The number of the subscription that was created after the backup.
 const CREATED_AFTER_BACKUP: usize = 7;
 
 /// A world with its original table, and a new table with the items of a backup.
@@ -46,7 +55,7 @@ struct RestoredWorld {
 }
 
 impl RestoredWorld {
-    /// Creates the world on the day on which the first run in the restored table has noticed the copy.
+    /// Creates the world on the day [`NOW`], after a run has noticed that the restored table is a copy.
     async fn new() -> Self {
         let world = World::new().await;
         let subscriptions: Vec<Subscription> = (0..)
@@ -83,7 +92,8 @@ impl RestoredWorld {
         Self { world, restored, engine, subscriptions }
     }
 
-    /// Compares each day with the requests of `injector`. Returns `None` if a comparison failed or was killed.
+    /// Compares each day. `injector` decides on the faults of the requests. Returns `None` if a comparison failed or
+    /// was killed.
     async fn reconcile(&self, injector: &Arc<Injector>) -> Option<Vec<DayReconciliation>> {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let table = self.restored.over(self.engine.client_with_connection(connection)).table;
@@ -126,8 +136,9 @@ impl RestoredWorld {
         assert!(again.iter().all(DayReconciliation::is_clean), "{name}: {again:#?}");
     }
 
-    /// Confirms the table as `dueday confirm-table` does, switches charging on, and runs the payments of the day, all with
-    /// the requests of `injector`. Returns the counts of the run; `None` if a step failed or was killed.
+    /// Confirms the table as `dueday confirm-table` does, switches charging on, and runs the payment batch of the day.
+    /// `injector` decides on the faults of the requests. Returns the counts of the run; `None` if a step failed or was
+    /// killed.
     async fn confirm_and_run(&self, injector: &Arc<Injector>) -> Option<Vec<(&'static str, u64)>> {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let gateway = Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone()));
@@ -153,14 +164,16 @@ impl RestoredWorld {
         Some(nonzero_counts(&report))
     }
 
-    /// Asserts that the debit that the bank is processing is the only open finding.
+    /// Asserts that the only open finding is the debit, which the bank is still processing.
     async fn assert_only_debit_is_blocked(&self, name: &str) {
         let findings = self.restored.table.get_open_findings().await.unwrap();
         let [finding] = findings.as_slice() else { panic!("{name}: {findings:?}") };
         assert_eq!(finding.account, self.subscriptions[DEBITED].account, "{name}: the debit is not made again");
     }
 
-    /// Asserts that each month was charged once and has one receipt in the restored table, except the declined one.
+    /// Asserts that the gateway made one debit, and one successful charge for each other month except the declined
+    /// month. Also asserts that the restored table has one receipt for each of these charges, except for the
+    /// subscription that was created after the backup.
     async fn assert_charged_once(&self, name: &str) {
         let is_debit = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Payment(payment) if payment.request.subscription == self.subscriptions[DEBITED].id);
         let debits = self.world.sandbox.entries().iter().filter(|entry| is_debit(entry)).count();

@@ -1,4 +1,5 @@
-//! Tests of the ages that each run logs: of the oldest due row, and of the oldest attempt whose outcome is unknown.
+//! Tests of the two ages that each run logs: the age of the oldest due row, and the age of the oldest attempt whose
+//! outcome is unknown.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ async fn world_with_unreachable_customer() -> (World, Arc<GatewayThatTimesOutFor
     (world, gateway)
 }
 
-/// Runs the payment batch of the day of `now` at this time.
+/// Runs the payment batch with `gateway` at the time `now`, for the date of this time.
 async fn run_at(
     world: &World,
     gateway: &Arc<GatewayThatTimesOutForSomeCustomers>,
@@ -41,7 +42,7 @@ async fn age_of_an_attempt_in_doubt_grows_from_run_to_run_until_its_outcome_is_k
     for (day, hours, expected, age) in [
         ("2026-03-09", 0, "in_doubt", 0),
         ("2026-03-09", 2, "in_doubt", 2),
-        // A worker still has the lease of the run before.
+        // The lease that the previous run took has not expired yet.
         ("2026-03-09", 2, "in_doubt", 2),
         ("2026-03-10", 0, "in_doubt", 24),
         ("2026-03-10", 2, "failed", 26),
@@ -53,7 +54,7 @@ async fn age_of_an_attempt_in_doubt_grows_from_run_to_run_until_its_outcome_is_k
     }
 }
 
-/// Returns a gateway with the payments of `world` that responds to the requests of all customers.
+/// Returns a gateway that has the payments of `world`, and times out for no customer.
 fn reachable_gateway(world: &World) -> Arc<GatewayThatTimesOutForSomeCustomers> {
     Arc::new(GatewayThatTimesOutForSomeCustomers { sandbox: world.sandbox.clone(), customers: HashSet::new() })
 }
@@ -66,7 +67,7 @@ async fn attempt_has_no_age_in_doubt_if_the_gateway_has_no_payment_while_chargin
     for (is_on, gateway, hours, expected, age) in [
         (false, &gateway, 20, "in_doubt", 20),
         (false, &reachable, 25, "in_doubt", 0),
-        // A worker still has the lease of the run before.
+        // The lease that the previous run took has not expired yet.
         (false, &reachable, 25, "in_doubt", 0),
         (true, &reachable, 26, "paid", 0),
     ] {

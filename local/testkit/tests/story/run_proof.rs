@@ -12,9 +12,9 @@ use ulid::Ulid;
 
 use crate::world::{SHARDS, World, billing_time, card, date, key, new_subscription, numbered_subscription};
 
-/// Returns the record of a run of shard 0 that began at the position number `from` and ended at the position number
-/// `next`. If `from` is 0, the run began at the start of the shard. If `next` is 0, the run reached the end of the shard.
-/// `id_number` determines the id of the run.
+/// Returns the record of a run of shard 0 that began at the position with the number `from` and ended at the position
+/// with the number `next`. If `from` is 0, the run began at the start of the shard. If `next` is 0, the run reached the
+/// end of the shard. `id_number` determines the id of the run.
 fn run_record(id_number: u64, from: u8, next: u8) -> RunRecord {
     let position = |number: u8| Position {
         lane: Lane::Due,
@@ -43,11 +43,12 @@ fn run_record(id_number: u64, from: u8, next: u8) -> RunRecord {
     }
 }
 
-/// Returns the records of March 7 with these run records. The proof is computed on the next morning.
+/// Returns the records of the day March 7, with the run records `records`. The proof is computed on the next morning.
 fn day_with_records(records: Vec<RunRecord>) -> DayRecords {
     DayRecords::new(Batch::Payments, date("2026-03-07"), 1, billing_time("2026-03-08")).with_records(records)
 }
 
+/// Returns the state of shard 0 that follows from `records`.
 fn shard_state(records: &[RunRecord]) -> ShardState {
     day_with_records(records.to_vec()).prove_shard(0).walked
 }
@@ -174,8 +175,8 @@ async fn many_short_runs_complete_a_day_and_a_killed_run_makes_it_incomplete() {
     let paid = |shard: &ShardProof| if let RunCounts::Payments(counts) = shard.counts { counts.paid } else { 0 };
     assert_eq!(proofs.iter().map(paid).sum::<u64>(), 7);
 
-    // A later run has started in a shard and its end is not recorded. The shard is `Running` until the run's deadline,
-    // and then `Open`.
+    // A later run has started in a shard, and the end of this run is not recorded. The shard is `Running` until the
+    // run's deadline, and then `Open`.
     world.clock.set(billing_time("2026-03-09"));
     let complete = ShardState::Complete;
     for (day, started_at, expected) in [

@@ -16,7 +16,8 @@ use store::{PeakLoad, ReshardOutcome, Table};
 
 use crate::world::{World, billing_time, date, nonzero_counts, numbered_subscription};
 
-/// Moves all subscriptions to their new shards. Returns how many were moved, and how many moves were postponed.
+/// Moves all subscriptions to their new shards. Returns the number of moved subscriptions, and the number of postponed
+/// moves.
 async fn reshard_all(table: &Table, today: NaiveDate) -> (u32, u32) {
     let settings = table.get_settings().await.unwrap().unwrap();
     let all: Vec<Subscription> = table.all_subscriptions().map(Result::unwrap).collect().await;
@@ -121,7 +122,7 @@ async fn reshard_postpones_subscriptions_that_are_due_by_tomorrow_or_have_an_ope
     for day in ["2026-03-09", "2026-03-10", "2026-03-11"] {
         assert_eq!(reshard_on(day).await, ReshardOutcome::Postponed, "{day}: the payment is due on March 10");
     }
-    // An open attempt postpones the move, even if its row in the payment index has a later date.
+    // An open attempt postpones the move, even if the subscription's row in the payment index has a later date.
     world.inject_charge_fault(emulator::Fault::LostAfter);
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("in_doubt", 1)]);
     let far = |stored: &Subscription| Subscription { next_payment_on: Some(date("2026-04-10")), ..stored.clone() };

@@ -14,6 +14,7 @@ use sandbox::Sandbox;
 
 use crate::world::{World, billing_time, date, numbered_subscription};
 
+/// The day of the sign-ups.
 const DAY: &str = "2026-03-10";
 
 /// A gateway that throttles each charge, as with the HTTP status 429 and a Retry-After header.

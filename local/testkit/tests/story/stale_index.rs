@@ -15,6 +15,7 @@ use testkit::fault_in_first_calls;
 
 use crate::world::{World, billing_time, cancel, date, key, new_subscription, nonzero_counts, pause};
 
+/// The day on which the subscriptions of these tests are due.
 const DAY: &str = "2026-03-10";
 
 /// Returns a connection to the table that always repeats the first response to each query of the index.
@@ -139,8 +140,8 @@ async fn duplicate_row_is_charged_once() {
     assert_eq!(world.charged_due_dates(), [DAY]);
 }
 
-/// Returns the temporary errors of DynamoDB, each with an operation that may fail with it: throttling by table, index,
-/// account or key, and conflicts with another transaction.
+/// Returns the temporary errors of DynamoDB: throttling (by table, index, account or key), internal errors, and
+/// conflicts with another transaction. Each error has the name of an operation that may fail with this error.
 fn temporary_errors() -> Vec<(&'static str, Fault)> {
     let throttled = [
         "ThrottlingException",
@@ -178,8 +179,8 @@ async fn charge_is_made_exactly_once_despite_temporary_errors_of_the_table() {
     }
 }
 
-/// The SDK retries a request whose response was lost. If the first request took effect, the retry conflicts with its
-/// own write.
+/// The SDK retries a request whose response was lost. If the first request took effect, the retry conflicts with the
+/// write of the first request.
 #[tokio::test]
 async fn claim_and_settle_recognize_a_conflict_with_their_own_retried_request() {
     for operation in ["UpdateItem", "TransactWriteItems"] {

@@ -8,13 +8,14 @@ use ulid::Ulid;
 
 use crate::world::{World, billing_time, date, new_subscription};
 
-/// Reads the state of the system one hour after the runs of `day`.
+/// Reads the state of the system one hour after the billing time of `day`.
 async fn status_on(world: &World, day: &str) -> SystemStatus {
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let now = billing_time(day) + TimeDelta::hours(1);
     SystemStatus::read(&world.table, &settings, Tz::UTC, now).await.unwrap()
 }
 
+/// Returns the state of each day and batch in `status`, with a text such as `2026-03-10 payments`.
 fn states(status: &SystemStatus) -> Vec<(String, DayState)> {
     status.days.iter().map(|day| (format!("{} {}", day.date, day.batch), day.state)).collect()
 }

@@ -17,6 +17,7 @@ use sweep::{BatchRequest, SweepError};
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
+/// The day on which the subscriptions of these tests are due.
 const DAY: &str = "2026-03-10";
 
 /// A world whose payments are charged at the stand-in for Stripe.
@@ -26,7 +27,8 @@ struct StripeWorld {
     gateway: Arc<Stripe>,
 }
 
-/// Serves the stand-in on a free port, and returns an adapter for it with the API key `key`.
+/// Serves the stand-in `server` on a free port, and returns a Stripe adapter that is connected to this port with the
+/// API key `key`.
 pub async fn connect(server: &Arc<StripeServer>, key: &str) -> Stripe {
     connect_with_timeout(server, key, Duration::from_secs(5)).await
 }
@@ -62,6 +64,7 @@ impl StripeWorld {
     }
 }
 
+/// Returns a subscription that is due on [`DAY`] and has the test payment method `method`.
 pub fn subscription_with_card(method: &str) -> Subscription {
     let mut subscription = new_subscription(10, "2026-03-01");
     subscription.payment_method.payment_method = method.parse().unwrap();

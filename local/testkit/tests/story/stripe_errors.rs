@@ -15,6 +15,7 @@ use sweep::{BatchRequest, SweepError};
 use crate::stripe::{charge_example, connect, subscription_with_card};
 use crate::world::{World, billing_time, date, nonzero_counts};
 
+/// The day on which the subscriptions of these tests are due.
 const DAY: &str = "2026-03-10";
 
 /// Runs the payment batch of `day` with the gateway `stripe`, `hours` after the billing time. Returns the counts that
@@ -32,7 +33,8 @@ async fn run_payments(
     Ok(nonzero_counts(&report))
 }
 
-/// Creates a world with `subscription`, a stand-in for Stripe, and an adapter for it with the API key `key`.
+/// Creates a world with `subscription`, a stand-in for Stripe, and a Stripe adapter that is connected to the stand-in
+/// with the API key `key`.
 async fn world_with_stripe(subscription: &Subscription, key: &str) -> (World, Arc<StripeServer>, Arc<Stripe>) {
     let world = World::new().await;
     world.store(subscription).await;

@@ -18,8 +18,11 @@ use ulid::Ulid;
 use crate::stripe::connect;
 use crate::world::{World, billing_time, date, new_subscription};
 
+/// The day on which the refunded payment was made.
 const DAY: &str = "2026-03-10";
+/// The id of the first refund in a test.
 const FIRST_REFUND: Ulid = Ulid::from_parts(1, 1);
+/// The id of the second refund in a test.
 const SECOND_REFUND: Ulid = Ulid::from_parts(2, 2);
 
 /// A world with a period of 12.99 EUR that was paid at the stand-in for Stripe.

@@ -256,7 +256,8 @@ async fn list_continues_at_its_cursor_and_ends_without_a_cursor() {
     assert_eq!((all.items.len(), rest.next), (15, None));
 }
 
-/// Returns the first month, the payment day and the price (in minor units) of each of the pending terms.
+/// Returns the pending terms, which apply from a later month: for each of them the first month, the payment day and the
+/// price (in minor units).
 fn pending_terms(subscription: &Subscription) -> Vec<(String, u8, i64)> {
     let to_tuple = |terms: &Terms| (terms.from.to_string(), terms.payment_day.into(), terms.price.minor());
     subscription.waiting_terms.iter().map(to_tuple).collect()

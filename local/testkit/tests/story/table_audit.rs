@@ -80,7 +80,7 @@ async fn audit_of_a_valid_table_finds_nothing() {
     }
 }
 
-/// Returns all payments that the sandbox gateway lists.
+/// Returns all payments at the sandbox gateway. All subscriptions of these tests have the customer `cus_1`.
 async fn payments_at_gateway(world: &World) -> Vec<Payment> {
     world.sandbox.payments_at(&"cus_1".parse().unwrap(), DateTime::UNIX_EPOCH, world.clock.now()).unwrap()
 }

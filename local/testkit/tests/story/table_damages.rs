@@ -1,5 +1,5 @@
-//! Tests of damaged items: the audit reports them, no payment is charged because of them, and damaged dates of the indexes
-//! are repaired.
+//! Tests of damaged items: the audit reports damaged items, no payment is charged because of them, and damaged dates of
+//! the indexes are repaired.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,8 @@ use billing::{Attempt, Money, Subscription};
 use crate::table_audit::{checker, violations, world_after_a_quarter};
 use crate::world::{World, card, date, new_subscription};
 
-/// Stores a copy of each item whose sort key begins with `sk_prefix`, after `change` has changed the copy.
+/// Stores a copy of each item whose sort key begins with `sk_prefix`, after `change` has changed the copy. A
+/// copy with an unchanged key replaces the item.
 async fn copy_items(world: &World, sk_prefix: &str, change: impl Fn(&mut HashMap<String, AttributeValue>)) {
     for mut item in world.table.scan().await.unwrap() {
         if item["SK"].as_s().unwrap().starts_with(sk_prefix) {

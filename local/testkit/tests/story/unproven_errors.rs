@@ -12,6 +12,7 @@ use testkit::{Faulty, fault_at_call};
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
+/// The day on which the subscription of each test is due.
 const DAY: &str = "2026-03-10";
 
 /// A world with one subscription, and a Stripe adapter that is connected to the stand-in for Stripe.
@@ -132,7 +133,7 @@ async fn payment_that_stripe_makes_two_days_after_a_server_error_is_found_before
     assert_eq!(stripe_world.run_payments(DAY, 0).await, [("in_doubt", 1)]);
     for (day, expected) in [("2026-03-11", "in_doubt"), ("2026-03-12", "failed")] {
         // The idempotency key expires after a day, so the stand-in must continue to fail, as Stripe does until it
-        // repairs the payment.
+        // executes the first request.
         stripe_world.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
         assert_eq!(stripe_world.run_payments(day, 0).await, [(expected, 1)], "{day}");
     }
@@ -228,7 +229,8 @@ async fn decline_of_an_attempt_that_was_in_doubt_is_looked_up_before_the_retry()
     // The idempotency key has expired at Stripe, so the same request makes a new charge, which is declined.
     assert_eq!(stripe_world.run_payments("2026-03-11", 0).await, [("declined", 1)]);
     assert_eq!(stripe_world.server.intents().len(), 1);
-    // Six hours later Stripe also executes the first request. That payment could still succeed.
+    // Six hours later, Stripe also executes the first request. The next run must cancel the payment of this request,
+    // because the payment could still succeed.
     assert_eq!(stripe_world.run_payments("2026-03-12", 0).await, [("declined", 1)]);
     let open = stripe_world.server.intents().into_iter().filter(|intent| intent.status != "canceled");
     assert_eq!((open.count(), stripe_world.server.intents().len()), (0, 3), "{:?}", stripe_world.server);

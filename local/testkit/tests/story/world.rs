@@ -73,11 +73,13 @@ pub struct World {
 }
 
 impl World {
+    /// Creates a world with the default settings.
     pub async fn new() -> Self {
         Self::with_connection(EngineConnection::counting_capacity_units()).await
     }
 
-    /// Creates a world in which the batches' requests to the table pass through `connection`. The test's own requests do not.
+    /// Creates a world in which the requests of the batches to the table pass through `connection`. The requests of the
+    /// test itself do not.
     pub async fn with_connection(connection: EngineConnection) -> Self {
         Self::with_connection_and_settings(connection, &[]).await
     }
@@ -122,8 +124,8 @@ impl World {
         let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
         let deployment = Deployment { gateway: gateway.clone(), ..system.with_connection(connection.clone()) };
-        // Only the requests of the tasks, which process single rows, are sent through the connection. The requests of the sweep
-        // itself are not, so that tests can count the requests of a task.
+        // Only the requests of the tasks, which process single rows, are sent through the connection. The requests of
+        // the sweep, which reads the list pages, are not, so that tests can count the requests of a task.
         let payments = system.deployment.sweep(deployment.charge_due()).await.unwrap();
         let reminders = system.deployment.sweep(deployment.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
@@ -132,16 +134,16 @@ impl World {
         Self { system, clock, table, settling, sandbox, gateway, mails_sent, script, connection, payments, reminders }
     }
 
-    /// Returns the resolver with which an operator states the outcome of an attempt. `checks_gateway` says whether it
-    /// compares the stated outcome with the gateway's payments.
+    /// Returns the resolver with which an operator states the outcome of an attempt. `checks_gateway` is whether
+    /// the resolver compares the stated outcome with the gateway's payments.
     pub fn attempt_resolver(&self, checks_gateway: bool) -> AttemptResolver<'_> {
         let config = &self.system.deployment.config;
         let gateway = checks_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
         AttemptResolver { settling: &self.settling, gateway, lease: config.charging.lease }
     }
 
-    /// Returns another payment batch, as in another process: its requests to the table pass through `connection`, and it
-    /// charges with `gateway`.
+    /// Returns another payment batch, as in another process. The requests of this batch to the table pass through
+    /// `connection`, and the batch charges with `gateway`.
     pub async fn separate_payment_batch(
         &self,
         connection: EngineConnection,
@@ -152,8 +154,8 @@ impl World {
         deployment.payments().await.unwrap()
     }
 
-    /// Returns another reminder batch, as in another process: its requests to the table pass through `connection`, and
-    /// `injector` decides on the faults of its mails.
+    /// Returns another reminder batch, as in another process. The requests of this batch to the table pass through
+    /// `connection`, and `injector` decides on the faults of the mails.
     pub async fn separate_reminder_batch(
         &self,
         connection: EngineConnection,
@@ -278,6 +280,7 @@ pub fn cancel(subscription: &Subscription) -> Settlement {
     subscription.cancel(subscription.due_on, billing_time(&subscription.due_on.to_string()))
 }
 
+/// Returns the key of `subscription` in the table.
 pub fn key(subscription: &Subscription) -> SubscriptionKey {
     SubscriptionKey::from_subscription(subscription)
 }
