@@ -51,7 +51,7 @@ impl Deployment {
     }
 
     /// Returns the same deployment, but with `client` for the requests to its table.
-    pub fn over(&self, client: Client) -> Self {
+    pub fn with_client(&self, client: Client) -> Self {
         let table = self.config.table.connect_with(client);
         Self { table, ..self.clone() }
     }
@@ -60,14 +60,14 @@ impl Deployment {
     ///
     /// # Errors
     /// [`TableError`] if the table cannot be accessed.
-    pub async fn ready(self) -> Result<Self, TableError> {
+    pub async fn create_table_if_absent(self) -> Result<Self, TableError> {
         self.table.create_if_absent().await?;
         self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         Ok(self)
     }
 
     /// Returns the task that the payment batch executes for each row.
-    pub fn charge_due(&self) -> PaymentBatch {
+    pub fn payment_task(&self) -> PaymentBatch {
         PaymentBatch::new(
             self.table.clone(),
             self.gateway.clone(),
@@ -95,7 +95,7 @@ impl Deployment {
     /// # Errors
     /// [`TableError`] if the settings cannot be read.
     pub async fn payments(&self) -> Result<Sweep<PaymentBatch>, TableError> {
-        self.sweep(self.charge_due()).await
+        self.sweep(self.payment_task()).await
     }
 
     /// Returns the reminder batch.

@@ -29,12 +29,13 @@ impl InMemoryDeployment {
         let (engine, clock) = (Engine::memory(), Arc::new(clock));
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
         let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
-        let deployment = Deployment::new(client, config, sandbox.clone(), mailer, clock.clone()).ready().await?;
+        let deployment =
+            Deployment::new(client, config, sandbox.clone(), mailer, clock.clone()).create_table_if_absent().await?;
         Ok(Self { engine, clock, sandbox, deployment })
     }
 
     /// Returns the same deployment, but its requests to the table pass through `connection`, which may inject faults.
     pub fn with_connection(&self, connection: Arc<EngineConnection>) -> Deployment {
-        self.deployment.over(self.engine.client_with_connection(connection))
+        self.deployment.with_client(self.engine.client_with_connection(connection))
     }
 }

@@ -127,7 +127,7 @@ impl World {
     /// Runs `batch` for `day` with the faults of `injector`. Returns the largest age of an attempt in doubt, in hours.
     async fn run_batch(&self, batch: Batch, day: NaiveDate, injector: Injector) -> u64 {
         match batch {
-            Batch::Payments => self.run(day, injector, Deployment::charge_due).await,
+            Batch::Payments => self.run(day, injector, Deployment::payment_task).await,
             Batch::Reminders => self.run(day, injector, Deployment::reminder_task).await,
         }
     }

@@ -128,7 +128,7 @@ async fn are_all_rows_stored(table: &Table, rows: &[Row]) -> Result<bool, Failur
 /// table, so that charges for both tables have the same idempotency keys.
 async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployment, Failure> {
     let settings = of.table.init_settings(&of.config.table.initial_settings(of.clock.as_ref())).await?;
-    let past = of.over(engine.client());
+    let past = of.with_client(engine.client());
     past.table.create_if_absent().await?;
     past.table
         .init_settings(&Settings {

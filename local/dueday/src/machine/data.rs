@@ -438,7 +438,7 @@ async fn open_deployment(
 ) -> Result<Deployment, Failure> {
     let mailer = mailer(context).await?;
     let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
-    let ready = deployment.ready().await.map_err(|error| match error {
+    let ready = deployment.create_table_if_absent().await.map_err(|error| match error {
         TableError::OtherFormat { .. } => {
             Failure::OtherVersion { path: context.options.data.clone(), reason: error.to_string() }
         }

@@ -105,7 +105,8 @@ impl MachineFiles {
         let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).with_clock(clock.clone());
         let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
         let mailer = Arc::new(RecordedMails::default());
-        let deployment = Deployment::new(client, config, Arc::new(gateway), mailer, clock).ready().await.unwrap();
+        let deployment =
+            Deployment::new(client, config, Arc::new(gateway), mailer, clock).create_table_if_absent().await.unwrap();
         Self { folder: folder.to_owned(), deployment }
     }
 

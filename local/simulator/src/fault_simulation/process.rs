@@ -68,7 +68,7 @@ impl Process {
             Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),
             clock.clone(),
         );
-        let deployment = deployment.ready().await?;
+        let deployment = deployment.create_table_if_absent().await?;
         let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
         let Deployment { table, config, .. } = &deployment;
         let receiver = world.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), config, clock.clone()));

@@ -206,7 +206,7 @@ async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
                 loop {
                     let case = format!("{name}, {fault:?} at call {at}, retries {has_retries}");
                     let world = prepare_world(&scenario).await;
-                    let run = run_with_fault(world, (fault, at, has_retries), Deployment::charge_due);
+                    let run = run_with_fault(world, (fault, at, has_retries), Deployment::payment_task);
                     let FaultyRun { world, calls, report } = run.await;
                     if calls < at {
                         assert_eq!(calls, at - 1, "{case}: each call of a run had a fault in one of the runs");

@@ -30,7 +30,7 @@ use crate::world::{World, billing_time, card, date, new_subscription, nonzero_co
 
 /// Returns a deployment with a new table that contains a copy of all items in the table of `world`.
 async fn restore_backup(world: &World) -> Deployment {
-    let restored = world.system.deployment.over(Engine::memory().client());
+    let restored = world.system.deployment.with_client(Engine::memory().client());
     restored.table.create_if_absent().await.unwrap();
     restored.table.copy_missing_items(&world.table).await.unwrap();
     restored
@@ -73,7 +73,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert_eq!(world.charged_due_dates().len(), 1);
 
     world.clock.set(billing_time("2026-03-11"));
-    let batch = restored.sweep(restored.charge_due()).await.unwrap();
+    let batch = restored.sweep(restored.payment_task()).await.unwrap();
     let request = BatchRequest::for_date(date("2026-03-11"));
     let refused = batch.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string();
     assert!(
@@ -99,7 +99,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     other.table.put_account(&Account { id: signed_up.account.clone(), ..sample::account() }).await.unwrap();
     other.table.create_subscription(&signed_up, None).await.unwrap();
     assert!(other.table.get_settings().await.unwrap().unwrap().charging);
-    let sign_up = other.charge_due().for_sign_up().charge_now(&signed_up, date("2026-03-11")).await.unwrap().unwrap();
+    let sign_up = other.payment_task().for_sign_up().charge_now(&signed_up, date("2026-03-11")).await.unwrap().unwrap();
     assert_eq!(sign_up.subscription.attempt_seq, 0, "no attempt was started");
     assert_eq!(world.charged_due_dates().len(), 1);
     let settings_of_other = other.table.get_settings().await.unwrap().unwrap();

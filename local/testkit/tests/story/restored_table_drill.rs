@@ -76,7 +76,7 @@ impl RestoredWorld {
         let report = world.run_payments(FIRST_DAY).await;
         assert_eq!(nonzero_counts(&report), [("in_doubt", 1), ("paid", 1)]);
         let engine = Engine::memory();
-        let restored = world.system.deployment.over(engine.client());
+        let restored = world.system.deployment.with_client(engine.client());
         restored.table.create_if_absent().await.unwrap();
         restored.table.copy_missing_items(&world.table).await.unwrap();
 
@@ -85,7 +85,7 @@ impl RestoredWorld {
         // The debit of this run succeeds two days later, after the restored table was charged again.
         world.run_payments_at("2026-03-11", billing_time("2026-03-11") + TimeDelta::hours(12)).await;
         world.clock.set(billing_time(NOTICED));
-        let batch = restored.sweep(restored.charge_due()).await.unwrap();
+        let batch = restored.sweep(restored.payment_task()).await.unwrap();
         let deadline = billing_time(NOTICED) + TimeDelta::hours(1);
         batch.run(&BatchRequest::for_date(date(NOTICED)), deadline).await.unwrap_err();
         world.clock.set(billing_time(NOW));
@@ -96,7 +96,7 @@ impl RestoredWorld {
     /// was killed.
     async fn reconcile(&self, injector: &Arc<Injector>) -> Option<Vec<DayReconciliation>> {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
-        let table = self.restored.over(self.engine.client_with_connection(connection)).table;
+        let table = self.restored.with_client(self.engine.client_with_connection(connection)).table;
         let settings = self.restored.table.get_settings().await.unwrap().unwrap();
         let mut reconciler = Reconciler::new(
             (table, settings.table_id),
@@ -142,7 +142,8 @@ impl RestoredWorld {
     async fn confirm_and_run(&self, injector: &Arc<Injector>) -> Option<Vec<(&'static str, u64)>> {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let gateway = Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone()));
-        let deployment = Deployment { gateway, ..self.restored.over(self.engine.client_with_connection(connection)) };
+        let deployment =
+            Deployment { gateway, ..self.restored.with_client(self.engine.client_with_connection(connection)) };
         let confirm_and_run = async {
             let table = &deployment.table;
             let (settings, id) = (table.get_settings().await.ok()??, table.dynamodb_id().await.ok()??);

@@ -126,7 +126,7 @@ impl World {
         let deployment = Deployment { gateway: gateway.clone(), ..system.with_connection(connection.clone()) };
         // Only the requests of the tasks, which process single rows, are sent through the connection. The requests of
         // the sweep, which reads the list pages, are not, so that tests can count the requests of a task.
-        let payments = system.deployment.sweep(deployment.charge_due()).await.unwrap();
+        let payments = system.deployment.sweep(deployment.payment_task()).await.unwrap();
         let reminders = system.deployment.sweep(deployment.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
         let policy = system.deployment.config.billing.policy.clone();

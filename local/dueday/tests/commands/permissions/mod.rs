@@ -158,8 +158,8 @@ async fn policy_of_reconcile_function_matches_its_requests() {
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
     // A table that imitates a table restored from a backup. The backup was made before the payments.
     let engine = Engine::memory();
-    let restored = deployment.over(engine.client_with_connection(world.connection.clone())).table;
-    let unrecorded = deployment.over(engine.client()).table;
+    let restored = deployment.with_client(engine.client_with_connection(world.connection.clone())).table;
+    let unrecorded = deployment.with_client(engine.client()).table;
     unrecorded.create_if_absent().await.unwrap();
     unrecorded.copy_missing_items(&deployment.table).await.unwrap();
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-05").await;
