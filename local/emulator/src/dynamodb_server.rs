@@ -14,7 +14,7 @@ use axum::routing::post;
 use dynoxide::auth_material::{AuthMaterial, validate};
 use dynoxide::{Database, DynoxideError};
 
-use crate::operations::execute;
+use crate::dynamodb_operations::execute;
 
 /// The maximum size of the body of a request.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;

@@ -11,11 +11,11 @@ use dynoxide::Database;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::connector::{InProcessClient, NoSleep};
+use crate::dynamodb_operations::{execute, execute_without_tokens};
 use crate::dynamodb_server::dynamodb_router;
 use crate::engine_connection::EngineConnection;
 use crate::http_server::{Limits, serve};
-use crate::operations::{execute, execute_without_tokens};
+use crate::in_process_client::{InProcessClient, NoSleep};
 use crate::stream::{Stream, StreamError};
 
 /// A DynamoDB engine in this process, in memory or in a file.

@@ -4,8 +4,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
-mod connector;
 mod deployment;
+mod dynamodb_operations;
 mod dynamodb_server;
 mod engine;
 mod engine_connection;
@@ -14,7 +14,7 @@ mod faults;
 mod gateway_claims;
 mod guard;
 mod http_server;
-mod operations;
+mod in_process_client;
 mod permission;
 mod stream;
 mod stripe_server;

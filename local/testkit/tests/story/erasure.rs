@@ -48,13 +48,13 @@ const PERSONAL: [&str; 12] = [
 ];
 
 /// The time at which the accounts are erased.
-fn now() -> DateTime<Utc> {
+fn erasure_time() -> DateTime<Utc> {
     billing_time(LAST_DAY)
 }
 
 /// Returns an operator's action that requests an erasure.
-fn action() -> NewAction {
-    NewAction { at: now(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
+fn erasure_action() -> NewAction {
+    NewAction { at: erasure_time(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
 /// Returns a client of the orders table of `world`, which sends its requests through `connection`.
@@ -82,11 +82,11 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
         ..sample::subscription(10, date("2026-02-01"))
     };
     let request = IdempotentRequest {
-        made_at: now(),
+        made_at: erasure_time(),
         key_hash: format!("hash-{id}"),
         request_hash: String::new(),
         response: StoredResponse { json: format!(r#"{{"account": "{id}", "x": "canary response"}}"#), version: 1 },
-        expires_at: now() + TimeDelta::hours(48),
+        expires_at: erasure_time() + TimeDelta::hours(48),
     };
     let created = world.table.create_subscription(&subscription, Some(&request)).await.unwrap();
     assert_eq!(created, CreateOutcome::Created);
@@ -97,7 +97,7 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
     world.change_subscription(&subscription, |s| Subscription { payment_method: declined.clone(), ..s.clone() }).await;
     world.run_payments("2026-04-10").await;
     world.change_subscription(&subscription, cancel).await;
-    world.clock.set(now());
+    world.clock.set(erasure_time());
     store_records(world, &account, &subscription).await;
     let address = ShippingAddress {
         name: "Canary Name".parse().unwrap(),
@@ -107,7 +107,7 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
         country: "gb".parse().unwrap(),
         region: "eu".parse().unwrap(),
     };
-    let customer = Customer { address: Some(address), ..Customer::new(account.id.clone(), None, now()) };
+    let customer = Customer { address: Some(address), ..Customer::new(account.id.clone(), None, erasure_time()) };
     orders.create_customer(&customer).await.unwrap();
     subscription
 }
@@ -116,7 +116,7 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
 /// deliveries.
 async fn store_records(world: &World, account: &Account, subscription: &Subscription) {
     let table = &world.table;
-    let receipts = table.get_receipts_by_account(&account.id, &Paging::all(), now()).await.unwrap().items;
+    let receipts = table.get_receipts_by_account(&account.id, &Paging::all(), erasure_time()).await.unwrap().items;
     let dispute = Dispute {
         id: format!("dp_{}", account.id).parse().unwrap(),
         account: account.id.clone(),
@@ -126,8 +126,8 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
         amount: receipts[0].amount,
         reason: "fraudulent".to_owned(),
         status: DisputeStatus::Won,
-        opened_at: now(),
-        closed_at: Some(now()),
+        opened_at: erasure_time(),
+        closed_at: Some(erasure_time()),
         version: 1,
     };
     table.write_dispute(&dispute, None).await.unwrap();
@@ -140,12 +140,12 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
         amount: subscription.price,
         reason: FindingReason::PaidTwice,
         blocks: false,
-        found_at: now(),
+        found_at: erasure_time(),
         resolved: None,
         version: 1,
     };
     table.put_finding(world.load(subscription).await, |_| open.clone()).await.unwrap();
-    let resolution = ResolvedFinding { at: now(), reason: "canary decision".to_owned() };
+    let resolution = ResolvedFinding { at: erasure_time(), reason: "canary decision".to_owned() };
     let resolved = Finding { resolved: Some(resolution), version: 2, ..open.clone() };
     let stored = world.load(subscription).await;
     table.resolve_finding(stored, &open, &resolved, None, |s| Ok::<_, ()>(s.clone().into())).await.unwrap();
@@ -153,7 +153,7 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
         actor: Actor::Account(ActorName::new("auth0|canary")),
         kind: ActionKind::PutAccount,
         reason: Some("canary reason".parse().unwrap()),
-        ..self::action()
+        ..erasure_action()
     };
     let changes = AccountChanges { locale: Some("de".parse().unwrap()), ..AccountChanges::default() };
     table.change_account(&account.id, &changes, Some(&action)).await.unwrap();
@@ -163,25 +163,25 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
         page: "cs_1".parse().unwrap(),
         url: "https://pages.example.com/canary".to_owned(),
         subscriptions: None,
-        created_at: now(),
-        expires_at: now() + TimeDelta::days(1),
+        created_at: erasure_time(),
+        expires_at: erasure_time() + TimeDelta::days(1),
         payment_method: Some(billing::PaymentMethod {
             customer: "cus_canary".parse().unwrap(),
             payment_method: "pm_canary".parse().unwrap(),
         }),
         version: 1,
     };
-    let creation = NewAction { kind: ActionKind::CreateSetup, ..self::action() };
+    let creation = NewAction { kind: ActionKind::CreateSetup, ..erasure_action() };
     table.create_setup(&setup, ChangeRecords { request: None, action: Some(&creation) }).await.unwrap();
     let link = CardLink { account: account.id.clone(), subscription: subscription.id, due_on: date("2026-04-10") };
-    table.put_card_link(setup.id, &link, now()).await.unwrap();
-    table.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now()).await.unwrap();
+    table.put_card_link(setup.id, &link, erasure_time()).await.unwrap();
+    table.count_use(&LimitedOperation::SetupsOf(account.id.clone()), erasure_time()).await.unwrap();
     let body = format!(r#"{{"subject": "{}"}}"#, account.id);
     for (event, is_delivered) in [("delivered", true), ("pending", false)] {
         let key = DeliveryKey { endpoint: Ulid::nil(), event: format!("{}-{event}", account.id) };
-        let delivery = Delivery::new(key, "payment.succeeded".to_owned(), body.clone(), now());
+        let delivery = Delivery::new(key, "payment.succeeded".to_owned(), body.clone(), erasure_time());
         let delivery = match is_delivered {
-            true => delivery.after_attempt(&DeliveryResponse::Accepted(200), now()),
+            true => delivery.after_attempt(&DeliveryResponse::Accepted(200), erasure_time()),
             false => delivery,
         };
         assert!(table.create_delivery(&delivery).await.unwrap());
@@ -202,9 +202,9 @@ async fn world_with_two_accounts() -> (World, OrdersTable) {
 }
 
 /// Returns the attributes of `item` as text, sorted by name.
-fn text_of(item: &Item) -> String {
+fn item_text(item: &Item) -> String {
     let text_of_value = |value: &AttributeValue| match value {
-        AttributeValue::M(map) => format!("{{{}}}", text_of(map)),
+        AttributeValue::M(map) => format!("{{{}}}", item_text(map)),
         other => format!("{other:?}"),
     };
     let mut attributes: Vec<String> =
@@ -214,10 +214,10 @@ fn text_of(item: &Item) -> String {
 }
 
 /// Returns all items of both tables as texts, sorted, without the items for which `is_left_out` is true.
-async fn items(world: &World, orders: &OrdersTable, is_left_out: impl Fn(&str) -> bool) -> Vec<String> {
+async fn item_texts(world: &World, orders: &OrdersTable, is_left_out: impl Fn(&str) -> bool) -> Vec<String> {
     let scanned = orders.client().scan().table_name(ORDERS).send().await.unwrap().items.unwrap_or_default();
     let all = world.table.scan().await.unwrap();
-    let mut all: Vec<String> = all.iter().chain(&scanned).map(text_of).filter(|item| !is_left_out(item)).collect();
+    let mut all: Vec<String> = all.iter().chain(&scanned).map(item_text).filter(|item| !is_left_out(item)).collect();
     all.sort();
     all
 }
@@ -225,17 +225,17 @@ async fn items(world: &World, orders: &OrdersTable, is_left_out: impl Fn(&str) -
 /// Returns the items that belong to `acme`, or to no account.
 async fn items_without_rival(world: &World, orders: &OrdersTable) -> Vec<String> {
     let setup_of_rival = Ulid::from_parts(4, "rival-1".len() as u128).to_string();
-    items(world, orders, |item| item.contains("rival-1") || item.contains(&setup_of_rival)).await
+    item_texts(world, orders, |item| item.contains("rival-1") || item.contains(&setup_of_rival)).await
 }
 
 /// Returns the items that belong to `rival-1`.
 async fn items_of_rival(world: &World, orders: &OrdersTable) -> Vec<String> {
-    items(world, orders, |item| !item.contains("rival-1")).await
+    item_texts(world, orders, |item| !item.contains("rival-1")).await
 }
 
 /// Requests the erasure of `acme`, and erases the account. Returns the number of erased accounts.
 async fn erase(world: &World, orders: OrdersTable, table: store::Table) -> Result<u64, RequestError> {
-    request_erasure(&table, &"acme".parse().unwrap(), &action(), now()).await?;
+    request_erasure(&table, &"acme".parse().unwrap(), &erasure_action(), erasure_time()).await?;
     Ok(Eraser::new(table, Some(orders), world.clock.clone()).erase_all(None).await?.erased)
 }
 
@@ -264,7 +264,8 @@ async fn assert_account_erased_and_receipts_kept(
 
 /// Returns the payment id and the amount of each receipt of `acme`.
 async fn receipts_of(world: &World) -> Vec<(String, i64)> {
-    let receipts = world.table.get_receipts_by_account(&"acme".parse().unwrap(), &Paging::all(), now()).await.unwrap();
+    let receipts =
+        world.table.get_receipts_by_account(&"acme".parse().unwrap(), &Paging::all(), erasure_time()).await.unwrap();
     receipts.items.into_iter().map(|receipt| (receipt.payment.to_string(), receipt.amount.minor())).collect()
 }
 
@@ -318,7 +319,7 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
     };
     let before = image(&world).await;
     let subscription = Subscription { account: account.clone(), ..sample::subscription(11, date("2026-04-01")) };
-    let requested = request_erasure(&world.table, &account, &action(), now()).await.unwrap();
+    let requested = request_erasure(&world.table, &account, &erasure_action(), erasure_time()).await.unwrap();
     assert!(matches!(requested, ErasureState::InProgress(_)));
     let create = || world.table.create_subscription(&subscription, None);
     let same = Account { id: account.clone(), ..sample::account() };
@@ -327,13 +328,13 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
     assert_eq!(put().await.unwrap(), PutAccountOutcome::BeingErased);
 
     assert_eq!(erase(&world, orders, world.table.clone()).await.unwrap(), 1);
-    let published = events_between_images(before.as_ref(), image(&world).await.as_ref(), now());
+    let published = events_between_images(before.as_ref(), image(&world).await.as_ref(), erasure_time());
     let types: Vec<String> = published.iter().map(|event| event.data.event_type().to_string()).collect();
     assert_eq!(types, ["account.erased"]);
     assert_eq!(create().await.unwrap(), CreateOutcome::AccountErased { is_complete: true });
     assert_eq!(put().await.unwrap(), PutAccountOutcome::Erased);
     assert_eq!(world.table.get_account(&account).await.unwrap(), None);
-    let again = request_erasure(&world.table, &account, &action(), world.clock.now()).await.unwrap();
+    let again = request_erasure(&world.table, &account, &erasure_action(), world.clock.now()).await.unwrap();
     let ErasureState::Ended(erased) = again else { panic!("{again:?}") };
     assert!(erased.counts.removed >= 5 && erased.counts.pseudonymised >= 5, "{erased:?}");
 }
@@ -344,12 +345,13 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
     let subscription = sample::subscription(10, date("2026-02-01"));
     world.store(&subscription).await;
     let account = &subscription.account;
-    let refused = request_erasure(&world.table, account, &action(), now()).await.unwrap_err().to_string();
+    let refused =
+        request_erasure(&world.table, account, &erasure_action(), erasure_time()).await.unwrap_err().to_string();
     let id = subscription.id;
     assert_eq!(refused, format!("the account cannot be erased: the subscription {id} is active, not cancelled"));
     world.change_subscription(&subscription, cancel).await;
     assert_eq!(world.load(&subscription).await.status, Status::Cancelled);
-    request_erasure(&world.table, account, &action(), now()).await.unwrap();
+    request_erasure(&world.table, account, &erasure_action(), erasure_time()).await.unwrap();
     // The gateway reports a dispute of an old payment after the request.
     let receipt = billing::ReceiptId { due_on: date("2026-01-10"), subscription: id, sku: subscription.sku.clone() };
     let open = Dispute {
@@ -361,7 +363,7 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
         amount: subscription.price,
         reason: "fraudulent".to_owned(),
         status: DisputeStatus::Open,
-        opened_at: now(),
+        opened_at: erasure_time(),
         closed_at: None,
         version: 1,
     };
@@ -377,7 +379,7 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
         assert_eq!(report.overdue.contains(account), is_overdue, "{waited}");
     }
     assert!(world.table.get_subscription(account, id).await.unwrap().is_some(), "nothing is removed while it waits");
-    let won = Dispute { status: DisputeStatus::Won, closed_at: Some(now()), ..open.clone() };
+    let won = Dispute { status: DisputeStatus::Won, closed_at: Some(erasure_time()), ..open.clone() };
     world.table.write_dispute(&won, Some(&open)).await.unwrap();
     let report = eraser.erase_all(None).await.unwrap();
     assert_eq!((report.erased, report.waiting.len(), report.failed), (1, 0, 0));
@@ -401,7 +403,9 @@ async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_n
         world.store(if n == last { &active } else { &stored }).await;
     }
     let account = subscription(last).account;
-    let refused = async || request_erasure(&world.table, &account, &action(), now()).await.unwrap_err().to_string();
+    let refused = async || {
+        request_erasure(&world.table, &account, &erasure_action(), erasure_time()).await.unwrap_err().to_string()
+    };
     let is_active = |n: u128| format!("the subscription {} is active, not cancelled", subscription(n).id);
     assert_eq!(refused().await, format!("the account cannot be erased: {}", is_active(last)));
 
@@ -416,7 +420,7 @@ async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_n
 async fn erasure_stops_at_its_deadline_and_later_calls_continue() {
     let (world, orders) = world_with_two_accounts().await;
     let account = "acme".parse().unwrap();
-    request_erasure(&world.table, &account, &action(), now()).await.unwrap();
+    request_erasure(&world.table, &account, &erasure_action(), erasure_time()).await.unwrap();
     let eraser = Eraser::new(world.table.clone(), Some(orders.clone()), world.clock.clone());
     let mut calls = 0;
     while eraser.erase_all(Some(world.clock.now())).await.unwrap().erased == 0 {

@@ -145,14 +145,14 @@ pub fn waived_period() -> WaivedPeriod {
 }
 
 /// Returns the record of an audit that found a violation. `ended_at` is `None` while the audit runs.
-pub fn audit(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
+pub fn audit_record(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
     let mut audit = AuditRecord::new(Ulid::from_parts(4, 4), false, event_time());
     audit.add_violation("indexed", "ACC#acme", "the payment index does not contain it");
     AuditRecord { ended_at, accounts: 2, subscriptions: 3, ..audit }
 }
 
 /// Returns the image of a day's comparison with one difference. `ended_at` is `None` while the comparison runs.
-pub fn reconciliation(ended_at: Option<DateTime<Utc>>) -> ItemImage {
+pub fn reconciliation_image(ended_at: Option<DateTime<Utc>>) -> ItemImage {
     let mut day = DayReconciliation::new(date("2028-01-31"), event_time());
     day.add(Difference { kind: DifferenceKind::PaidTwice, id: "pi_2".to_owned(), what: "paid twice".to_owned() });
     day.not_compared.insert(GatewayList::Disputes);

@@ -14,9 +14,9 @@ use testkit::sample;
 use ulid::Ulid;
 
 use crate::event_images::{
-    action_image, active_subscription, attempt_record, audit, changed_subscription, date, dispute_image, event_time,
-    open_attempt, period, receipt, reconciliation, refund_image, refund_rejected_by_gateway, subscription_image,
-    waived_period,
+    action_image, active_subscription, attempt_record, audit_record, changed_subscription, date, dispute_image,
+    event_time, open_attempt, period, receipt, reconciliation_image, refund_image, refund_rejected_by_gateway,
+    subscription_image, waived_period,
 };
 
 /// The types of the expected events, such as `account.created`.
@@ -218,14 +218,14 @@ fn changes_with_events() -> Vec<Change> {
         ("a rejection", None, Some(ItemImage::Attempt(attempt_record(AttemptEnd::Rejected))), &["payment.rejected"]),
         (
             "an audit ends",
-            Some(ItemImage::Audit(audit(None))),
-            Some(ItemImage::Audit(audit(Some(event_time())))),
+            Some(ItemImage::Audit(audit_record(None))),
+            Some(ItemImage::Audit(audit_record(Some(event_time())))),
             &["audit.completed"],
         ),
         (
             "a day is reconciled",
-            Some(reconciliation(None)),
-            Some(reconciliation(Some(event_time()))),
+            Some(reconciliation_image(None)),
+            Some(reconciliation_image(Some(event_time()))),
             &["day.reconciled"],
         ),
         (
@@ -267,11 +267,21 @@ fn changes_without_events() -> Vec<Change> {
             },
         ),
         change_without_event("another shard", |_| {}, |s| s.shard = 7),
-        ("an audit makes progress", Some(ItemImage::Audit(audit(None))), Some(ItemImage::Audit(audit(None))), &[]),
-        ("a comparison makes progress", Some(reconciliation(None)), Some(reconciliation(None)), &[]),
-        ("a comparison begins again", Some(reconciliation(Some(event_time()))), Some(reconciliation(None)), &[]),
-        ("a comparison expires", Some(reconciliation(Some(event_time()))), None, &[]),
-        ("an audit expires", Some(ItemImage::Audit(audit(Some(event_time())))), None, &[]),
+        (
+            "an audit makes progress",
+            Some(ItemImage::Audit(audit_record(None))),
+            Some(ItemImage::Audit(audit_record(None))),
+            &[],
+        ),
+        ("a comparison makes progress", Some(reconciliation_image(None)), Some(reconciliation_image(None)), &[]),
+        (
+            "a comparison begins again",
+            Some(reconciliation_image(Some(event_time()))),
+            Some(reconciliation_image(None)),
+            &[],
+        ),
+        ("a comparison expires", Some(reconciliation_image(Some(event_time()))), None, &[]),
+        ("an audit expires", Some(ItemImage::Audit(audit_record(Some(event_time())))), None, &[]),
         (
             "an action is written twice",
             Some(action_image(ActionKind::PauseSubscription, &[])),

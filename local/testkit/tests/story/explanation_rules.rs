@@ -4,8 +4,8 @@ use audit::ReasonCode;
 use billing::{AfterLastRetry, CatchUp, OnResume, Outcome, PaymentRecords, Policy, Status, Subscription};
 use chrono_tz::Tz;
 
-use crate::history::History;
 use crate::lifecycle::{LEAD, decline_outcome, success_outcome, with_open_attempt};
+use crate::payment_history::History;
 use crate::world::{billing_time, card, date, new_subscription, pause};
 
 fn soft_decline(_: &Subscription) -> Outcome {

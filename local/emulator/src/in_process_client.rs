@@ -15,9 +15,9 @@ use aws_smithy_types::body::SdkBody;
 use dynoxide::{Database, DynoxideError};
 use serde_json::Value;
 
+use crate::dynamodb_operations::{execute, execute_without_tokens};
 use crate::engine_connection::{EngineConnection, RequestObserver};
 use crate::faults::{Fault, Operation};
-use crate::operations::{execute, execute_without_tokens};
 
 type ConnectorResult = Result<HttpResponse, ConnectorError>;
 
