@@ -99,6 +99,7 @@ mod tests {
 
     use super::*;
 
+    /// Reads the settings from an environment that contains only the variable `name` with the value `value`.
     fn read(name: &'static str, value: &str) -> Result<Config, ConfigError> {
         Config::read(Env(&|asked| (asked == name).then(|| value.to_owned())))
     }

@@ -31,6 +31,7 @@ pub(crate) fn dynamodb_router(database: Database) -> Router {
         .with_state(database)
 }
 
+/// Executes the operation that the header `X-Amz-Target` names, if the request has credentials.
 async fn respond(State(database): State<Database>, headers: HeaderMap, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let target = header("x-amz-target").unwrap_or_default();

@@ -115,6 +115,7 @@ impl EngineConnection {
         std::mem::take(&mut self.lock_records().units)
     }
 
+    /// Returns the setting of the SDK that decides whether a failed request is sent again.
     pub(crate) fn retry_config(&self) -> RetryConfig {
         if self.has_no_retries { RetryConfig::disabled() } else { RetryConfig::standard() }
     }

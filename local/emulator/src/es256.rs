@@ -20,12 +20,14 @@ pub fn install() {
     let _ = ES256.install_default();
 }
 
+/// Creates the signer for an ES256 key in the format PKCS #8.
 fn signer_factory(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     check_algorithm(algorithm, key.family())?;
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.inner());
     Ok(Box::new(Es256Signer(pair.map_err(|_| ErrorKind::InvalidEcdsaKey)?)))
 }
 
+/// Creates the verifier for the public key of an ES256 key pair.
 fn verifier_factory(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     check_algorithm(algorithm, key.family())?;
     Ok(Box::new(Es256Verifier(key.as_bytes().to_vec())))
@@ -37,6 +39,7 @@ fn check_algorithm(algorithm: &Algorithm, family: AlgorithmFamily) -> Result<()>
     if is_es256 { Ok(()) } else { Err(ErrorKind::InvalidAlgorithm.into()) }
 }
 
+/// Signs with a private key.
 struct Es256Signer(EcdsaKeyPair);
 
 impl Signer<Vec<u8>> for Es256Signer {

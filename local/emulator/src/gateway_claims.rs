@@ -10,6 +10,7 @@ pub fn gateway_claims(claims: &Map<String, Value>) -> HashMap<String, String> {
     claims.iter().map(|(name, value)| (name.clone(), claim_text(value))).collect()
 }
 
+/// Returns the text of one claim, as described at [`gateway_claims`].
 fn claim_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

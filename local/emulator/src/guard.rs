@@ -124,6 +124,7 @@ impl IntoResponse for GuardRejection {
 mod tests {
     use super::*;
 
+    /// Returns the headers of a request: one `Host` header and one `Origin` header for each element of `origin`.
     fn headers(host: &str, origin: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
@@ -133,6 +134,7 @@ mod tests {
         headers
     }
 
+    /// Returns whether a server that listens on the address `listen` accepts a request with these headers.
     fn is_admitted(listen: &str, host: &str, origin: &[&str]) -> bool {
         HostGuard::new(listen.parse().unwrap()).check(None, &headers(host, origin)).is_ok()
     }

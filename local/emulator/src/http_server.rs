@@ -103,6 +103,7 @@ struct IdleEvents {
 }
 
 impl ConnectionActivity {
+    /// Creates the record of a new connection, which is idle.
     fn new(events: Arc<IdleEvents>) -> Self {
         let idle_since = events.count.fetch_add(1, Ordering::SeqCst).into();
         Self { requests: AtomicUsize::new(0), idle_since, events }

@@ -19,6 +19,7 @@ use crate::dynamodb_operations::{execute, execute_without_tokens};
 use crate::engine_connection::{EngineConnection, RequestObserver};
 use crate::faults::{Fault, Operation};
 
+/// The HTTP response to a request of the SDK, or the error of the connection.
 type ConnectorResult = Result<HttpResponse, ConnectorError>;
 
 /// An HTTP client for the AWS SDK that calls the DynamoDB engine in this process, without a socket.
@@ -73,6 +74,7 @@ impl InProcessClient {
         result
     }
 
+    /// Executes the operation on the engine, without the idempotency token if the connection ignores tokens.
     fn execute(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
         let execute = if self.connection.ignores_tokens { execute_without_tokens } else { execute };
         execute(&self.database, operation, body)

@@ -144,6 +144,7 @@ impl Intent {
         shown
     }
 
+    /// Returns the JSON of the PaymentIntent, with the id of its latest charge.
     fn json(&self) -> Value {
         json!({
             "id": self.id,

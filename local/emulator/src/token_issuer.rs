@@ -20,8 +20,11 @@ pub const LOCAL_ISSUER: &str = "urn:dueday:local";
 /// The audience of all tokens that this issuer creates or accepts.
 pub const LOCAL_AUDIENCE: &str = "dueday";
 
+/// The first line of a private key in PEM.
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+/// The last line of a private key in PEM.
 const PEM_END: &str = "-----END PRIVATE KEY-----";
+/// The number of base64 characters on each line of a private key in PEM.
 const PEM_LINE_CHARS: usize = 64;
 
 /// The reason why a token is not accepted.
@@ -170,10 +173,12 @@ mod tests {
         "2027-01-31T06:00:00Z".parse().unwrap()
     }
 
+    /// Returns an issuer with a new key.
     fn issuer() -> TokenIssuer {
         TokenIssuer::new(&TokenIssuer::generate_key()).unwrap()
     }
 
+    /// Returns the claims of a valid token for the account `acme`.
     fn claims() -> Value {
         json!({
             "iss": LOCAL_ISSUER, "aud": LOCAL_AUDIENCE, "sub": "acme", "iat": now().timestamp(),

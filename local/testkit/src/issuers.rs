@@ -37,10 +37,12 @@ pub fn issuer_tokens() -> Vec<IssuerToken> {
     [cognito(), auth0(), entra_id(), keycloak()].concat()
 }
 
+/// Creates an example token.
 fn token(name: &'static str, rights: ExpectedRights, claims: Value) -> IssuerToken {
     IssuerToken { name, claims, rights }
 }
 
+/// Returns the example tokens of Amazon Cognito.
 fn cognito() -> Vec<IssuerToken> {
     let issuer = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_example";
     let user = "aaaaaaaa-bbbb-4ccc-dddd-eeeeeeeeeeee";
@@ -86,6 +88,7 @@ fn cognito() -> Vec<IssuerToken> {
     ]
 }
 
+/// Returns the example tokens of Auth0.
 fn auth0() -> Vec<IssuerToken> {
     let audience = json!(["https://api.example.com", "https://my-domain.auth0.com/userinfo"]);
     vec![
@@ -126,6 +129,7 @@ fn auth0() -> Vec<IssuerToken> {
     ]
 }
 
+/// Returns the example tokens of Microsoft Entra ID.
 fn entra_id() -> Vec<IssuerToken> {
     let issuer = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
     let person = json!({
@@ -170,6 +174,7 @@ fn entra_id() -> Vec<IssuerToken> {
     ]
 }
 
+/// Returns the example tokens of Keycloak.
 fn keycloak() -> Vec<IssuerToken> {
     let issuer = "https://keycloak.example.com/realms/shop";
     let user = "36fa0f91-f94d-4a0c-afed-6b7d952e47da";

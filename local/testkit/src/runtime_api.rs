@@ -88,6 +88,7 @@ impl Drop for RuntimeApi {
     }
 }
 
+/// Responds to the function's request for its next event.
 async fn send_next_event(State(state): State<ServerChannels>) -> impl IntoResponse {
     let received = state.events.lock().await.recv().await;
     let Some((event, deadline_ms)) = received else {
@@ -105,14 +106,17 @@ async fn send_next_event(State(state): State<ServerChannels>) -> impl IntoRespon
     (StatusCode::OK, headers, event)
 }
 
+/// Receives the response of a successful invocation from the function.
 async fn receive_response(State(state): State<ServerChannels>, Path(_): Path<String>, body: Bytes) -> StatusCode {
     send_result(&state, InvocationResult::Response, &body).await
 }
 
+/// Receives the error of a failed invocation from the function.
 async fn receive_error(State(state): State<ServerChannels>, Path(_): Path<String>, body: Bytes) -> StatusCode {
     send_result(&state, InvocationResult::Error, &body).await
 }
 
+/// Receives the error of a failed start from the function.
 async fn receive_init_error(State(state): State<ServerChannels>, body: Bytes) -> StatusCode {
     send_result(&state, InvocationResult::Error, &body).await
 }

@@ -103,6 +103,7 @@ impl SesServer {
         })
     }
 
+    /// Returns the HTTP routes.
     pub fn router(self: Arc<Self>) -> Router {
         Router::new().fallback(respond).with_state(self)
     }
@@ -132,6 +133,7 @@ impl SesServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Checks a request, and records its mail or applies its fault.
     async fn handle_request(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         self.state().requests += 1;
@@ -169,6 +171,7 @@ impl SesServer {
     }
 }
 
+/// Returns the error response with the error name `error` and the message `text`.
 fn rejection_response(status: u16, error: &'static str, text: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(ERROR_TYPE, error)], axum::Json(json!({"message": text}))).into_response()

@@ -79,6 +79,7 @@ impl SmtpServer {
         *lock(&self.refused_logins)
     }
 
+    /// Starts to listen on a free port of the loopback interface. Returns the server with its URL.
     async fn listen(self) -> (Self, String) {
         let server = self;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
@@ -108,6 +109,7 @@ impl SmtpServer {
         *lock(&self.faults) = VecDeque::from([fault]);
     }
 
+    /// Returns the fault for the next mail, if it has one.
     fn pending_fault(&self) -> Option<ServerFault> {
         lock(&self.faults).front().copied()
     }

@@ -66,6 +66,7 @@ impl ServerState {
 }
 
 impl Customer {
+    /// Returns the JSON of the customer, as Stripe's API shows it.
     pub(super) fn json(&self) -> Value {
         json!({"id": self.id, "object": "customer", "metadata": self.metadata, "livemode": false})
     }

@@ -23,6 +23,7 @@ impl Dispute {
         self.id == id
     }
 
+    /// Returns the JSON of the dispute, as Stripe's API shows it.
     pub(super) fn json(&self) -> Value {
         json!({
             "id": self.id,

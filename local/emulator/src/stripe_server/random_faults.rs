@@ -61,6 +61,7 @@ impl DeferredRequest {
 }
 
 impl RandomFaults {
+    /// Creates random faults: on average, `per_thousand` of a thousand requests have a fault.
     pub fn new(seed: u64, per_thousand: u32) -> Self {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), per_thousand }
     }

@@ -35,10 +35,12 @@ impl Refund {
         }
     }
 
+    /// Returns this refund with another status.
     pub(super) fn with_status(self, status: &'static str) -> Self {
         Self { status, ..self }
     }
 
+    /// Returns the JSON of the refund, as Stripe's API shows it.
     pub(super) fn json(&self) -> Value {
         json!({
             "id": self.id,

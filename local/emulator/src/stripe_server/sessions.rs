@@ -31,6 +31,7 @@ impl Session {
         self.id == id
     }
 
+    /// Returns Stripe's status of the session at the time `now`.
     fn status(&self, now: DateTime<Utc>) -> &'static str {
         match &self.payment_method {
             Some(_) => "complete",
@@ -39,6 +40,8 @@ impl Session {
         }
     }
 
+    /// Returns the JSON of the session at the time `now`. If `is_expanded` is true, the SetupIntent and its payment
+    /// method are objects, not ids.
     pub(super) fn json(&self, now: DateTime<Utc>, is_expanded: bool) -> Value {
         let id = format!("seti_{}", self.id);
         let intent = match &self.payment_method {

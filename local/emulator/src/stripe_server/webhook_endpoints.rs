@@ -16,6 +16,7 @@ pub(super) struct WebhookEndpoint {
 }
 
 impl WebhookEndpoint {
+    /// Returns the JSON of the webhook endpoint, as Stripe's API shows it.
     fn json(&self) -> Value {
         json!({
             "id": self.id,

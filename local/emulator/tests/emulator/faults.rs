@@ -43,6 +43,7 @@ fn injector_with(fault: Option<Fault>) -> Arc<Injector> {
     Arc::new(Injector::active_during_runs(Arc::new(move |_: &Call<'_>| fault)))
 }
 
+/// Returns the request of the first payment attempt of an example subscription.
 fn charge_request() -> ChargeRequest {
     let subscription = sample::subscription(10, "2026-03-01".parse().unwrap());
     let attempt = Attempt {

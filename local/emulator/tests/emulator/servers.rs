@@ -33,6 +33,7 @@ fn http_request(method: &str, host: &str, headers: &[(&str, &str)], body: &str) 
     )
 }
 
+/// Returns the HTTP status in the text of a response.
 fn response_status(response: &str) -> u16 {
     response.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{response:?}"))
 }

@@ -68,24 +68,28 @@ struct SendEmail {
     configuration_set_name: Option<String>,
 }
 
+/// The recipients of a mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Destination {
     to_addresses: Vec<String>,
 }
 
+/// The content of a mail. Only raw content is supported.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Content {
     raw: Raw,
 }
 
+/// The mail in the Internet message format, in base64.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Raw {
     data: String,
 }
 
+/// A name and a value that SES stores with a mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Tag {
@@ -93,6 +97,7 @@ struct Tag {
     value: String,
 }
 
+/// Returns the rejection of an invalid request. `source` is the URL of the documentation of the broken rule.
 fn bad_request(source: &'static str) -> Rejection {
     Rejection { status: 400, error: "BadRequestException", source }
 }
@@ -189,6 +194,7 @@ mod tests {
 
     use super::*;
 
+    /// A valid mail, which the tests change.
     const RAW_MAIL: &str = "From: Shop <shop@example.com>\r\nTo: a@example.org\r\nSubject: Hi\r\n\r\nHello\r\n";
 
     /// Returns the JSON body of a valid request that sends the mail `raw`.
@@ -208,6 +214,7 @@ mod tests {
         check_request("application/json", &body)
     }
 
+    /// Checks a request with this content type and body, and with a valid method, path and signature.
     fn check_request(content_type: &str, body: &Value) -> Result<SesMail, Rejection> {
         let request = Request::post("/v2/email/outbound-emails")
             .header(header::CONTENT_TYPE, content_type)

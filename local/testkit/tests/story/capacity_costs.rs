@@ -77,6 +77,7 @@ async fn compute_cost_per_row(row: impl Fn(u32) -> Subscription, is_payments: bo
     (differences.filter(|(_, count)| *count > 0).collect(), units)
 }
 
+/// Returns the expected number of requests for each DynamoDB operation.
 fn requests_by_operation(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     expected.iter().map(|(operation, count)| ((*operation).to_owned(), *count)).collect()
 }

@@ -27,6 +27,7 @@ const SEED_COUNT: u64 = 300;
 struct TaskOrder(Mutex<ChaCha8Rng>);
 
 impl TaskOrder {
+    /// Creates the order of the tasks that belongs to `seed`.
     fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(ChaCha8Rng::seed_from_u64(seed))))
     }

@@ -68,10 +68,12 @@ const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::OpensNewCheckoutPageEachTime, "a setup has one checkout page"),
 ];
 
+/// The time at which each check starts.
 fn check_start_time() -> DateTime<Utc> {
     "2027-01-31T06:00:00Z".parse().unwrap()
 }
 
+/// Creates a sandbox gateway, and the simulated clock whose time it uses.
 fn sandbox_with_clock() -> (Arc<SimulatedClock>, Arc<Sandbox>) {
     let clock = Arc::new(SimulatedClock::new(check_start_time(), 1));
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
@@ -84,6 +86,7 @@ async fn start_http_gateway(sandbox: Arc<Sandbox>) -> String {
     serve_routes(gateway_router(sandbox)).await
 }
 
+/// Serves `routes` over HTTP on a free port. Returns the URL of the server.
 async fn serve_routes(routes: Router) -> String {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -130,6 +133,7 @@ impl CheckObserver for RecordingObserver {
     }
 }
 
+/// Returns the parameters of a check that waits for the duration `wait`.
 fn check_parameters(wait: Duration) -> CheckParameters {
     CheckParameters {
         customer: "cus_conformance".parse().unwrap(),
@@ -254,6 +258,7 @@ async fn gateway_check_finds_the_violated_promise_of_each_flaw() {
 /// `UPDATE_EXAMPLES=1`, writes the responses to the document.
 #[tokio::test]
 async fn examples_in_the_gateway_document_are_real_responses() {
+    /// The path of the document.
     const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateways.md");
     let text = std::fs::read_to_string(PATH).unwrap();
     let (_, sandbox) = sandbox_with_clock();

@@ -113,10 +113,12 @@ pub async fn assert_invariants(world: &World, subscription: &Subscription, scena
     assert_eq!(is_due, stored.status.is_chargeable(), "{scenario}: {stored:?}");
 }
 
+/// Returns a subscription that is due on [`DAY`] and has the test payment method `method`.
 fn subscription_with_card(method: &str) -> Subscription {
     Subscription { payment_method: card(method), ..new_subscription(10, "2026-02-20") }
 }
 
+/// Returns all situations in which a run with a fault starts.
 fn scenarios() -> Vec<Scenario> {
     fn prepare_nothing(_: &World, _: &Subscription) -> futures::future::BoxFuture<'static, ()> {
         Box::pin(async {})
@@ -183,6 +185,7 @@ pub async fn world_with_one_shard() -> World {
     World::with_connection_and_settings(EngineConnection::default(), &[("DUEDAY_SHARDS", "1")]).await
 }
 
+/// Creates the world of `scenario`, in which a run with a fault can start.
 async fn prepare_world(scenario: &Scenario) -> World {
     let world = world_with_one_shard().await;
     world.store(&scenario.subscription).await;

@@ -86,6 +86,7 @@ impl ChargedWorld {
         reconciler.reconcile(date(DAY), None).await.unwrap()
     }
 
+    /// Returns the latest receipt of the subscription `n`.
     async fn receipt(&self, n: usize) -> Receipt {
         let account = &self.subscriptions[n].account;
         let receipts = self.world.table.get_receipts_by_account(account, &Paging::all(), self.world.clock.now()).await;
@@ -139,10 +140,12 @@ impl ChargedWorld {
         assert!(entries.iter().any(|entry| entry.item.as_deref() == Some(id)), "{entries:?}");
     }
 
+    /// Returns the service that refunds payments at the stand-in for Stripe.
     fn refunds(&self) -> Refunds {
         Refunds::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
     }
 
+    /// Returns the reasons of all open findings.
     async fn finding_reasons(&self) -> Vec<FindingReason> {
         let open = self.world.table.get_open_findings().await.unwrap();
         open.iter().map(|finding| finding.reason).collect()
@@ -303,7 +306,9 @@ async fn late_payment_whose_finding_a_person_has_resolved_is_never_settled() {
 
 #[tokio::test]
 async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maximum() {
+    /// The number of payments on the compared day: three list pages.
     const PAYMENTS: usize = 230;
+    /// The maximum number of payments that the reconciler keeps in memory.
     const MAX_SEEN: usize = 10;
     let charged = ChargedWorld::new(&["pm_card_visa"; PAYMENTS]).await;
     charged.world.clock.set(billing_time(NEXT_DAY));

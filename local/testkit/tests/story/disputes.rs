@@ -36,6 +36,7 @@ fn dispute(subscription: &Subscription, status: DisputeStatus, opened_on: &str) 
     }
 }
 
+/// Returns an open payment attempt for the current due date of `subscription`.
 fn open_attempt(subscription: &Subscription) -> Attempt {
     Attempt {
         table: None,

@@ -9,6 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use testkit::sample;
 use ulid::Ulid;
 
+/// Parses a date such as `2028-01-31`.
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
@@ -18,6 +19,7 @@ pub fn event_time() -> DateTime<Utc> {
     "2028-01-31T06:00:00.123Z".parse().unwrap()
 }
 
+/// Parses a period such as `2028-01`.
 pub fn period(text: &str) -> Period {
     text.parse().unwrap()
 }
@@ -159,6 +161,7 @@ pub fn reconciliation_image(ended_at: Option<DateTime<Utc>>) -> ItemImage {
     ItemImage::Reconciliation(Box::new(DayReconciliation { ended_at, ..day }))
 }
 
+/// Returns the image of the item of `subscription`.
 pub fn subscription_image(subscription: Subscription) -> ItemImage {
     ItemImage::Subscription(Box::new(subscription))
 }

@@ -20,6 +20,7 @@ fn rejection(_: &Subscription) -> Outcome {
     Outcome::Rejected { code: "resource_missing".to_owned() }
 }
 
+/// Returns the outcome of an attempt that is dropped, because its subscription was stopped.
 fn dropped_outcome(_: &Subscription) -> Outcome {
     Outcome::Dropped
 }

@@ -18,6 +18,7 @@ async fn explain_day(world: &World, subscription: &Subscription, on: &str, today
     (explanation.reason(), explanation.needs_attention(), explanation.to_string())
 }
 
+/// Creates a world with a subscription that is due on March 10 and has the test payment method `name`.
 async fn world_with_card(name: &str) -> (World, Subscription) {
     let world = World::new().await;
     let subscription = Subscription { payment_method: card(name), ..new_subscription(10, "2026-03-01") };

@@ -43,6 +43,7 @@ enum ScriptedCharge {
 }
 
 impl ScriptedGateway {
+    /// Creates a gateway with the reactions `script` to its first charges.
     fn new(world: &World, script: &[ScriptedCharge]) -> Arc<Self> {
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), world.clock.clone()));
         let script = Mutex::new(script.iter().rev().cloned().collect());
@@ -89,6 +90,7 @@ impl PaymentGateway for ScriptedGateway {
     }
 }
 
+/// Returns a response that does not show whether the charge succeeded.
 fn unknown_response(reason: &str) -> ChargeResponse {
     ChargeResponse::Unknown { reason: reason.to_owned() }
 }

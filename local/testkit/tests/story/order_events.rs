@@ -142,11 +142,13 @@ fn changes() -> Vec<Change> {
     ]
 }
 
+/// Returns the events of a change of an order.
 fn events_of_change((_, old, new, _): &Change) -> Vec<CloudEvent> {
     let events = order_events(old.as_ref(), new, event_time()).into_iter();
     events.map(|event| CloudEvent::new(event, "urn:example:orders")).collect()
 }
 
+/// Returns the JSON of an event.
 fn json_of(event: &CloudEvent) -> Value {
     serde_json::to_value(event).unwrap()
 }

@@ -48,6 +48,7 @@ impl ChargedWorld {
         charged
     }
 
+    /// Runs the payment batch with the stand-in for Stripe at the billing time of `day`.
     async fn run_payments(&self, day: &str) {
         let payments = self.world.separate_payment_batch(EngineConnection::default(), self.stripe.clone()).await;
         self.world.clock.set(billing_time(day));
@@ -85,6 +86,7 @@ impl ChargedWorld {
         self.reconcile_with(self.stripe.clone()).await
     }
 
+    /// Returns the latest receipt of the account of `subscription`.
     async fn receipt(&self, subscription: &Subscription) -> Receipt {
         let (table, now) = (&self.world.table, self.world.clock.now());
         table.get_receipts_by_account(&subscription.account, &Paging::all(), now).await.unwrap().items.remove(0)
@@ -115,6 +117,7 @@ impl ChargedWorld {
         self.world.change_subscription(subscription, change).await;
     }
 
+    /// Returns the service that refunds payments at the stand-in for Stripe.
     fn refunds(&self) -> Refunds {
         Refunds::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
     }

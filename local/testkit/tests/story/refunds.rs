@@ -36,6 +36,7 @@ async fn load_receipt(world: &World, gold: &Subscription) -> Receipt {
 }
 
 impl PaidWorld {
+    /// Creates a world, and runs its payment batch on the day on which the subscription is due.
     async fn new() -> Self {
         let world = World::new().await;
         let gold = new_subscription(10, "2026-03-01");
@@ -45,6 +46,7 @@ impl PaidWorld {
         Self { world, gold, receipt }
     }
 
+    /// Returns the service that refunds payments at `gateway`.
     fn refunds(&self, gateway: Arc<dyn gateway::Refunds>) -> Refunds {
         Refunds::new(self.world.table.clone(), gateway, self.world.clock.clone())
     }

@@ -33,6 +33,7 @@ pub async fn connect(server: &Arc<StripeServer>, key: &str) -> Stripe {
     connect_with_timeout(server, key, Duration::from_secs(5)).await
 }
 
+/// Does the same as [`connect`], with a time-out for each request.
 async fn connect_with_timeout(server: &Arc<StripeServer>, key: &str, timeout: Duration) -> Stripe {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -41,6 +42,7 @@ async fn connect_with_timeout(server: &Arc<StripeServer>, key: &str, timeout: Du
 }
 
 impl StripeWorld {
+    /// Creates a world with `subscription` and a Stripe adapter that is connected to the stand-in.
     async fn new(subscription: &Subscription) -> Self {
         let world = World::new().await;
         world.store(subscription).await;
@@ -59,12 +61,13 @@ impl StripeWorld {
         report.map(|report| nonzero_counts(&report))
     }
 
+    /// Returns the PaymentIntents with this status.
     fn intents_with_status(&self, status: &str) -> Vec<Intent> {
         self.server.intents().into_iter().filter(|intent| intent.status == status).collect()
     }
 }
 
-/// Returns a subscription that is due on [`DAY`] and has the test payment method `method`.
+/// Returns a subscription that is due on March 10 and has the test payment method `method`.
 pub fn subscription_with_card(method: &str) -> Subscription {
     let mut subscription = new_subscription(10, "2026-03-01");
     subscription.payment_method.payment_method = method.parse().unwrap();

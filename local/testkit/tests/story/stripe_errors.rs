@@ -43,6 +43,7 @@ async fn world_with_stripe(subscription: &Subscription, key: &str) -> (World, Ar
     (world, server, stripe)
 }
 
+/// Returns a subscription with a valid test card that belongs to the Stripe customer `customer`.
 fn subscription_of_customer(customer: &str) -> Subscription {
     let payment_method =
         PaymentMethod { customer: customer.parse().unwrap(), payment_method: "pm_card_visa".parse().unwrap() };

@@ -35,6 +35,7 @@ struct PaidWorld {
 }
 
 impl PaidWorld {
+    /// Creates a world, and runs its payment batch on [`DAY`].
     async fn new() -> Self {
         let (world, gold) = (World::new().await, new_subscription(10, "2026-03-01"));
         world.store(&gold).await;
@@ -47,6 +48,7 @@ impl PaidWorld {
         Self { world, server, stripe, gold, receipt }
     }
 
+    /// Returns the service that stores refunds in `table` and makes the refunds at `gateway`.
     fn refunds(&self, table: Table, gateway: Arc<dyn gateway::Refunds>) -> Refunds {
         Refunds::new(table, gateway, self.world.clock.clone())
     }
@@ -61,6 +63,7 @@ impl PaidWorld {
         self.world.clock.set(self.world.clock.now() + TimeDelta::minutes(minutes));
     }
 
+    /// Returns the stored refunds of the receipt.
     async fn stored_refunds(&self) -> Vec<Refund> {
         self.world.table.get_refunds_by_receipt(&self.gold.account, &self.receipt.id()).await.unwrap()
     }
@@ -73,6 +76,7 @@ impl PaidWorld {
     }
 }
 
+/// Returns the stored receipt of the payment of `gold`.
 async fn load_receipt(world: &World, gold: &Subscription) -> Receipt {
     let now = world.clock.now();
     world.table.get_receipts_by_account(&gold.account, &Paging::all(), now).await.unwrap().items.remove(0)

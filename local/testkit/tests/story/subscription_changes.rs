@@ -8,14 +8,17 @@ use clock::Clock as _;
 
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, subscription_of_acme};
 
+/// Returns `subscription` after the customer made `changes` on the day `today`.
 fn apply_changes(subscription: &Subscription, changes: Changes, today: &str) -> Subscription {
     subscription.change(&changes, LEAD(), date(today)).unwrap()
 }
 
+/// Returns `subscription` after a change of its payment day to `day` on the day `today`.
 pub fn change_payment_day(subscription: &Subscription, day: i64, today: &str) -> Subscription {
     apply_changes(subscription, Changes { payment_day: Some(day.try_into().unwrap()), ..Changes::default() }, today)
 }
 
+/// Returns `subscription` after a change of its card to the test card `name` on the day `today`.
 fn change_card(subscription: &Subscription, name: &str, today: &str) -> Subscription {
     apply_changes(subscription, Changes { payment_method: Some(card(name)), ..Changes::default() }, today)
 }
@@ -263,6 +266,7 @@ fn pending_terms(subscription: &Subscription) -> Vec<(String, u8, i64)> {
     subscription.waiting_terms.iter().map(to_tuple).collect()
 }
 
+/// Returns `subscription` after a change of its price to `minor` minor units on the day `today`.
 fn change_price(subscription: &Subscription, minor: i64, today: &str) -> Subscription {
     apply_changes(subscription, Changes { amount: Some(minor), ..Changes::default() }, today)
 }

@@ -23,6 +23,7 @@ fn claim(token: u128, day: &str) -> Claim {
     Claim { token: ClaimToken(Ulid::from_parts(5, token)), now, leased_until: now + TimeDelta::minutes(20) }
 }
 
+/// Returns the claimed subscription. Panics if the claim was refused.
 fn expect_claimed(outcome: ClaimOutcome) -> Subscription {
     match outcome {
         ClaimOutcome::Claimed(claimed) => *claimed,
@@ -30,6 +31,7 @@ fn expect_claimed(outcome: ClaimOutcome) -> Subscription {
     }
 }
 
+/// Returns the stored subscription for which the claim was refused. Panics if the claim succeeded.
 fn expect_refused(outcome: ClaimOutcome) -> Subscription {
     match outcome {
         ClaimOutcome::Refused(Some(stored)) => *stored,

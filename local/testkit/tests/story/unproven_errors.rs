@@ -24,10 +24,12 @@ struct StripeWorld {
 }
 
 impl StripeWorld {
+    /// Creates a world whose subscription has a valid card.
     async fn new() -> Self {
         Self::with_card("pm_card_visa").await
     }
 
+    /// Creates a world whose subscription has the test payment method `card`.
     async fn with_card(card: &str) -> Self {
         let world = World::new().await;
         let mut subscription = new_subscription(10, "2026-03-01");
@@ -47,10 +49,12 @@ impl StripeWorld {
         nonzero_counts(&report.unwrap())
     }
 
+    /// Returns the PaymentIntents that succeeded.
     fn succeeded_intents(&self) -> Vec<Intent> {
         self.server.intents().into_iter().filter(|intent| intent.status == "succeeded").collect()
     }
 
+    /// Returns the number of receipts in the table.
     async fn receipt_count(&self) -> usize {
         self.world.receipt_due_dates(&self.subscription).await.len()
     }

@@ -20,6 +20,7 @@ use ulid::Ulid;
 /// The number of shards of a world, unless a test configures another number.
 pub const SHARDS: u32 = 4;
 
+/// Parses a date such as `2026-03-10`.
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
@@ -110,10 +111,13 @@ impl World {
         Self::with_seed_and_settings(seed, EngineConnection::counting_capacity_units(), &[]).await
     }
 
+    /// Creates a world with `connection` (see [`World::with_connection`]) and with the environment variables
+    /// `settings`.
     pub async fn with_connection_and_settings(connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         Self::with_seed_and_settings(7, connection, settings).await
     }
 
+    /// Creates a world whose clock has the random `seed`, with `connection` and `settings`.
     async fn with_seed_and_settings(seed: u64, connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
         let (mails_sent, connection) = (Arc::new(RecordedMails::default()), Arc::new(connection));
