@@ -113,13 +113,13 @@ impl Engine {
         Stream::open(self.database.clone(), self.file.clone(), table)
     }
 
-    /// Deletes all expired items, as DynamoDB does within days. Returns their number.
+    /// Deletes all expired items, as DynamoDB does within days. Returns the number of deleted items.
     pub fn delete_expired(&self) -> usize {
         self.database.sweep_ttl().unwrap_or(0)
     }
 
-    /// Serves this engine to other programs on `address`, in its own thread: the engine executes one request at a time
-    /// behind a lock, and would block other tasks of a shared runtime.
+    /// Serves this engine to other programs on `address`, in a separate thread: the engine executes one request at a
+    /// time behind a lock, and would block the other tasks of a shared runtime.
     ///
     /// # Errors
     /// [`EngineError::Listen`] if the server cannot listen on `address` or its thread cannot be started.
@@ -131,7 +131,7 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen_error)?;
         let routes = dynamodb_router(self.database.clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        // The thread is not joined. It ends when `RunningEngine` is dropped or when this process ends.
+        // The thread is not joined. The thread ends when `RunningEngine` is dropped or when this process ends.
         std::thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {

@@ -1,7 +1,7 @@
 //! The signatures of tokens: ES256 (ECDSA with P-256 and SHA-256, RFC 7518), computed by `aws-lc-rs`.
 //!
-//! `jsonwebtoken` also contains such code, behind its feature `aws_lc_rs`. This crate does not use that feature: the
-//! feature would change the features of `aws-lc-rs`, and Cargo would compile `aws-lc-rs` and the AWS SDK again.
+//! `jsonwebtoken` also contains code for ES256, behind its feature `aws_lc_rs`. This crate does not use that feature:
+//! the feature would change the features of `aws-lc-rs`, and Cargo would compile `aws-lc-rs` and the AWS SDK again.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};

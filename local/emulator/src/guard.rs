@@ -1,9 +1,9 @@
 //! Protects the servers on this machine from foreign web pages: only programs on this machine and pages that the server
 //! itself served may send requests.
 //!
-//! Any web page can make a browser send requests to this machine. Two headers reveal such a request. Its `Origin`
+//! Any web page can make a browser send requests to this machine. Two headers reveal such a request. The `Origin`
 //! header contains the origin of the web page. If the host name of the web page was made to resolve to this machine
-//! (DNS rebinding), its `Host` header contains that host name. No response has CORS headers, so the preflight requests
+//! (DNS rebinding), the `Host` header contains this host name. No response has CORS headers, so the preflight requests
 //! of a browser fail.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

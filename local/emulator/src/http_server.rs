@@ -93,8 +93,8 @@ struct ConnectionActivity {
     events: Arc<IdleEvents>,
 }
 
-/// The idle events of all connections. An idle event happens when a connection becomes idle; its number states the
-/// order of the events.
+/// The idle events of all connections. An idle event happens when a connection becomes idle. The events are numbered in
+/// their order.
 #[derive(Default)]
 struct IdleEvents {
     count: AtomicU64,

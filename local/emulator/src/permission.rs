@@ -33,8 +33,8 @@ pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permis
     permissions.collect()
 }
 
-/// Returns the partition key of a request. The request contains it in its key, its item or its key condition. `request`
-/// may also be one write of a transaction.
+/// Returns the partition key in the key, the item or the key condition of `request`, which may also be one write of a
+/// transaction.
 fn partition_key(request: &Value) -> Option<String> {
     let of_item = request["Key"]["PK"]["S"].as_str().or(request["Item"]["PK"]["S"].as_str());
     let of_condition = || {

@@ -1,5 +1,5 @@
 //! Example claims of tokens of common issuers, as the issuers document them, each with the rights that such a token
-//! must grant.
+//! must grant. The claims are from these sources:
 //!
 //! - Amazon Cognito: "Understanding the access token" and "Understanding the identity (ID) token" in its developer guide
 //! - Auth0: "Access Token Profiles" and "Enable Role-Based Access Control for APIs" in its documentation

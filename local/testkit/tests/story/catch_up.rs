@@ -1,4 +1,5 @@
-//! Tests of catching up after an outage of the payment batch: it charges either all missed months, or only the latest.
+//! Tests of catching up after an outage of the payment batch: the batch charges either all missed months, or only the
+//! latest.
 
 use billing::{CatchUp, Period, Status, Subscription};
 use chrono::TimeDelta;

@@ -1,6 +1,6 @@
 //! Tests with a fault at every step of a run. For each external call of a run (DynamoDB request, gateway request or
-//! mail) and each kind of fault, one run has this fault, and later runs complete the open attempts. In all cases the
-//! customer is charged the same as without faults.
+//! mail) and each kind of fault, one test run has this fault at this call, and later runs complete the open attempts.
+//! In all cases, the customer is charged the same as without faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

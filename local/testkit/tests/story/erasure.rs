@@ -57,7 +57,7 @@ fn erasure_action() -> NewAction {
     NewAction { at: erasure_time(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
-/// Returns a client of the orders table of `world`, which sends its requests through `connection`.
+/// Returns a client of the orders table of `world`. The client sends its requests through `connection`.
 fn orders_table(world: &World, connection: EngineConnection) -> OrdersTable {
     OrdersTable::new(world.system.with_connection(Arc::new(connection)).table.client().clone(), ORDERS)
 }

@@ -190,7 +190,8 @@ async fn take_over_with_a_write_conflict_leaves_the_attempt_in_doubt() {
 #[tokio::test]
 async fn rejection_is_not_settled_if_another_worker_may_be_charging() {
     let rejected = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
-    // The batch's second request is the settlement. It is so late that another worker has taken over the attempt.
+    // The batch's second request is the settlement. The settlement is so late that another worker has taken
+    // over the attempt.
     let world = world_with_take_over_before(&rejected, 2).await;
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("in_doubt", 1)]);
     let stored = world.load(&rejected).await;

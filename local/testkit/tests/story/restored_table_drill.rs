@@ -22,7 +22,7 @@ use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_sub
 
 /// The first day that may have payments which the backup lacks: the day of the latest run in the backup.
 const FIRST_DAY: &str = "2026-03-09";
-/// The last day that may have such payments: the day on which a run noticed that the table is a copy.
+/// The last day that may have payments which the backup lacks: the day on which a run noticed that the table is a copy.
 const NOTICED: &str = "2026-03-12";
 /// The day on which the table is compared, confirmed and charged.
 const NOW: &str = "2026-03-13";

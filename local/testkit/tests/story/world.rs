@@ -79,8 +79,8 @@ impl World {
         Self::with_connection(EngineConnection::counting_capacity_units()).await
     }
 
-    /// Creates a world in which the requests of the batches to the table pass through `connection`. The requests of the
-    /// test itself do not.
+    /// Creates a world in which the batches process single rows with requests that pass through `connection`. Other
+    /// requests to the table, such as those of the test itself, do not.
     pub async fn with_connection(connection: EngineConnection) -> Self {
         Self::with_connection_and_settings(connection, &[]).await
     }
