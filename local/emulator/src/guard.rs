@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn server_beyond_loopback_accepts_own_addresses_and_container_host_names() {
+    fn server_on_another_address_than_loopback_accepts_its_addresses_and_container_host_names() {
         for host in ["192.168.1.5:8000", "127.0.0.1:8000", "host.docker.internal:8000", "localhost:18000"] {
             assert!(is_admitted("192.168.1.5:8000", host, &[]), "{host}");
             assert!(is_admitted("0.0.0.0:8000", host, &[]), "{host}");

@@ -152,7 +152,7 @@ async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connection_with_a_request_in_progress_does_not_give_way_but_an_idle_one_does() {
+async fn full_server_closes_an_idle_connection_but_no_connection_with_a_request_in_progress() {
     let address = start_server(Limits { max_connections: 1, ..limits(Duration::from_secs(60)) }).await;
     run_blocking_client(move || {
         let get = |stream: &mut TcpStream| {

@@ -85,7 +85,7 @@ fn last_decline_cancels_if_the_subscription_ends_anyway_or_the_policy_says_so() 
 /// In this test, the subscription was unpaid since January, became past due with a new card, and was then cancelled at
 /// the end of the March period.
 #[test]
-fn late_payment_waives_only_the_months_before_the_end_of_the_subscription() {
+fn payment_of_an_unpaid_subscription_waives_only_the_months_before_its_end() {
     let retried = Subscription {
         status: Status::PastDue,
         unpaid_since: Some(date("2026-01-24")),

@@ -38,7 +38,7 @@ async fn begin_execution(world: &World, minutes: i64, execution: &str) -> Result
 }
 
 /// Invokes the payment batch with the execution's event for `shard`. The batch then processes the rows of this shard.
-async fn walk_shard(world: &World, minutes: i64, execution: &str, shard: u32) -> Result<Value, String> {
+async fn process_shard(world: &World, minutes: i64, execution: &str, shard: u32) -> Result<Value, String> {
     let walk = json!({"date": DAY, "shards": [shard], "next": null, "at_once": 3, "execution": execution});
     invoke_payment_batch(world, minutes, walk).await
 }
@@ -53,7 +53,7 @@ async fn finish_execution(world: &World, minutes: i64, begun: &Value, has_waited
 }
 
 #[tokio::test]
-async fn execution_is_done_when_it_has_walked_each_of_its_shards_to_the_end() {
+async fn execution_is_done_when_it_has_processed_all_rows_of_its_shards() {
     let world = World::new().await;
     // Another run of the same day completed all shards before the subscription was created. The execution must not
     // count that run.
@@ -65,13 +65,13 @@ async fn execution_is_done_when_it_has_walked_each_of_its_shards_to_the_end() {
     assert_eq!((&begun["shards"], &begun["at_once"]), (&json!([0, 1, 2, 3]), &json!(3)));
     assert_eq!((&begun["date"], &begun["lease_seconds"]), (&json!(DAY), &json!(1200)));
     for shard in [0, 1, 3] {
-        walk_shard(&world, 1, "first", shard).await.unwrap();
+        process_shard(&world, 1, "first", shard).await.unwrap();
     }
     let finished = finish_execution(&world, 2, &begun, false).await;
     assert_eq!((&finished["done"], &finished["wait"]), (&json!(false), &json!(false)));
     assert_eq!(finished["cause"], "1 of 4 shards are not done: shard 2 missing");
 
-    assert_eq!(walk_shard(&world, 3, "first", 2).await.unwrap()["counts"]["paid"], 1);
+    assert_eq!(process_shard(&world, 3, "first", 2).await.unwrap()["counts"]["paid"], 1);
     let finished = finish_execution(&world, 4, &begun, false).await;
     assert_eq!(finished, json!({"date": DAY, "done": true, "wait": false, "cause": ""}));
 }
@@ -84,7 +84,7 @@ async fn execution_waits_once_for_its_open_attempts() {
     world.inject_charge_fault(Fault::LostAfter);
     let begun = begin_execution(&world, 0, "first").await.unwrap();
     for shard in 0..4 {
-        walk_shard(&world, 1, "first", shard).await.unwrap();
+        process_shard(&world, 1, "first", shard).await.unwrap();
     }
     let finished = finish_execution(&world, 2, &begun, false).await;
     assert_eq!((&finished["done"], &finished["wait"]), (&json!(false), &json!(true)));
@@ -93,14 +93,14 @@ async fn execution_waits_once_for_its_open_attempts() {
 
     let begun = begin_execution(&world, 30, "first").await.unwrap();
     for shard in 0..4 {
-        walk_shard(&world, 31, "first", shard).await.unwrap();
+        process_shard(&world, 31, "first", shard).await.unwrap();
     }
     assert_eq!(finish_execution(&world, 32, &begun, true).await["done"], true);
     assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
 }
 
 #[tokio::test]
-async fn execution_of_reminders_waits_for_a_claimed_reminder_and_walks_again() {
+async fn execution_of_reminders_waits_for_a_claimed_reminder_and_processes_its_shards_again() {
     // The execution waits for the lease of reminders (20 minutes), not for the shorter lease of payment attempts.
     let world = World::with_settings(&[("DUEDAY_LEASE_MINUTES", "10")]).await;
     let subscription = new_subscription(17, "2026-03-01");
@@ -135,7 +135,7 @@ async fn shard_added_during_an_execution_does_not_fail_the_execution_or_the_day(
     let begun = begin_execution(&world, 0, "first").await.unwrap();
     assert_eq!(world.table.raise_shard_count(6, None).await.unwrap(), 6);
     for shard in 0..4 {
-        walk_shard(&world, 1, "first", shard).await.unwrap();
+        process_shard(&world, 1, "first", shard).await.unwrap();
     }
     let (date_begun, begun_at, shards) = (&begun["date"], &begun["begun_at"], &begun["shards"]);
     let finish =
@@ -153,7 +153,7 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
     let second = begin_execution(&world, 1, "second").await.unwrap();
     assert_eq!(second["held_by"], "first", "the second execution must try again later; this is not an error");
     assert_eq!(
-        walk_shard(&world, 2, "second", 0).await.unwrap_err(),
+        process_shard(&world, 2, "second", 0).await.unwrap_err(),
         format!(
             "Execution: the daily execution first of the payments batch has the lease until {}: \
              it is running or was cut off",
@@ -162,7 +162,7 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
     );
     let repeated = begin_execution(&world, 3, "first").await.unwrap();
     assert_eq!(repeated["held_by"], Value::Null, "an execution may repeat its own begin request");
-    walk_shard(&world, 40, "first", 0).await.unwrap();
+    process_shard(&world, 40, "first", 0).await.unwrap();
     assert_eq!(
         begin_execution(&world, 104, "second").await.unwrap()["held_by"],
         "first",
@@ -173,7 +173,7 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
         Value::Null,
         "the lease of the first execution expired"
     );
-    assert!(walk_shard(&world, 106, "first", 1).await.is_err(), "the first execution no longer has the lease");
+    assert!(process_shard(&world, 106, "first", 1).await.is_err(), "the first execution no longer has the lease");
 
     // The first execution finishes after its lease has expired. The second execution holds the lease now, so the lease
     // is not released.
@@ -194,7 +194,7 @@ async fn daily_limit_is_checked_when_an_execution_begins_and_a_rejected_executio
     // rejected.
     world.store(&new_subscription(9, "2026-03-01")).await;
     for shard in 0..4 {
-        walk_shard(&world, 1, "first", shard).await.unwrap();
+        process_shard(&world, 1, "first", shard).await.unwrap();
     }
     assert_eq!(world.charged_due_dates().len(), 2);
     assert_eq!(finish_execution(&world, 2, &begun, false).await["done"], true);

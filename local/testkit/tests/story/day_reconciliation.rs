@@ -178,7 +178,7 @@ async fn day_without_a_difference_is_clean() {
 }
 
 #[tokio::test]
-async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
+async fn every_kind_of_difference_is_found_and_nothing_else_is_reported() {
     let charged = ChargedWorld::new(&["pm_card_visa"; 9]).await;
     let (table, mut expected) = (charged.table_id().await, Vec::new());
     // Subscription 0 has no difference.
@@ -251,7 +251,7 @@ async fn every_kind_of_difference_is_found_at_its_record_and_no_other() {
 }
 
 #[tokio::test]
-async fn late_payment_is_settled_and_a_resolved_finding_is_no_difference() {
+async fn payment_after_a_decline_is_settled_and_a_resolved_finding_is_no_difference() {
     let charged = ChargedWorld::new(&["pm_card_visa_chargeDeclined", "pm_card_visa"]).await;
     let table = charged.table_id().await;
     // The customer of the declined attempt 1 has nevertheless paid.
@@ -274,7 +274,7 @@ async fn late_payment_is_settled_and_a_resolved_finding_is_no_difference() {
 }
 
 #[tokio::test]
-async fn late_payment_whose_finding_a_person_has_resolved_is_never_settled() {
+async fn payment_whose_finding_a_person_has_resolved_is_never_settled() {
     let charged = ChargedWorld::new(&["pm_card_visa_chargeDeclined"]).await;
     let (table, paid_on) = (&charged.world.table, charged.subscriptions[0].account.clone());
     // The customer of the declined attempt 1 has nevertheless paid, and a person has decided about this payment.
