@@ -36,6 +36,14 @@ pub fn fault_at_call(number: u64, fault: Fault) -> impl Fn(&Call<'_>) -> Option<
     move |call| (call.number == number).then_some(fault)
 }
 
+/// The faults with which tests interrupt each call of a run. [`Fault::CrashBefore`] is not one of them, because a crash
+/// before a call leaves the same state as a crash after the call before it.
+pub const FAULTS_AT_EACH_CALL: [Fault; 3] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashAfter];
+
+/// Those of the [`FAULTS_AT_EACH_CALL`] that happen after the call took effect. A retry of the SDK hides a request that
+/// was lost before it took effect.
+pub const FAULTS_AFTER_EACH_CALL: [Fault; 2] = [Fault::LostAfter, Fault::CrashAfter];
+
 /// Returns an injector that is active only during its runs, and injects no fault.
 pub fn without_faults() -> Arc<Injector> {
     Arc::new(Injector::active_during_runs(Arc::new(|_: &Call<'_>| None)))

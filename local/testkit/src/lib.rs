@@ -23,7 +23,10 @@ mod test_config;
 mod unread_queue;
 
 pub use encryption::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
-pub use fault_script::{Script, fault_at_call, fault_in_first_calls, test_fault_at_each_call, without_faults};
+pub use fault_script::{
+    FAULTS_AFTER_EACH_CALL, FAULTS_AT_EACH_CALL, Script, fault_at_call, fault_in_first_calls, test_fault_at_each_call,
+    without_faults,
+};
 pub use faulty::Faulty;
 pub use fixed_resolver::FixedResolver;
 pub use generated_section::check_generated_section;

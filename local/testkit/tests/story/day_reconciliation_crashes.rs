@@ -5,19 +5,16 @@ use std::sync::Arc;
 
 use billing::{DayReconciliation, DifferenceKind, FindingReason, PaymentMethod, Subscription};
 use chrono::TimeDelta;
-use emulator::{Deployment, EngineConnection, Fault, Injector};
+use emulator::{Deployment, EngineConnection, Injector};
 use gateways::ChargeRequest;
 use reconciling::{Reconciler, Settlement};
 use store::Paging;
-use testkit::{Faulty, test_fault_at_each_call, without_faults};
+use testkit::{FAULTS_AT_EACH_CALL, Faulty, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, numbered_subscription};
 
 /// The day that is compared.
 const DAY: &str = "2026-03-10";
-
-/// The faults that the tests inject at each call.
-const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter];
 
 /// A world with three subscriptions: the first was paid, the second was declined and nevertheless paid, and the third
 /// was paid twice.
@@ -109,7 +106,7 @@ impl ComparedWorld {
 
 #[tokio::test]
 async fn fault_at_any_call_of_a_comparison_changes_nothing_in_its_result() {
-    test_fault_at_each_call(&FAULTS, 20, async |injector, name| {
+    test_fault_at_each_call(&FAULTS_AT_EACH_CALL, 20, async |injector, name| {
         let compared = ComparedWorld::new().await;
         let day = match compared.reconcile(injector).await {
             Some(day) if day.ended_at.is_some() => day,

@@ -12,7 +12,7 @@ use billing::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use emulator::{EngineConnection, Fault, Injector};
+use emulator::{EngineConnection, Injector};
 use erasing::{Eraser, ErasureState, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
 use store::limits::LimitedOperation;
@@ -20,7 +20,7 @@ use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, Paging, PutAccountOutcome, StoredAccount,
     StoredResponse, read_stream_image,
 };
-use testkit::{fault_at_call, sample};
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call, sample};
 use ulid::Ulid;
 
 use crate::table_audit::violations;
@@ -190,7 +190,7 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
 
 /// Creates a world with the accounts `acme` and `rival-1`, which have the same items.
 async fn world_with_two_accounts() -> (World, OrdersTable) {
-    let world = World::with_connection_and_settings(EngineConnection::default(), &[("DUEDAY_SHARDS", "1")]).await;
+    let world = World::with_one_shard().await;
     let orders = orders_table(&world, EngineConnection::default());
     orders.create_if_absent().await.unwrap();
     orders.get_or_store_buckets(Buckets::default()).await.unwrap();
@@ -271,7 +271,7 @@ async fn receipts_of(world: &World) -> Vec<(String, i64)> {
 
 #[tokio::test]
 async fn erasure_that_is_interrupted_at_any_call_leaves_no_personal_data_and_keeps_the_payments() {
-    for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostBefore, Fault::LostAfter] {
+    for fault in FAULTS_AT_EACH_CALL {
         let mut at = 1;
         loop {
             let case = format!("{fault:?} at call {at}");

@@ -11,7 +11,7 @@ use gateways as gateway;
 use gateways::{GatewayError, RefundRequest, RefundResponse, RefundState, Refunds as _};
 use settling::{RefundError, Refunds};
 use store::Paging;
-use testkit::{Faulty, fault_at_call};
+use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call};
 use ulid::Ulid;
 
 use crate::stripe::connect;
@@ -116,7 +116,7 @@ async fn repeated_refund_request_refunds_once() {
 
 #[tokio::test]
 async fn refund_is_made_once_despite_a_crash_at_any_call() {
-    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+    for fault in FAULTS_AT_EACH_CALL {
         let mut calls = 1;
         loop {
             let case = format!("{fault:?} at call {calls}");

@@ -16,7 +16,7 @@ use reconciling::{DaysToCompare, Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{Faulty, test_fault_at_each_call, without_faults};
+use testkit::{FAULTS_AFTER_EACH_CALL, Faulty, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_subscription};
 
@@ -26,10 +26,6 @@ const FIRST_DAY: &str = "2026-03-09";
 const NOTICED: &str = "2026-03-12";
 /// The day on which the table is compared, confirmed and charged.
 const NOW: &str = "2026-03-13";
-
-/// The faults that the test injects at each call. A crash before a call is left out, because it leaves the same state
-/// as a crash after the previous call.
-const FAULTS: [Fault; 2] = [Fault::LostAfter, Fault::CrashAfter];
 
 /// The payment day of each subscription, by its number:
 /// - 0 has an open attempt in the backup. The attempt was charged.
@@ -57,7 +53,7 @@ struct RestoredWorld {
 impl RestoredWorld {
     /// Creates the world on the day [`NOW`], after a run has noticed that the restored table is a copy.
     async fn new() -> Self {
-        let world = World::new().await;
+        let world = World::with_one_shard().await;
         let subscriptions: Vec<Subscription> = (0..)
             .zip(PAYMENT_DAYS)
             .map(|(n, day)| {
@@ -203,7 +199,7 @@ const FIRST_RUN_COUNTS: [(&str, u64); 3] = [("declined", 1), ("failed", 1), ("pa
 
 #[tokio::test]
 async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_twice() {
-    test_fault_at_each_call(&FAULTS, 40, async |injector, name| {
+    test_fault_at_each_call(&FAULTS_AFTER_EACH_CALL, 40, async |injector, name| {
         let drill = Box::pin(RestoredWorld::new()).await;
         if Box::pin(drill.reconcile(injector)).await.is_none() {
             // A killed process may have leased the open attempt.
@@ -219,7 +215,7 @@ async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing
 
 #[tokio::test]
 async fn kill_at_any_call_of_the_confirmation_and_of_the_first_run_charges_nothing_twice() {
-    test_fault_at_each_call(&[Fault::CrashAfter], 40, async |injector, name| {
+    test_fault_at_each_call(&[Fault::CrashAfter], 25, async |injector, name| {
         let drill = Box::pin(RestoredWorld::new()).await;
         Box::pin(drill.reconcile_without_faults(name)).await;
         Box::pin(drill.confirm_and_run(injector)).await;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{EngineConnection, Fault, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
+use emulator::{EngineConnection, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
     GatewayError, PaymentGateway as _, Stripe,
 };
-use testkit::{Faulty, fault_at_call, replaced_secret};
+use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call, replaced_secret};
 
 use sweep::{BatchRequest, SweepError};
 
@@ -44,7 +44,7 @@ async fn connect_with_timeout(server: &Arc<StripeServer>, key: &str, timeout: Du
 impl StripeWorld {
     /// Creates a world with `subscription` and a Stripe adapter that is connected to the stand-in.
     async fn new(subscription: &Subscription) -> Self {
-        let world = World::new().await;
+        let world = World::with_one_shard().await;
         world.store(subscription).await;
         let server = StripeServer::new(world.clock.clone());
         let gateway = Arc::new(connect(&server, STRIPE_KEY).await);
@@ -153,7 +153,7 @@ async fn later_runs_complete_a_run_that_crashed_at_any_call() {
         ("pm_card_visa_chargeDeclinedLostCard", Status::Unpaid, 0),
         ("pm_usBankAccount_success", Status::Active, 1),
     ] {
-        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+        for fault in FAULTS_AT_EACH_CALL {
             let mut calls = 1;
             loop {
                 let stripe_world = StripeWorld::new(&subscription_with_card(card)).await;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use billing::{Receipt, Refund, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{EngineConnection, Fault, Injector, STRIPE_KEY, StripeFault, StripeServer};
+use emulator::{EngineConnection, Injector, STRIPE_KEY, StripeFault, StripeServer};
 use gateways as gateway;
 use gateways::Stripe;
 use settling::{RefundError, Refunds};
 use store::{Paging, Table};
 use sweep::BatchRequest;
-use testkit::{Faulty, fault_at_call};
+use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call};
 use ulid::Ulid;
 
 use crate::stripe::connect;
@@ -178,7 +178,7 @@ async fn two_faults_never_cause_a_double_refund_or_hide_a_refund() {
 
 #[tokio::test]
 async fn refund_is_made_once_despite_a_crash_and_a_later_fault() {
-    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+    for fault in FAULTS_AT_EACH_CALL {
         for later_fault in [StripeFault::LostAfter, StripeFault::FailsAfter, StripeFault::Forbidden] {
             let mut calls = 1;
             loop {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use billing::{Status, Subscription};
 use chrono::TimeDelta;
-use emulator::{EngineConnection, Fault, InProcessTransport, Injector, Intent, StripeFault, StripeServer};
+use emulator::{EngineConnection, InProcessTransport, Injector, Intent, StripeFault, StripeServer};
 use gateways::Stripe;
 use sweep::BatchRequest;
-use testkit::{Faulty, fault_at_call};
+use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call};
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
@@ -31,7 +31,7 @@ impl StripeWorld {
 
     /// Creates a world whose subscription has the test payment method `card`.
     async fn with_card(card: &str) -> Self {
-        let world = World::new().await;
+        let world = World::with_one_shard().await;
         let mut subscription = new_subscription(10, "2026-03-01");
         subscription.payment_method.payment_method = card.parse().unwrap();
         world.store(&subscription).await;
@@ -191,7 +191,7 @@ async fn month_is_paid_once_despite_a_crash_and_an_unproven_error() {
         StripeFault::BusyAfter,
     ];
     for error in errors {
-        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+        for fault in FAULTS_AT_EACH_CALL {
             let mut calls = 1;
             loop {
                 let stripe_world = StripeWorld::new().await;

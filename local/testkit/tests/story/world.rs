@@ -79,6 +79,11 @@ impl World {
         Self::with_connection(EngineConnection::counting_capacity_units()).await
     }
 
+    /// Creates a world with one shard. More shards would add more calls, but no other kinds of calls.
+    pub async fn with_one_shard() -> Self {
+        Self::with_connection_and_settings(EngineConnection::default(), &[("DUEDAY_SHARDS", "1")]).await
+    }
+
     /// Creates a world in which the batches process single rows with requests that pass through `connection`. Other
     /// requests to the table, such as those of the test itself, do not.
     pub async fn with_connection(connection: EngineConnection) -> Self {

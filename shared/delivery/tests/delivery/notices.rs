@@ -16,7 +16,7 @@ use mail::Mail;
 use settling::Refunds;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, sample};
+use testkit::{FAULTS_AT_EACH_CALL, Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, sample};
 use ulid::Ulid;
 
 /// 06:00 UTC on the due date of the subscription.
@@ -263,7 +263,7 @@ async fn mail_that_failed_temporarily_is_sent_on_the_next_try() {
 
 #[tokio::test]
 async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_call() {
-    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+    for fault in FAULTS_AT_EACH_CALL {
         let mut calls = 1;
         loop {
             let scenario = format!("{fault:?} at call {calls}");

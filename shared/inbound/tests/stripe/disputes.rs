@@ -8,7 +8,7 @@ use emulator::{EngineConnection, Fault, Injector};
 use gateways::SigningSecrets;
 use inbound::InboundOutcome;
 use store::TableError;
-use testkit::fault_at_call;
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
 
 use crate::{SECRET, World, at};
 
@@ -276,7 +276,7 @@ async fn subscription_is_unpaid_28_days_after_lost_dispute_but_never_during_open
 
 #[tokio::test]
 async fn crash_at_any_call_of_a_won_dispute_waives_each_month_once() {
-    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+    for fault in FAULTS_AT_EACH_CALL {
         let mut calls = 1;
         loop {
             let story = format!("{fault:?} of call {calls}");

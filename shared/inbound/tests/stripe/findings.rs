@@ -4,6 +4,7 @@
 use billing::{ActionKind, Finding, FindingReason, GatewayToken, Money};
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, RefundRequest, Refunds as _};
 use settling::{FindingDecision, FindingError, Findings, Settling};
+use testkit::FAULTS_AT_EACH_CALL;
 
 use super::*;
 
@@ -207,7 +208,7 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
 async fn crash_at_any_call_leaves_one_receipt_or_one_finding() {
     // The columns are: the amount of the payment, and the expected numbers of receipts and of open findings.
     for (amount, receipts, open) in [(1_299, 1, 0), (9_999, 0, 1)] {
-        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+        for fault in FAULTS_AT_EACH_CALL {
             let mut calls = 1;
             loop {
                 let story = format!("{amount}: {fault:?} of call {calls}");

@@ -23,7 +23,7 @@ use settling::PaymentMethodSetups;
 use settling::Refunds;
 use store::{Counts as _, Paging, Table};
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, fault_at_call, replaced_secret, sample};
+use testkit::{FAULTS_AT_EACH_CALL, InMemoryDeployment, RecordedMails, config, fault_at_call, replaced_secret, sample};
 use tower::ServiceExt as _;
 use ulid::Ulid;
 
@@ -347,7 +347,7 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
         ("payment_intent.succeeded", "pi_000001", "pm_usBankAccount_success"),
     ];
     for (kind, of, card) in cases {
-        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+        for fault in FAULTS_AT_EACH_CALL {
             let mut calls = 1;
             loop {
                 let story = format!("{kind}: {fault:?} of call {calls}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use emulator::{Call, Fault, Injector};
 use orders::{FillTarget, OrderStatus, PaidPeriod};
 use simulator::{Company, CompanySize};
+use testkit::FAULTS_AFTER_EACH_CALL;
 
 use crate::order_desk::world::{World, all_days, fill_all};
 
@@ -71,7 +72,7 @@ async fn desk_that_crashes_at_any_call_places_each_order_once_and_keeps_totals_c
     let calls = run_with_fault_at(u64::MAX, Fault::CrashBefore).await;
     assert!(calls > 40, "{calls}");
     for number in 1..=calls {
-        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+        for fault in FAULTS_AFTER_EACH_CALL {
             run_with_fault_at(number, fault).await;
         }
     }

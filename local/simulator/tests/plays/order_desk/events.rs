@@ -12,6 +12,7 @@ use emulator::{Call, Fault, Injector, Stream};
 use orders::{DeskError, OrderStatus, Parcel, Step};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize, OrdersTableContents};
+use testkit::FAULTS_AFTER_EACH_CALL;
 
 use crate::order_desk::world::{World, all_days, fill_all};
 
@@ -220,7 +221,7 @@ async fn events_agree_with_the_table_even_if_each_call_is_interrupted() {
     };
     let calls = run(u64::MAX, Fault::CrashBefore).await;
     for number in 1..=calls {
-        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+        for fault in FAULTS_AFTER_EACH_CALL {
             run(number, fault).await;
         }
     }

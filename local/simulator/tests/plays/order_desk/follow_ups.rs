@@ -12,6 +12,7 @@ use orders::{
     DeskError, FollowUpOutcome, OrderDesk, OrderId, OrderLine, OrderStatus, PaidPeriod, RefundEvent, ReplacementRequest,
 };
 use simulator::{Company, CompanySize};
+use testkit::FAULTS_AFTER_EACH_CALL;
 use ulid::Ulid;
 
 use crate::order_desk::paused::poll_steps;
@@ -143,7 +144,7 @@ async fn follow_ups_are_created_once_even_if_each_call_is_interrupted() {
     let calls = run_with_fault_at(u64::MAX, Fault::CrashBefore).await;
     assert!(calls > 60, "{calls}");
     for number in 1..=calls {
-        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+        for fault in FAULTS_AFTER_EACH_CALL {
             run_with_fault_at(number, fault).await;
         }
     }

@@ -7,6 +7,7 @@ use billing::Money;
 use emulator::{Call, Fault, Injector};
 use orders::{DeskError, OrderStatus, PaidPeriod, RefundEvent, ShippingAddress};
 use simulator::{Company, CompanySize};
+use testkit::FAULTS_AFTER_EACH_CALL;
 
 use crate::order_desk::world::{World, fill_all};
 
@@ -79,7 +80,7 @@ async fn refunds_change_their_orders_once_even_if_each_call_is_interrupted() {
     let calls = run_with_fault_at(u64::MAX, Fault::CrashBefore).await;
     assert!(calls > 50, "{calls}");
     for number in 1..=calls {
-        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+        for fault in FAULTS_AFTER_EACH_CALL {
             run_with_fault_at(number, fault).await;
         }
     }

@@ -7,6 +7,7 @@ use emulator::{Call, Fault, Injector};
 use futures::future::join_all;
 use orders::{DeskError, MovementRequest, OrderDesk, OrderLine, OrderStatus, PaidPeriod, ProductId, Step};
 use simulator::{Company, CompanySize};
+use testkit::FAULTS_AFTER_EACH_CALL;
 use ulid::Ulid;
 
 use crate::order_desk::races::YieldBeforeEachCall;
@@ -122,7 +123,7 @@ async fn movements_that_stop_at_any_request_are_made_once_when_they_are_repeated
         if number > calls {
             break;
         }
-        for fault in [Fault::CrashBefore, Fault::CrashAfter, Fault::LostAfter] {
+        for fault in FAULTS_AFTER_EACH_CALL {
             let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
             let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
             let world = World::with_injector(company(), 30, injector.clone()).await;
