@@ -1,4 +1,4 @@
-//! The checker: validates the invariants of the design, one by one, using only the table and the gateway's ledger.
+//! The checker: validates the invariants of the design, one by one. It reads only the table and the gateway's ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +43,8 @@ fn months_charged_twice(contents: &TableContents) -> Vec<String> {
         .collect()
 }
 
+/// Returns the owed months that are neither charged nor waived, the months that are charged or waived but not owed, and
+/// the due dates that are not on the payment day.
 fn skipped_months(contents: &TableContents, as_of: NaiveDate) -> Vec<String> {
     let mut settled: BTreeMap<&SubscriptionName, BTreeSet<NaiveDate>> = BTreeMap::new();
     for charge in &contents.charges {
@@ -65,8 +67,8 @@ fn skipped_months(contents: &TableContents, as_of: NaiveDate) -> Vec<String> {
             owed.difference(&settled)
                 .map(|date| format!("{name} {date}: the month was owed, but is neither charged nor waived")),
         );
-        // A charge on the due date of the month that is due now is left out: the attempt that made the charge is not
-        // settled yet. If the receipt is missing, `receipts_that_do_not_match_charges` reports the charge.
+        // A charge on the current due date is left out: the attempt that made the charge is not settled yet. If the
+        // receipt is missing, `receipts_that_do_not_match_charges` reports the charge.
         let early = settled.difference(&owed).filter(|date| **date != subscription.due);
         violations.extend(early.map(|date| format!("{name} {date}: charged or waived, but not owed on that date")));
         if payment_date(month, subscription.payment_day) != Some(subscription.due) {

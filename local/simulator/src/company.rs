@@ -30,7 +30,8 @@ impl CompanySize {
     }
 }
 
-/// A random company: its locations, employees, warehouses, products and customers, and the months that the customers paid.
+/// A random company: its locations, employees, warehouses, products and customers, and the months that the customers
+/// paid.
 #[derive(Clone, Debug)]
 pub struct Company {
     pub regions: Vec<Region>,
@@ -49,12 +50,14 @@ pub struct Company {
     pub paid: Vec<PaidPeriod>,
 }
 
+/// The first day of the first month in which customers pay.
 const FIRST_MONTH: &str = "2025-01-01";
 const FIRST_NAMES: [&str; 10] = ["Ada", "Bola", "Chen", "Dana", "Elif", "Femi", "Gita", "Hana", "Iván", "Jun"];
 const LAST_NAMES: [&str; 8] = ["Archer", "Baker", "Cooper", "Fisher", "Mason", "Potter", "Smith", "Weaver"];
 const PRODUCT_NAMES: [&str; 10] =
     ["House Blend", "Dark Roast", "Filter", "Mug", "Grinder", "Teapot", "Oolong", "Cocoa", "Biscuit", "Syrup"];
 
+/// Converts `text` to a label. The text must be valid.
 fn label(text: &str) -> Label {
     text.parse().expect("a valid label")
 }
@@ -198,8 +201,8 @@ pub fn euro() -> Currency {
     "EUR".parse().expect("a currency")
 }
 
-/// Returns the monthly payments of all customers: 1% of the customers (every hundredth) pay every month, the others pay
-/// for one to six consecutive months.
+/// Returns the monthly payments of all customers: every hundredth customer pays every month, and each other customer
+/// pays for up to six consecutive months.
 fn monthly_payments(
     customers: &[(AccountId, Option<ShippingAddress>)],
     skus: &[(Sku, Vec<OrderLine>)],

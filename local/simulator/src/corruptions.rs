@@ -1,10 +1,12 @@
-//! The corruptions of stored items: changes of a single attribute that an audit must find, and the list of attributes
-//! whose changes an audit may miss, each with the reason.
+//! Corruptions of stored items, with which the audit is tested. Each corruption removes a single attribute or changes
+//! its value, and the audit must find the corruption. A list names the attributes whose corruption the audit may miss,
+//! each with the reason.
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-/// The attributes whose corruption the audit does not find in every item, each with the kind of item and the reason.
+/// The attributes whose corruption the audit does not find in every item: (kind of the item, attribute, reason why this
+/// is accepted).
 pub const HARMLESS_CORRUPTIONS: [(&str, &str, &str); 62] = [
     ("SUB", "PaymentDay", "in a short month, several payment days give the same due date"),
     ("SUB", "ReminderLease", "a reminder that is claimed twice is sent twice"),
@@ -97,15 +99,15 @@ pub fn kind_of_account_item(item: &Value) -> Option<String> {
     })
 }
 
-/// Returns the reason why the audit may miss a corruption of the attribute `name` in an item of this kind; `None` if it
-/// must find every such corruption.
+/// Returns the reason why the audit may miss a corruption of the attribute `name` in an item of this kind; `None` if
+/// the audit must find every such corruption.
 pub fn reason_not_found(kind: &str, name: &str) -> Option<&'static str> {
     let prefix = kind.split(' ').next()?;
     HARMLESS_CORRUPTIONS.iter().find(|(of, attribute, _)| *of == prefix && *attribute == name).map(|found| found.2)
 }
 
-/// Returns copies of `item` in which the attribute `name` is removed or has a wrong value: one copy for each way to
-/// corrupt a value of its type.
+/// Returns all corruptions of the attribute `name` of `item`: one that removes the attribute, and one for each way to
+/// corrupt a value of this type.
 pub fn corruptions_of_attribute(item: &Value, name: &str) -> Vec<Corruption> {
     let Some((descriptor, value)) = item[name].as_object().and_then(|typed| typed.iter().next()) else {
         return Vec::new();

@@ -1,5 +1,5 @@
 //! The daily runs of a simulation: the reminder batch and the payment batch at 06:00 in the billing time zone, and both
-//! again two hours later.
+//! batches again two hours later.
 
 use std::sync::Arc;
 
@@ -70,8 +70,8 @@ impl DailyRuns {
 /// Adds the counts of a run to `total`.
 ///
 /// # Errors
-/// [`SimulationError::Unfinished`] if the run is not complete, or if the counts of its outcomes are
-/// together not the number of its due rows.
+/// [`SimulationError::Unfinished`] if the run did not reach the end of the index, or if the sum of its outcome counts
+/// differs from its number of due rows.
 fn add_run_counts<C: Counts>(total: &mut C, report: &Report<C>) -> Result<(), SimulationError> {
     if !report.complete || !report.adds_up() {
         let report = serde_json::to_string(report).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! An event consumer, as a merchant would write it: it knows subscriptions and receipts only from events. The publisher
-//! creates the events from stream records of each change of the table, as in production.
+//! An event consumer, as a merchant would write it: the consumer learns about subscriptions and receipts only from
+//! events. The publisher creates the events from stream records of each change of the table, as in production.
 
 use std::collections::{BTreeMap, HashSet};
 use std::mem::take;
@@ -68,8 +68,8 @@ impl Bus for ReceivedEvents {
     }
 }
 
-/// The state that a consumer computes from events: the public fields of each subscription, and the amount of each receipt
-/// in minor units with its currency.
+/// The state that a consumer computes from events: the public fields of each subscription, and the amount (in minor
+/// units) and currency of each receipt.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct PublishedState {
     /// The ids of the events that were processed. An event with one of these ids is ignored.
@@ -176,9 +176,11 @@ impl EventConsumer {
     }
 }
 
-/// Returns whether the filter of the stream on AWS drops the change of the item of an account with this sort key: a change
-/// that opens a payment attempt or claims a reminder, while neither existed before, or the deletion of an item that is not
-/// the account. These changes must have no events, except for the expiry of receipts.
+/// Returns whether the stream filter on AWS drops the change of an item of an account. The item has this sort key. The
+/// dropped changes must have no events, except for the expiry of a receipt. The filter drops these changes:
+/// - A change that opens a payment attempt or claims a reminder, if the item had neither an open attempt nor a claimed
+///   reminder before.
+/// - The deletion of an item that is not the account itself.
 pub fn is_dropped_by_stream_filter(sort_key: &str, before: Option<&Value>, after: Option<&Value>) -> bool {
     let is_claimed = |item: &Value| item.get("AttemptNo").is_some() || item.get("ReminderBy").is_some();
     match (before, after) {
@@ -217,7 +219,8 @@ impl PublishedState {
     }
 
     /// Describes the first public field of the subscription `name` that differs from the stored `item`; `None` if all
-    /// are equal. The version in the item may be higher, because not every write changes public state.
+    /// fields are equal. The version in the item may be higher than the published version, because not every write
+    /// changes a public field.
     fn difference(&self, name: &str, item: &Value) -> Option<String> {
         let Some(known) = self.subscriptions.get(name) else { return Some(format!("no event created {name}")) };
         PUBLIC_FIELDS.iter().find_map(|(field, attribute)| {
@@ -282,6 +285,7 @@ fn time(value: &Value) -> Option<DateTime<Utc>> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
+/// Returns the text of a JSON string; an empty text for any other value.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

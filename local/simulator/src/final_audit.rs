@@ -1,5 +1,5 @@
-//! The audit of the table at the end of a simulation: `dueday audit` must find nothing in a table that only Dueday has
-//! written.
+//! Audits the items of a simulated table, like the command `dueday audit`. The audit must find nothing in items that
+//! only Dueday has written.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,8 +8,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use store::AccountPartition;
 
-/// Returns a description of each violation that `checker` finds in `items`. The number of shards is that of the stored
-/// settings. Open findings are left out, because the simulated operators do not resolve all of them.
+/// Returns a description of each violation that `checker` finds in `items`. If `items` contain the stored settings, the
+/// number of shards is read from the settings. Violations of the invariant `Resolved` (open findings: successful
+/// payments without a receipt that an operator must resolve) are left out, because no simulated operator resolves
+/// findings.
 pub fn audit_items<'a>(mut checker: InvariantChecker, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
     let mut partitions: BTreeMap<String, Vec<HashMap<String, AttributeValue>>> = BTreeMap::new();
     for item in items {
@@ -18,7 +20,8 @@ pub fn audit_items<'a>(mut checker: InvariantChecker, items: impl Iterator<Item 
         {
             checker.shards = shards;
         }
-        // DynamoDB would have deleted an expired item; the engine of the simulation does not.
+        // DynamoDB would have deleted an expired item. The engine of the simulation does not delete expired items, so
+        // the audit skips them.
         let expires = item["TTL"]["N"].as_str().and_then(|ttl| ttl.parse::<i64>().ok());
         if expires.is_some_and(|expires| expires < checker.now.timestamp()) {
             continue;

@@ -1,5 +1,6 @@
-//! Records each write to the table as the item before and after the write. Reports the writes to the oracle, the
-//! lagging indexes and the event consumer, in the order in which they took effect.
+//! Records each write to the table as the item before and after the write. Reports the writes to the oracle (which
+//! checks each write), the lagging indexes (which show each write with a delay) and the event consumer, in the order in
+//! which the writes took effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,17 +27,17 @@ pub struct SimulatedRecords {
     pub items: Vec<Value>,
 }
 
-/// The history of the writes to one table. The oracle, the indexes and the event consumer receive each write from it.
+/// Records all writes to one table, and reports each write to the oracle, the lagging indexes and the event consumer.
 pub struct History {
     engine: Engine,
     clock: Arc<SimulatedClock>,
     schedule: Schedule,
     pub oracle: Arc<Mutex<Oracle>>,
     index: Mutex<LaggingIndex>,
+    /// The current items of the table, by key.
     items: Mutex<BTreeMap<ItemKey, Value>>,
     event_consumer: Mutex<EventConsumer>,
-    /// The id that the engine has given to the table. It is set when a process first reads the description of the
-    /// table.
+    /// The id that the engine has given to the table. Empty until a process first reads the description of the table.
     dynamodb_id: OnceLock<String>,
 }
 
@@ -72,7 +73,8 @@ impl History {
         }
     }
 
-    /// Returns the differences between the current items and the state that a consumer computes from all events.
+    /// Returns the differences between the current items and the state that a consumer computes from all events, and
+    /// the contradictions between events.
     pub fn find_contradictions(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         self.event_consumer().find_contradictions(items.values())
@@ -108,8 +110,8 @@ impl History {
         audit_items(checker, items.iter().filter(intact).map(|(_, item)| item))
     }
 
-    /// Replaces an item of `table` by the corrupted `item`, without a report to the oracle and the event consumer. Returns
-    /// false if the table refuses the item.
+    /// Replaces an item of `table` by the corrupted `item`. The oracle and the event consumer get no report of this
+    /// write. Returns false if the table refuses the item.
     pub fn corrupt(&self, table: &str, item: &Value) -> bool {
         let Some(key) = item_key(item) else { return false };
         if self.engine.execute("PutItem", &json!({"TableName": table, "Item": item})).is_err() {
@@ -130,7 +132,7 @@ impl History {
         SimulatedRecords { events: self.event_consumer().events().to_vec(), items }
     }
 
-    /// Returns the number of events that followed from all recorded changes.
+    /// Returns the number of events that were published for all recorded changes.
     pub fn event_count(&self) -> usize {
         self.event_consumer().event_count()
     }
@@ -139,7 +141,8 @@ impl History {
         self.event_consumer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the change of each item that the completed `request` has written.
+    /// Reads each item that the completed `request` has written, and updates the recorded items. Returns the change of
+    /// each written item.
     fn changes(&self, operation: &str, request: &Value) -> Vec<Change> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
@@ -175,7 +178,8 @@ impl RequestObserver for ProcessObserver {
 
     fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>) {
         let (history, actor) = (&self.history, self.process_schedule.actor());
-        // The engine returns attributes in any order. The body is parsed, so that equal responses have equal traces.
+        // The engine returns the attributes of an item in any order. The response is parsed, because parsed responses
+        // with equal attributes have equal traces.
         let body: Value = response.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
         if let Some(id) = body["Table"]["TableId"].as_str() {
             history.dynamodb_id.get_or_init(|| id.to_owned());
@@ -187,8 +191,8 @@ impl RequestObserver for ProcessObserver {
             if let Some(fields) = traced.as_object_mut() {
                 fields.remove("ClientRequestToken");
             }
-            // The description of the table contains the time at which the engine created the table, so the trace leaves
-            // it out.
+            // The response to `DescribeTable` contains the real time at which the engine created the table, so the
+            // trace does not contain this response.
             let shown = if operation == "DescribeTable" { &Value::Null } else { &body };
             history.add_to_trace(&format!("{actor} {operation} {traced} {shown}"));
         }
@@ -238,6 +242,7 @@ fn written_keys(operation: &str, request: &Value) -> Vec<(Value, Value)> {
     }
 }
 
+/// Returns the `PK` and the `SK` of an item or a key; `None` if one of these attributes is missing.
 fn item_key(key: &Value) -> Option<ItemKey> {
     let part = |name: &str| crate::json::text(key, name).map(str::to_owned);
     Some((part("PK")?, part("SK")?))

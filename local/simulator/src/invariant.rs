@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// The maximum number of violations that the result of one invariant lists.
 const MAX_EXAMPLES: usize = 10;
 
-/// An invariant of the design. `description` returns the full sentence.
+/// An invariant of the design. `description` returns the invariant as a full sentence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Invariant {
     ChargedOnce,

@@ -1,5 +1,5 @@
-//! The table's indexes with the delays of eventual consistency: for at most five minutes they return deleted or
-//! outdated rows and lack new rows, and they may end a list page at any row.
+//! Simulates the indexes of the table with the delays of eventual consistency. For at most five minutes after a write,
+//! a query may return a deleted or outdated row, or miss a new row. A query may also end a list page at any row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,26 +11,31 @@ use store::SCHEMA;
 
 use crate::json::{number, text};
 
-/// The maximum time after which a write is visible in the indexes.
+/// The maximum time from a write to the table until the write is visible in the indexes.
 pub const MAX_LAG: TimeDelta = TimeDelta::minutes(5);
 
-/// The sort position of an index row: (number of the index, shard, date, `PK`, `SK`).
+/// The sort position of an index row: (number of the index in `SCHEMA`, shard, date, `PK`, `SK`).
 type IndexPosition = (usize, u32, String, String, String);
-/// The identity of an index row: (number of the index, `PK`, `SK`).
+/// The identity of an index row: (number of the index in `SCHEMA`, `PK`, `SK`).
 type RowId = (usize, String, String);
 
-/// Both indexes of the table. Queries see each write with a delay.
+/// Both indexes of the table: the reminder index and the payment index. Each write becomes visible to queries after a
+/// random delay.
 pub struct LaggingIndex {
     rng: ChaCha8Rng,
+    /// Whether every write is visible immediately and every list page is full.
     is_consistent: bool,
+    /// The index rows that a query can return now.
     visible: BTreeMap<IndexPosition, Value>,
+    /// The sort position of each visible row.
     positions: HashMap<RowId, IndexPosition>,
-    /// The writes that are not visible yet, ordered by the instant at which they become visible and by their number.
-    /// The value `None` removes the row.
+    /// The writes that are not visible yet, ordered by the instant at which they become visible, and then by the number
+    /// of the write. The value `None` removes the row.
     pending: BTreeMap<(DateTime<Utc>, u64), (RowId, Option<Value>)>,
-    /// The last write of each row, and the instant at which the write becomes visible. The value `None` removes the
+    /// The last write of each row, and the instant at which this write becomes visible. The value `None` removes the
     /// row.
     latest: HashMap<RowId, (DateTime<Utc>, Option<Value>)>,
+    /// The number of index writes so far. Each write gets the next number.
     write_count: u64,
 }
 
@@ -52,7 +57,8 @@ impl LaggingIndex {
         self.is_consistent = is_consistent;
     }
 
-    /// Records a write to the item with this key: its new contents, or `None` if it was deleted.
+    /// Records a write at `now` to the item with this key. `item` is the item after the write; `None` if the write
+    /// deleted the item.
     pub fn write(&mut self, now: DateTime<Utc>, (pk, sk): &(String, String), item: Option<&Value>) {
         for (index, projection) in SCHEMA.indexes.iter().enumerate() {
             let row = (index, pk.clone(), sk.clone());
@@ -70,6 +76,7 @@ impl LaggingIndex {
         }
     }
 
+    /// Returns the delay after which a write becomes visible; zero for most writes.
     fn random_lag(&mut self) -> TimeDelta {
         if self.is_consistent {
             return TimeDelta::zero();
@@ -81,8 +88,8 @@ impl LaggingIndex {
         }
     }
 
-    /// Returns the response to `request`, if it queries the rows of one shard up to a date in one of the indexes.
-    /// Returns `None` for any other request, to which the engine itself must respond.
+    /// Returns the response to the DynamoDB query `request`. The request must ask one of the indexes for the rows of
+    /// one shard up to a date. Returns `None` for any other request; the DynamoDB engine must respond to that request.
     pub fn query(&mut self, now: DateTime<Utc>, request: &Value) -> Option<Value> {
         let name = request.get("IndexName")?.as_str()?;
         let index = SCHEMA.indexes.iter().position(|projection| projection.name == name)?;
@@ -117,8 +124,9 @@ impl LaggingIndex {
                 (Some(last), ..) => last_evaluated_key(last, date),
                 (None, Some(start), _) => start.clone(),
                 (None, None, first) => {
-                    // This first list page contains no row whose key could be the `LastEvaluatedKey`. So the key is a
-                    // position before the first row of its date, where no row exists.
+                    // The first list page is empty, so no row has the key that `LastEvaluatedKey` must contain. The
+                    // response contains an invented key instead: it has the date of the first row, and its position is
+                    // before this row.
                     let on = first.and_then(|row| text(row, date)).unwrap_or(last);
                     json!({"PK": {"S": "ACC#"}, "SK": {"S": "SUB#"}, "Shard": {"N": shard.to_string()}, date: {"S": on}})
                 }
@@ -128,7 +136,7 @@ impl LaggingIndex {
         Some(response)
     }
 
-    /// Makes the writes visible whose delay is over at `now`.
+    /// Makes each pending write visible whose delay has ended by `now`.
     fn apply_due_writes_to_index(&mut self, now: DateTime<Utc>) {
         while let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= now) {
             let (row, image) = entry.remove();
@@ -162,8 +170,9 @@ fn random_page_length(rng: &mut ChaCha8Rng, is_consistent: bool, whole: usize, l
     (shown, left > shown || rng.random_ratio(1, 10))
 }
 
-/// Returns the index row of `item`, sorted by the attribute `date`; `None` if the index does not contain the item,
-/// because the item lacks this attribute or the shard.
+/// Returns the row of `item` in the index that is sorted by the attribute `date`. The row contains the keys and the
+/// projected `attributes`. Returns `None` if the item lacks the attribute `date` or the shard, so that the index does
+/// not contain the item.
 fn index_row(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
     let names = ["PK", "SK", "Shard", date].into_iter().chain(attributes.iter().copied());
     text(item, date)?;
@@ -183,10 +192,12 @@ fn last_evaluated_key(row: &Value, date: &str) -> Value {
 mod tests {
     use super::*;
 
+    /// Returns the key of the test item with the number `name`.
     fn key(name: usize) -> (String, String) {
         ("ACC#a".to_owned(), format!("SUB#{name:02}"))
     }
 
+    /// Returns the test item with the number `name`, whose next payment date is `next`.
     fn item(name: usize, next: &str) -> Value {
         let (pk, sk) = key(name);
         json!({"PK": {"S": pk}, "SK": {"S": sk}, "Shard": {"N": "0"}, "NextPaymentDate": {"S": next}})

@@ -20,10 +20,11 @@ pub struct StoredOrder {
     pub refunded: i64,
     /// The refunded part of the amount, in the relation to the representative.
     pub credited_refund: i64,
-    /// The sum of the refunds that did not fail, in the item with the refunds.
+    /// The sum of all refunds except the failed refunds, from the item `REFUNDS`.
     pub refunds: i64,
     pub currency: String,
     pub placed_at: String,
+    /// The bucket (partition) of the order in the index over all orders.
     pub bucket: String,
     pub warehouse: Option<String>,
     /// The ordered quantity of each product.
@@ -37,7 +38,7 @@ pub struct StoredOrder {
     pub follows: Option<String>,
     /// Whether the returned products were not added to the stock again.
     pub is_written_off: bool,
-    /// The effects on the stock of the movements of the order, in the order of their keys.
+    /// The stock effects of the order's stock movements, such as `deducted`, sorted by the keys of the movements.
     pub effects: Vec<String>,
 }
 
@@ -57,9 +58,9 @@ pub struct OrdersTableContents {
     pub stock: BTreeMap<(String, String), i64>,
     /// The stored total stock by product.
     pub total_stock: BTreeMap<String, i64>,
-    /// The sum of the movements, by product and warehouse.
+    /// The sum of all stock movements, by product and warehouse.
     pub moved: BTreeMap<(String, String), i64>,
-    /// The sum of the changes by counts and write-offs, by product.
+    /// For each product, the sum of the stock changes that counts and write-offs made.
     pub adjusted: BTreeMap<String, i64>,
     /// For each representative, quarter and currency: the stored sum of the orders, and the stored text by which the
     /// ranking is sorted.
@@ -70,15 +71,17 @@ pub struct OrdersTableContents {
     violations: Vec<String>,
 }
 
+/// Returns the text attribute `name` of `item`; `None` if the attribute is missing or has another type.
 fn text(item: &Item, name: &str) -> Option<String> {
     item.get(name).and_then(|value| value.as_s().ok()).cloned()
 }
 
+/// Returns the number attribute `name` of `item`; `None` if the attribute is missing or has another type.
 fn number(item: &Item, name: &str) -> Option<i64> {
     item.get(name).and_then(|value| value.as_n().ok()).and_then(|number| number.parse().ok())
 }
 
-/// Returns the sum of the refunds in the item that did not fail.
+/// Returns the sum of all refunds in `item` except the failed refunds.
 fn sum_of_refunds(item: &Item) -> i64 {
     let refunds = item["Refunds"].as_l().into_iter().flatten().filter_map(|refund| refund.as_m().ok());
     let made = refunds.filter(|refund| refund["HasFailed"].as_bool() == Ok(&false));
@@ -103,7 +106,8 @@ impl OrdersTableContents {
             let (pk, sk, data) = (key("PK"), key("SK"), text(item, "Data"));
             if pk.starts_with("ORDER#") {
                 if sk == "REFUNDS" {
-                    // The refunds of a month can exist before its order, or without one.
+                    // The item with the refunds of a paid month can exist before the order of this month, or without an
+                    // order.
                     refunds.insert(pk.clone(), sum_of_refunds(item));
                     contents.items.insert(StoredItem { pk, sk, data });
                     continue;
@@ -216,8 +220,8 @@ impl OrdersTableContents {
         violations
     }
 
-    /// Returns all inconsistencies. `arrived` is the quantity of each product that the warehouses received; `paid` are
-    /// the keys of the orders that must exist.
+    /// Returns all inconsistencies. `arrived` is the quantity of each product that the warehouses received; `paid`
+    /// contains the keys of the paid main orders, which must exist.
     pub fn inconsistencies(&self, arrived: &BTreeMap<String, i64>, paid: &BTreeSet<String>) -> Vec<String> {
         let mut violations = self.violations.clone();
         let ordered: BTreeSet<String> =

@@ -10,7 +10,8 @@ pub struct NewSubscriber {
     pub subscription: NewSubscription,
 }
 
-/// Returns `count` sample subscriptions, three per account. They cover all payment days and four currencies.
+/// Returns `count` sample subscriptions, three per account. The subscriptions have all payment days in turn, and four
+/// currencies.
 ///
 /// # Panics
 /// Never: the generated values are valid.

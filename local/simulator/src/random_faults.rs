@@ -14,7 +14,8 @@ use rand_chacha::ChaCha8Rng;
 pub struct FaultConfig {
     /// The fraction of all requests that have a fault, from 0 to 1.
     pub rate: f64,
-    /// Equal seeds give equal simulations: faults, outages and customer actions.
+    /// The seed of all random choices. Two simulations with the same seed have the same faults, outages and customer
+    /// actions.
     pub seed: u64,
 }
 
@@ -71,7 +72,7 @@ impl Faults for RandomFaults {
             6..8 => match call.operation {
                 Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
                 Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
-                // The gateway rejects the API key with status 401, which stops the whole run.
+                // Status 401: the gateway rejects the API key. This error stops the whole run.
                 Operation::Charge | Operation::PaymentsOf | Operation::Http(_) if rng.random_ratio(1, 10) => {
                     Fault::Refused("401")
                 }

@@ -40,17 +40,17 @@ pub trait SimulatedGateway: fmt::Debug {
     ) -> Arc<dyn PaymentGateway>;
 
     /// Makes the late payments that are due now. A late payment is a payment that the gateway makes some time after the
-    /// request.
+    /// request failed for the client.
     fn make_late_payments(&self);
 
-    /// Returns the instant of the next late payment; `None` if none is planned.
+    /// Returns the instant of the next late payment; `None` if no late payment is planned.
     fn next_late_payment(&self) -> Option<DateTime<Utc>>;
 
     /// Returns all payments of `customer` that were created at `since` or later, as an operator sees them on the
     /// website of the gateway.
     fn payments_for_operator(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment>;
 
-    /// Returns the instant at which the next event is sent; `None` if none is waiting.
+    /// Returns the instant at which the next event is sent; `None` if no event is waiting.
     fn next_event(&self) -> Option<DateTime<Utc>> {
         None
     }

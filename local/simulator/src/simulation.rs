@@ -1,5 +1,5 @@
-//! A simulation without faults: months of a whole deployment on a private engine in memory, followed by a check of
-//! every invariant.
+//! A simulation without faults: runs a whole deployment for some simulated months on a private DynamoDB engine in
+//! memory, and then checks every invariant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,19 +25,25 @@ use crate::table_contents::TableContents;
 /// The result of a simulation without faults.
 #[derive(Debug, Serialize)]
 pub struct Simulation {
+    /// The first day of the simulation.
     pub from: NaiveDate,
     /// The last day of the simulation.
     pub to: NaiveDate,
     pub subscriptions: usize,
+    /// The number of successful charges.
     pub charges: usize,
+    /// The sum of all successful charges, by currency.
     pub charged: Sums,
     pub receipts: usize,
+    /// The number of reminder mails that were sent.
     pub reminders: u64,
+    /// The number of declined payments.
     pub declined: usize,
     /// The number of payments that are still processing at the end.
     pub processing: usize,
+    /// The number of run records in the table at the end. Each run has one record for each shard.
     pub runs: usize,
-    /// The result of the check of each invariant.
+    /// For each invariant, the result of its check.
     pub findings: Vec<InvariantResult>,
     /// The table, for further checks by the caller.
     #[serde(skip)]
@@ -57,10 +63,11 @@ impl Simulation {
 /// The progress of a simulation, reported after each simulated day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
+    /// The simulated day.
     pub day: NaiveDate,
     /// The number of days that have been simulated so far.
     pub days_done: u64,
-    /// The number of all days of the simulation.
+    /// The total number of days that the simulation will have.
     pub days: u64,
     /// The number of successful charges so far.
     pub charged: u64,
@@ -84,12 +91,16 @@ impl Mailer for CountingMailer {
     }
 }
 
-/// Simulates `new_subscribers` for `months` months from the day `from`, without faults. Calls `on_day`
-/// after each day.
+/// Simulates the subscriptions of `new_subscribers` for `months` months from the day `from`, without faults. Calls
+/// `on_day` after each simulated day. At the end, repeats the runs of the last day, which must change nothing except
+/// run records.
 ///
 /// # Errors
-/// [`SimulationError`] if a date is out of range, a subscription cannot be created, the table cannot be accessed, or a
-/// run does not reach the end of the index or its counts do not add up.
+/// [`SimulationError`] in these cases:
+/// - A date is out of range.
+/// - A subscription cannot be created.
+/// - The table cannot be accessed.
+/// - A run does not reach the end of the index of due rows, or the counts in its report do not add up.
 pub async fn simulate(
     config: Config,
     new_subscribers: Vec<NewSubscriber>,
@@ -165,7 +176,8 @@ async fn create_subscriptions(
     day_before: NaiveDate,
 ) -> Result<(), SimulationError> {
     for NewSubscriber { account, subscription } in new_subscribers {
-        // The simulated clock creates the ids of subscriptions from the seed, so equal simulations have equal ids.
+        // The simulated clock creates the subscription ids from its seed, so two simulations with equal arguments have
+        // equal ids.
         let subscription = NewSubscription { id: SubscriptionId::new(system.clock.ulid()), ..subscription };
         let account = Account { created_at: system.clock.now(), ..account };
         let created = system.deployment.create_subscription(&account, subscription, day_before).await;
@@ -193,6 +205,7 @@ fn check_unchanged(before: &TableContents, after: &TableContents, reminders_sent
     InvariantResult::new(Invariant::Repeatable, changed)
 }
 
+/// Returns the sum of all successful charges in `contents`, by currency.
 fn charged_sums(contents: &TableContents) -> Sums {
     let amount = |minor: i64, code: &str| Some(Money::new(minor, code.parse::<Currency>().ok()?));
     contents.charges.iter().filter_map(|charge| amount(charge.amount, &charge.currency)).collect()

@@ -32,9 +32,13 @@ pub struct StoredSubscription {
     pub name: SubscriptionName,
     pub status: StoredStatus,
     pub payment_day: u32,
+    /// The first due date of the subscription.
     pub first_due: NaiveDate,
+    /// The current due date: the date of the next payment, or of the payment that is owed.
     pub due: NaiveDate,
+    /// The date in the payment index; `None` if the index does not contain the subscription.
     pub next_payment: Option<NaiveDate>,
+    /// The date in the reminder index; `None` if the index does not contain the subscription.
     pub next_reminder: Option<NaiveDate>,
     pub has_open_attempt: bool,
 }
@@ -44,6 +48,7 @@ pub struct StoredSubscription {
 pub struct StoredReceipt {
     pub subscription: SubscriptionName,
     pub due: NaiveDate,
+    /// The gateway's id of the payment.
     pub payment: String,
     pub amount: i64,
     pub currency: String,
@@ -55,6 +60,7 @@ pub struct StoredReceipt {
 pub enum StoredOutcome {
     Declined { is_hard: bool },
     Rejected,
+    /// The subscription was paused or cancelled before the gateway had created a payment.
     Dropped,
 }
 
@@ -63,6 +69,7 @@ pub enum StoredOutcome {
 pub struct StoredAttempt {
     pub subscription: SubscriptionName,
     pub due: NaiveDate,
+    /// The number of the attempt.
     pub no: u32,
     pub outcome: StoredOutcome,
     pub at: DateTime<Utc>,
@@ -95,6 +102,7 @@ pub struct StoredKey<'a> {
 }
 
 impl<'a> StoredKey<'a> {
+    /// Reads the key of `item`; `None` if the partition key or the sort key is missing.
     pub fn of(item: &'a Attributes) -> Option<Self> {
         Some(Self { pk: text(item, "PK")?, sk: text(item, "SK")?.split('#').collect() })
     }
@@ -213,6 +221,7 @@ impl StoredRun {
     }
 }
 
+/// Returns the text attribute `name` of `item`; `None` if the attribute is missing or has another type.
 pub fn text<'a>(item: &'a Attributes, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }

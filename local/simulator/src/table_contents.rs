@@ -15,11 +15,14 @@ use crate::stored::{
 /// A successful charge in the gateway's ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LedgerCharge {
+    /// The gateway's id of the payment.
     pub payment: String,
     pub subscription: SubscriptionName,
     pub due: NaiveDate,
+    /// The charged amount in minor units.
     pub amount: i64,
     pub currency: String,
+    /// The instant at which the payment succeeded.
     pub at: DateTime<Utc>,
 }
 
@@ -36,7 +39,8 @@ pub struct TableContents {
     pub declined: usize,
     /// The number of payments in the gateway's ledger that are still processing.
     pub processing: usize,
-    /// The keys of the items that cannot be read: unknown kinds of items, and missing or invalid attributes.
+    /// The keys of the items that cannot be read: items of an unknown kind, and items with a missing or invalid
+    /// attribute.
     pub unreadable: Vec<String>,
 }
 
@@ -80,6 +84,7 @@ impl TableContents {
         Some(())
     }
 
+    /// Adds the successful payments in `ledger`, and counts its declined and processing payments.
     fn add_ledger(&mut self, ledger: &[LedgerEntry]) {
         let mut ended = HashMap::new();
         for entry in ledger {

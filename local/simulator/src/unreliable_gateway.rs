@@ -1,6 +1,9 @@
-//! The sandbox gateway with the faults of real gateways: requests that repeat an idempotency key after status 500 get
-//! status 500 again for hours, requests get status 409 or 429, a request that timed out is accepted minutes later, a
-//! response states a wrong amount, and a declined payment turns out to be paid.
+//! The sandbox gateway with the faults of real gateways:
+//! - After status 500, requests with the same idempotency key get status 500 again, for up to 26 hours.
+//! - A request gets status 409 or 429.
+//! - The gateway accepts a request up to three minutes after the client's time-out.
+//! - A response states a wrong amount.
+//! - A payment is declined first, and later turns out to be paid.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;

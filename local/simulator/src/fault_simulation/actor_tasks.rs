@@ -1,4 +1,4 @@
-//! The tasks of the actors of a simulation: batch runs, API requests and operator actions.
+//! The tasks that the actors of a simulation execute: batch runs, API requests, event deliveries and operator actions.
 
 use std::rc::Rc;
 
@@ -19,8 +19,8 @@ use crate::schedule::ActorId;
 use crate::simulated_gateway::GatewayEvent;
 use crate::stored::SubscriptionName;
 
-/// The time limit of one invocation of a batch: the first element on AWS, the second element on one machine. On AWS, 5
-/// seconds are reserved for the end of the invocation.
+/// The time limits of one invocation of a batch: first the limit on AWS, then the limit in a local installation. On
+/// AWS, 5 seconds are reserved for the end of the invocation.
 const INVOCATION_TIME_LIMITS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];
 /// The maximum number of invocations of a run. Each invocation continues where the previous invocation ended.
 const MAX_INVOCATIONS: u32 = 30;
@@ -47,8 +47,8 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
         let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
         rows_left += match counts {
-            // Only failed reminders are counted as left. Reminders that another worker has claimed are not counted,
-            // because the oracle knows all reminder claims.
+            // Of the reminders, only the failed reminders are counted as left for a later run. Reminders that another
+            // worker has claimed are not counted, because the oracle knows all reminder claims.
             RunCounts::Reminders(counts) => counts.failed,
             RunCounts::Payments(_) => counts.unfinished(),
         };
@@ -63,7 +63,8 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
     }
 }
 
-/// Returns the report of a run; `None` if the run failed. Adds a violation if the counts in the report do not add up.
+/// Returns the report of a run; `None` if the run ended with an error. Adds a violation if the counts in the report do
+/// not add up.
 fn checked_report<C: Counts>(world: &World, report: Result<Report<C>, SweepError>) -> Option<Report<C>> {
     let report = report.ok()?;
     if !report.adds_up() {
@@ -107,7 +108,8 @@ pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: 
 }
 
 /// Sends the same request with the same idempotency key until a response states whether the change was made. Returns
-/// `None` if [`MAX_TRIES`] requests got no such response, or if a response is a violation.
+/// `None` if [`MAX_TRIES`] requests got no such response, or after another response: this response is a violation,
+/// unless an item of the account was corrupted.
 async fn send_until_answered(
     world: &World,
     process: &Process,
@@ -136,7 +138,8 @@ async fn send_until_answered(
     None
 }
 
-/// Resolves a payment attempt that has been open for a long time, like an operator who reads the gateway's records.
+/// Resolves the open payment attempt of `subscription`, like an operator who looks up the payments on the website of
+/// the gateway. Does nothing if the attempt is not in doubt, or if a later batch run can settle the attempt.
 pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscription: SubscriptionName) {
     let (Ok(account), Ok(id)) = (subscription.0.parse(), subscription.1.parse()) else { return };
     let table = &process.deployment.table;
@@ -154,7 +157,7 @@ pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscriptio
     let stated = match paid {
         Some(payment) => StatedOutcome::Charged(payment),
         // The gateway has a payment for this attempt, or a payment for the month that is still processing. A later run
-        // of the payment batch looks it up and settles the attempt, so the operator does nothing.
+        // of the payment batch looks up this payment and settles the attempt, so the operator does nothing.
         None if is_at_gateway => return,
         None => StatedOutcome::NotCharged,
     };

@@ -14,23 +14,25 @@ use super::world::World;
 use crate::corruptions::{Corruption, corruptions_of_attribute, kind_of_account_item, reason_not_found};
 use crate::json::number;
 
-/// On average, an item of each account is corrupted once in this number of days.
+/// On each day, an item of each account that is not yet corrupted is corrupted with a probability of 1 divided by this
+/// number.
 const CORRUPTION_ONE_IN: u32 = 150;
 /// The maximum number of corruptions that are tried for one account. The table refuses a corruption that gives an index
 /// key a wrong type.
 const MAX_TRIES: u32 = 20;
 
-/// A corruption of an item of a running simulation, and the violations that the audit of its account found afterwards.
+/// An item that was corrupted during a simulation, and the invariants that the audit of its account then reported as
+/// violated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InjectedCorruption {
     pub day: NaiveDate,
     pub account: String,
-    /// The kind of the item; for a subscription with its status.
+    /// The kind of the item. For a subscription, also its status.
     pub kind: String,
     /// The name of the attribute, and the change.
     pub what: String,
-    /// The invariants that the audit reported as violated. Empty only if the list of harmless corruptions contains the
-    /// corruption.
+    /// The invariants that the audit reported as violated. Empty only if `CORRUPTIONS_THE_AUDIT_MAY_MISS` contains the
+    /// corrupted attribute.
     pub found: BTreeSet<String>,
 }
 
@@ -46,8 +48,8 @@ impl Corrupter {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), injected: Vec::new() }
     }
 
-    /// Corrupts one item of each account that the random numbers choose for `day`. Adds a violation if the audit finds
-    /// an error before the item is corrupted, or misses a corruption that it must find.
+    /// Corrupts one item of each account that is chosen at random on `day`. Adds a violation if the audit reports an
+    /// error before the corruption, or misses a corruption that the audit must find.
     pub fn corrupt_items(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
         let now = world.clock.now();
         let checker = InvariantChecker { today: world.day_of(now), now, ..checker };

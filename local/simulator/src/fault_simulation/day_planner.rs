@@ -12,13 +12,14 @@ use crate::oracle::{CustomerAction, ExpectedSubscription};
 use crate::simulated_gateway::GatewayEvent;
 use crate::stored::StoredStatus;
 
-/// On average, each customer sends one request in this number of days.
+/// On average, one customer request per subscription is sent in this number of days.
 const REQUEST_ONE_IN: u32 = 25;
 /// On average, one outage begins in this number of days without an outage.
 const OUTAGE_ONE_IN: u32 = 45;
 /// On average, an operator switches charging off for some hours once in this number of days.
 const CHARGING_OFF_ONE_IN: u32 = 60;
-/// On average, an operator sets a ceiling for some hours once in this number of days.
+/// On average, an operator sets a ceiling (a maximum number of charges per day) for some hours once in this number of
+/// days.
 const CEILING_ONE_IN: u32 = 15;
 /// The ceilings that operators set are lower than this number of charges.
 const MAX_CEILING: u64 = 10;
@@ -26,9 +27,10 @@ const MAX_CEILING: u64 = 10;
 const NEW_SHARD_ONE_IN: u32 = 90;
 /// On average, one subscription is created in this number of days.
 const NEW_SUBSCRIPTION_ONE_IN: u32 = 30;
+/// If the table has this number of shards, no more shards are added.
 const MAX_SHARDS: u32 = 4;
 
-/// The test payment methods to which customers change; charges succeed with most of them.
+/// The test payment methods to which customers change. Charges with the first six payment methods succeed.
 const PAYMENT_METHODS: [&str; 11] = [
     "pm_card_visa",
     "pm_card_mastercard",
@@ -76,7 +78,8 @@ pub enum Outage {
     Gateway,
 }
 
-/// Plans the tasks of each day, and stores the outage and the number of shards from one day to the next.
+/// Plans the tasks of each day, and stores the current outage and the current number of shards from one day to the
+/// next.
 #[derive(Debug)]
 pub struct DayPlanner {
     /// The current number of shards.
@@ -125,7 +128,7 @@ impl DayPlanner {
                 if is_second && rng.random() {
                     continue;
                 }
-                // A run may start twice at the same time, or not at all.
+                // A run may start twice at nearly the same time, or not at all.
                 let run_count =
                     |rng: &mut ChaCha8Rng| 1 + u32::from(rng.random_ratio(1, 5)) - u32::from(rng.random_ratio(1, 6));
                 for _ in 0..run_count(rng) {
@@ -202,7 +205,8 @@ fn random_time(day: NaiveDate, zone: Tz, rng: &mut ChaCha8Rng) -> DateTime<Utc> 
     first_run + TimeDelta::minutes(rng.random_range(-300..=900))
 }
 
-/// Returns a random action of the customer of `expected`; the action may be invalid in the current state.
+/// Returns a random action for the customer of the subscription `expected`. The action may be invalid in the current
+/// state of the subscription.
 pub fn random_action(expected: &ExpectedSubscription, rng: &mut ChaCha8Rng) -> CustomerAction {
     let card = |rng: &mut ChaCha8Rng| {
         CustomerAction::ChangeCard(PAYMENT_METHODS.choose(rng).copied().unwrap_or("pm_card_visa").to_owned())

@@ -1,9 +1,9 @@
 //! A simulation with faults: months of a whole deployment with random faults, outages and customer actions. One seed
-//! decides all of them, and the oracle checks every step.
+//! decides all these faults, outages and actions, and the oracle checks every write, charge and mail.
 //!
 //! The simulation runs the production code: both batches, the API, the webhook receiver, and the `AttemptResolver`,
-//! with which an operator resolves an unknown outcome. Each runs in its own simulated process, and all run
-//! concurrently. Equal seeds give equal simulations, call by call.
+//! with which an operator resolves an unknown outcome. Each of these tasks runs in its own simulated process,
+//! concurrently with the other tasks. Two simulations with the same seed make the same calls in the same order.
 
 mod actor_tasks;
 mod corrupter;
@@ -38,8 +38,8 @@ use world::World;
 /// The number of days between the first day without faults and the last day. In these days, the system finishes the
 /// work that outages left, and bank debits complete.
 const FAULT_FREE_DAYS: u64 = 8;
-/// If the next late payment or event of the gateway follows the last call of a day within this time, it still belongs
-/// to this day.
+/// If the gateway makes a late payment or sends an event within this time after the last call of a day, the payment or
+/// event still belongs to this day.
 const SAME_DAY_LIMIT: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of a simulation with faults.
@@ -63,7 +63,7 @@ pub struct FaultSimulationResult {
     pub faults: u64,
     /// The number of days with an outage of the whole system or of the gateway.
     pub outage_days: u32,
-    /// A digest of every external call, every response and every instant, in their order.
+    /// A hash of every external call, every response and every instant, in their order.
     pub digest: u64,
     /// The events and the items of the simulation.
     pub records: SimulatedRecords,
@@ -104,11 +104,11 @@ pub fn simulate_with_faults(
     run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), None, on_day)
 }
 
-/// Simulates like [`simulate_with_faults`], and also corrupts one attribute of an item of most accounts, each on a
-/// random day. After each corruption, the audit of the account must find the corruption, or the list of harmless
-/// corruptions must contain it. The corrupted items are not repaired. For an account with a corruption, the oracle
-/// checks only that no month is charged twice. For all other accounts, the oracle makes all its checks. The published
-/// events are not checked.
+/// Simulates like [`simulate_with_faults`], and also corrupts most accounts: one attribute of one item on a random day.
+/// After each corruption, the audit of the account must find the corruption, or `CORRUPTIONS_THE_AUDIT_MAY_MISS` must
+/// contain the attribute. The corrupted items are not repaired. For an account with a corruption, the oracle checks
+/// only that no month is charged twice. For all other accounts, the oracle makes all its checks. The published events
+/// are not checked.
 ///
 /// # Errors
 /// As [`simulate_with_faults`].
@@ -122,6 +122,7 @@ pub fn simulate_with_corruptions(
     run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), Some(corrupter), |_| {})
 }
 
+/// Executes a simulation with faults. `corrupter` corrupts items; `None` in a simulation without corruptions.
 fn run_simulation(
     mut config: Config,
     new_subscribers: Vec<NewSubscriber>,
@@ -205,6 +206,8 @@ fn run_simulation(
 }
 
 impl FaultSimulation {
+    /// Creates the first subscriptions before the first day, without faults. From then on, the indexes show writes
+    /// late.
     fn create_subscriptions(
         &mut self,
         new_subscribers: Vec<NewSubscriber>,
@@ -278,8 +281,8 @@ impl FaultSimulation {
                     self.world.oracle().violations.push("an actor waits although no call is pending".to_owned());
                 }
                 // All planned tasks have finished. A late payment or an event of the gateway within `SAME_DAY_LIMIT`
-                // still belongs to this day. A later one belongs to the next day, because the runs of the next day may
-                // start before it.
+                // still belongs to this day. A later payment or event belongs to the next day, because the runs of the
+                // next day may start earlier.
                 Decision::NoPendingCall => {
                     match next.filter(|next| !self.planned_tasks.is_empty() || *next < now + SAME_DAY_LIMIT) {
                         Some(next) => self.world.clock.set(next.max(now)),

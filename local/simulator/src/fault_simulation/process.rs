@@ -1,5 +1,5 @@
-//! A simulated process, like one that AWS starts: the production code, with its own slightly wrong clock and its own
-//! connections to the table, the gateway and the mailer.
+//! A simulated process, like a process that AWS starts: the production code, with its own slightly wrong clock and its
+//! own connections to the table, the gateway and the mailer.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -43,8 +43,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process whose clock is ahead of the simulated clock by `skew`. `has_retries` states whether its SDK
-    /// repeats failed requests.
+    /// Starts a process whose clock is ahead of the simulated clock by `skew`. `has_retries` states whether the AWS SDK
+    /// of the process repeats failed requests.
     pub async fn start(world: &World, skew: TimeDelta, has_retries: bool) -> Result<Self, TableError> {
         let process_schedule = Arc::new(ProcessSchedule::new(world.schedule.clone(), world.faults.clone()));
         let injector = Arc::new(Injector::new(process_schedule.clone()));
@@ -80,7 +80,7 @@ impl Process {
         self.api.get().is_some()
     }
 
-    /// Creates the API if the process has none. Only some processes need it, and creating it is slow.
+    /// Creates the API if the process has none. Only some processes need the API, and its creation is slow.
     pub async fn create_api(&self) -> Result<(), TableError> {
         if self.api.get().is_none() {
             let Deployment { table, config, .. } = &self.deployment;

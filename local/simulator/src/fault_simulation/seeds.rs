@@ -1,5 +1,4 @@
-//! Executes simulations with faults for many seeds. The number of concurrent simulations is the number of the machine's
-//! cores.
+//! Executes simulations with faults for many seeds. As many simulations run at the same time as the machine has cores.
 
 use emulator::Config;
 use std::num::NonZeroUsize;
@@ -29,7 +28,7 @@ pub struct FaultSimulationSettings {
 }
 
 /// Simulates `settings` with up to `count` seeds, starting with the seed `first`, as long as `should_continue` returns
-/// true. Calls `on_result` after each simulation. The returned results do not contain the simulated records. After a
+/// true. Calls `on_result` after each simulation. The field `records` of each returned result is empty. After a
 /// simulation that failed or found a violation, no further simulation is started.
 ///
 /// # Errors

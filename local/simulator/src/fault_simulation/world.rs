@@ -23,11 +23,12 @@ use crate::unreliable_gateway::UnreliableGateway;
 
 /// The maximum difference between the clock of a process and the true time.
 const MAX_SKEW_SECONDS: i64 = 180;
-/// A batch process that becomes idle is discarded with a probability of 1 divided by this number.
+/// A process without an API that becomes idle is discarded with a probability of 1 divided by this number.
 const DISCARD_ONE_IN: u32 = 12;
-/// An API process that becomes idle is discarded with a probability of 1 divided by this number.
+/// A process with an API that becomes idle is discarded with a probability of 1 divided by this number.
 const DISCARD_API_ONE_IN: u32 = 100;
-/// The number of faulty charges per 1,000 charges at the gateway, for each percent of the configured fault rate.
+/// For each percent of the configured fault rate, on average this number of 1,000 requests has a fault of the gateway
+/// itself. At the sandbox gateway, only charge requests have such faults.
 const GATEWAY_FAULTS_PER_PERCENT: f64 = 15.0;
 
 /// The environment of one simulation with faults, which all its processes share.
@@ -48,6 +49,7 @@ pub struct World {
     idle: RefCell<Vec<Rc<Process>>>,
     /// The idle processes with an API.
     idle_api: RefCell<Vec<Rc<Process>>>,
+    /// The number of the actor that was started last.
     last_actor: Cell<ActorId>,
 }
 
@@ -171,6 +173,8 @@ impl World {
     }
 }
 
+/// Converts the configured fault rate (from 0 to 1) to the average number of faulty requests per 1,000 requests at the
+/// gateway; at most 300.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 300")]
 fn gateway_faults_per_thousand(faults: f64) -> u32 {
     (faults * 100.0 * GATEWAY_FAULTS_PER_PERCENT).round().min(300.0) as u32

@@ -1,4 +1,5 @@
-//! The actors of a simulation, and the checks of everything that they do apart from writing to subscriptions.
+//! The actors of a simulation, and what the oracle records about their reads. Also checks the responses to API
+//! requests.
 
 use std::collections::BTreeSet;
 
@@ -53,18 +54,21 @@ pub(super) struct ActorState {
     pub actor: Actor,
     /// Whether the actor has written to a subscription.
     pub has_written: bool,
-    /// Whether the requested action was allowed in the state that the actor read last; `None` before its first read.
+    /// Whether the requested action was allowed in the state that the actor read last; `None` before the first read of
+    /// the actor.
     pub was_allowed: Option<bool>,
-    /// The highest maximum number of charges per day (ceiling) that the actor has read in the settings; `None` if it has
-    /// read settings without a ceiling, or no settings. If more payments than the ceiling are due up to the date of a run, the
-    /// run must not charge any of them.
+    /// The highest ceiling (maximum number of charges per day) that the actor has read in the settings. `None` if the
+    /// actor has not read the settings, or has read settings without a ceiling. If the number of due payments of a run
+    /// is higher than the ceiling, the run must not charge any of these payments.
     ceiling: Option<usize>,
     /// Whether the actor has read the settings.
     has_read_settings: bool,
     /// True if charging was switched off when the actor last read the settings.
     has_read_charging_off: bool,
-    /// The subscriptions whose index rows the actor read before it read in the settings that charging is switched off.
+    /// The subscriptions whose index rows the actor read before the actor read in the settings that charging is
+    /// switched off.
     rows_read_while_on: BTreeSet<SubscriptionName>,
+    /// The instant at which the actor started.
     pub began_at: DateTime<Utc>,
 }
 
@@ -89,8 +93,8 @@ impl Oracle {
         self.active_actors.remove(&id);
     }
 
-    /// Returns whether the ceiling of the run `active` is lower than the number of payments that were due during the
-    /// whole run.
+    /// Returns whether the number of due payments is higher than the ceiling of the run `active`. Counts only payments
+    /// that have been due, and visible in the index, since the start of the run.
     pub(super) fn exceeds_ceiling(&self, active: &ActorState) -> bool {
         let (Some(most), Some(date)) = (active.ceiling, active.actor.date) else { return false };
         let is_due = |expected: &&ExpectedSubscription| {
@@ -135,8 +139,8 @@ impl Oracle {
         }
     }
 
-    /// Records that an actor has read in the settings whether charging is switched on, and the maximum number of charges
-    /// per day.
+    /// Records that an actor has read the settings: whether charging is switched on, and the ceiling (maximum number of
+    /// charges per day).
     pub fn record_read_settings(&mut self, id: ActorId, is_charging: bool, ceiling: Option<usize>) {
         if let Some(active) = self.active_actors.get_mut(&id) {
             // The actor may use any of the settings that it has read, so only the highest ceiling is certain to apply.
@@ -160,8 +164,8 @@ impl Oracle {
 }
 
 impl ActorState {
-    /// Returns whether the actor must not charge `subscription`, because the actor read the index row only after it had
-    /// read that charging is switched off.
+    /// Returns whether the actor must not charge `subscription`, because the actor read the index row only after the
+    /// actor had read that charging is switched off.
     pub fn has_read_row_after_charging_off(&self, subscription: &SubscriptionName) -> bool {
         self.has_read_charging_off && !self.rows_read_while_on.contains(subscription)
     }

@@ -38,6 +38,7 @@ impl ExpectedSubscription {
         Some(next)
     }
 
+    /// Pauses the subscription; `None` if the pause must be refused.
     fn pause(&mut self, today: NaiveDate) -> Option<()> {
         match self.status {
             Paused => return Some(()),
@@ -52,7 +53,7 @@ impl ExpectedSubscription {
     }
 
     /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month becomes
-    /// owed; the other months are waived.
+    /// owed; the other months are waived. Returns `None` if the action must be refused.
     fn resume(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
         match self.status {
             Active => return Some(()),
@@ -104,6 +105,7 @@ impl ExpectedSubscription {
         }
     }
 
+    /// Sets the first due date after `today` as the end of the subscription; `None` if the action must be refused.
     fn cancel_at_period_end(&mut self, today: NaiveDate) -> Option<()> {
         if self.ends.is_some() || self.status == Cancelled {
             return Some(());
@@ -124,6 +126,7 @@ impl ExpectedSubscription {
         Some(())
     }
 
+    /// Removes the planned end of the subscription; `None` if the action must be refused.
     fn uncancel(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
         let was_ending = self.ends_on_due_date();
         let ends_on = self.ends.map(|ends| if was_ending { self.due } else { self.due_date_in(ends) });
@@ -137,6 +140,8 @@ impl ExpectedSubscription {
         Some(())
     }
 
+    /// Changes the card. If the subscription is past due or unpaid and has no open attempt, the new card is charged on
+    /// `today`.
     fn change_card(&mut self, card: &str, today: NaiveDate) {
         if self.card == card {
             return;

@@ -29,19 +29,20 @@ pub enum CustomerAction {
 /// An open payment attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenAttempt {
+    /// The number of the attempt.
     pub no: u32,
     pub due: NaiveDate,
     pub amount: i64,
     pub card: String,
     /// The actor that claimed the attempt or took it over last.
     pub holder: ActorId,
-    /// Whether the actor in `holder` may send a charge. An actor that takes over the attempt of a stopped subscription
-    /// may not: the actor may only look up the outcome and store the outcome.
+    /// Whether the actor in `holder` may send a charge. False if the actor took over the attempt of a stopped
+    /// subscription: this actor may only look up the outcome and store the outcome.
     pub is_chargeable: bool,
     /// The instant at which the holder claimed the attempt or took it over.
     pub held_since: DateTime<Utc>,
     pub leased_until: DateTime<Utc>,
-    /// The instant of the claim; a take-over does not change it.
+    /// The instant of the claim; a take-over does not change this instant.
     pub claimed_at: DateTime<Utc>,
 }
 
@@ -90,8 +91,8 @@ pub struct ExpectedSubscription {
     /// The open attempt; `None` if no attempt is open.
     pub open: Option<OpenAttempt>,
     pub reminder_claim: Option<ReminderClaim>,
-    /// Reminder claims that another actor took over while the mail was being sent. Each of their holders may still send
-    /// one mail.
+    /// Reminder claims that another actor took over while the mail was being sent. The holder of each of these claims
+    /// may still send one mail.
     pub superseded_reminder_claims: Vec<ReminderClaim>,
     /// The gateway's payment id of each paid month.
     pub paid: BTreeMap<Month, String>,
@@ -104,7 +105,7 @@ pub struct ExpectedSubscription {
 }
 
 impl ExpectedSubscription {
-    /// Reads the first expected state from the item of a new subscription; `None` if the item cannot be read.
+    /// Reads the first expected state of a new subscription from its item; `None` if the item cannot be read.
     pub fn from_item(subscription: &SubscriptionName, item: &Value) -> Option<Self> {
         let open = match number(item, "AttemptNo") {
             None => None,

@@ -27,11 +27,12 @@ pub struct LedgerPayment {
     /// The payment method.
     pub card: String,
     pub status: PaymentStatus,
+    /// The creation time of the payment at the gateway.
     pub at: DateTime<Utc>,
     /// The instant at which the gateway made a late payment, long after its error response; `None` for a payment that
     /// is not late.
     pub made_late_at: Option<DateTime<Utc>>,
-    /// Whether a later attempt charged the month before a look-up could find this payment.
+    /// Whether another attempt charged the same month before a look-up could find this payment.
     pub is_undetectable: bool,
 }
 
@@ -50,7 +51,7 @@ pub struct Ledger {
     key_by_attempt: BTreeMap<(SubscriptionName, u32), String>,
     /// The payments that have a receipt.
     pub receipted: BTreeSet<String>,
-    /// The payments that have a finding.
+    /// The payments for which a finding (a successful payment without a receipt) is recorded.
     pub findings: BTreeSet<String>,
 }
 
@@ -107,7 +108,8 @@ impl Ledger {
 }
 
 impl Oracle {
-    /// Records a charge request before its response is known, and checks its idempotency key.
+    /// Records a charge request before its response is known. Checks that each attempt has one idempotency key, and
+    /// that no two attempts have the same key.
     pub fn record_charge_request(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
         self.counts.charges += 1;
         let subscription = (request.account.to_string(), request.subscription.to_string());
@@ -159,8 +161,8 @@ impl Oracle {
         self.ledger.payments.insert(payment.id.to_string(), ledger_payment);
     }
 
-    /// Reports a payment as a second charge of its month if a look-up before this charge could have found the other
-    /// payment.
+    /// Reports `payment` as a second charge of its month if the month has another payment that a look-up before this
+    /// charge could have found.
     fn check_only_payment_of_month(&mut self, now: DateTime<Utc>, payment: &Payment, ledger_payment: &LedgerPayment) {
         let is_other = |other: &LedgerPayment| {
             other.subscription == ledger_payment.subscription
@@ -182,8 +184,8 @@ impl Oracle {
         violations.into_iter().for_each(|reason| self.report_second_charge(now, &ledger_payment.subscription, reason));
     }
 
-    /// Checks that a charge belongs to the open attempt. The actor id is 0 if the charge request timed out and arrived
-    /// later.
+    /// Checks that a charge belongs to the open attempt, and that the actor was allowed to send this charge. The actor
+    /// id is 0 if the charge request timed out and arrived later.
     fn check_charge(&self, (id, now): (ActorId, DateTime<Utc>), ledger_payment: &LedgerPayment) -> Result<(), String> {
         let LedgerPayment { subscription, due, no, .. } = ledger_payment;
         let expected =
@@ -205,8 +207,8 @@ impl Oracle {
                 "the payment due on {due} was charged, although the subscription was stopped before the take-over"
             ));
         }
-        // The actor id 0 belongs to charge requests that the gateway received after their sender had stopped waiting for the
-        // response. Their sender is not checked.
+        // If the actor id is 0, the sender is not checked: the gateway received the request after the sender had
+        // stopped waiting for the response.
         if id != 0 && open.holder != id {
             return Err(format!("the payment due on {due} was charged by an actor that does not hold the claim"));
         }
@@ -227,7 +229,7 @@ impl Oracle {
         }
     }
 
-    /// Updates the statuses of `payments`, and checks that each month is paid only once.
+    /// Updates the recorded statuses of `payments`, and checks that each month is paid only once.
     pub fn record_payment_statuses(&mut self, now: DateTime<Utc>, payments: &[Payment]) {
         for payment in payments {
             let Some(ledger_payment) = self.ledger.payments.get_mut(payment.id.as_str()) else { continue };

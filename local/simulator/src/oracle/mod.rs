@@ -1,5 +1,5 @@
-//! The oracle: predicts the stored state of each subscription from all that happens in the simulation, with its own
-//! rules and its own calendar.
+//! The oracle: the part of the simulator that knows the correct results. It predicts the stored state of each
+//! subscription from the reports of the simulation, with its own rules and its own calendar.
 //!
 //! The simulation reports to the oracle each write to the table (with the item before and after the write), each charge
 //! at the gateway, each mail, each API response and each completed run, in the order in which they took effect. After
@@ -67,13 +67,16 @@ pub struct OracleCounts {
 pub struct Oracle {
     rules: Rules,
     zone: Tz,
+    /// The expected state of each subscription, except for the subscriptions of corrupted accounts.
     expected_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
     /// The last expected states of the subscriptions whose account was corrupted. The oracle no longer predicts the
     /// states of these subscriptions, and checks only that no month is charged twice.
     unpredictable_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
     /// The accounts of which an item was corrupted.
     corrupted_accounts: BTreeSet<String>,
+    /// The actors that have not finished.
     active_actors: BTreeMap<ActorId, ActorState>,
+    /// All payments that the gateway has made.
     ledger: Ledger,
     pub counts: OracleCounts,
     /// The violations, in the order in which they were found.
@@ -96,14 +99,14 @@ impl Oracle {
         }
     }
 
-    /// Returns the current expected state of each subscription; for a subscription of a corrupted account, the state before
-    /// the corruption.
+    /// Returns the current expected state of each subscription. For a subscription of a corrupted account, this is the
+    /// state before the corruption.
     pub fn expected_subscriptions(&self) -> impl Iterator<Item = &ExpectedSubscription> {
         self.expected_subscriptions.values().chain(self.unpredictable_subscriptions.values())
     }
 
-    /// Records that an item of `account` was corrupted. From now on, the oracle reports only second charges of a month of
-    /// this account.
+    /// Records that an item of `account` was corrupted. From now on, the only violation that the oracle reports for
+    /// this account is a month that is charged twice.
     pub fn record_corrupted_account(&mut self, account: &str) {
         self.corrupted_accounts.insert(account.to_owned());
         let corrupted = self.expected_subscriptions.extract_if(.., |name, _| name.0 == account);
@@ -126,8 +129,8 @@ impl Oracle {
             self.counts.writes += 1;
             self.check_write(id, now, subscription, changes);
         }
-        // Only a read updates the actor's record of whether its action is allowed. A write does not: an API request may
-        // write its result last, as an idempotency record, and that result follows from earlier reads.
+        // Only a read updates the actor's record of whether its action is allowed. A write does not: the last write of
+        // an API request may be its idempotency record, whose contents follow from earlier reads.
         if changes.is_empty() {
             self.record_whether_action_is_allowed(id);
         }
@@ -185,7 +188,7 @@ impl Oracle {
         self.expected_subscriptions.insert(subscription.clone(), first);
     }
 
-    /// Checks a write to an existing subscription, and returns the expected subscription after it.
+    /// Checks a write to an existing subscription, and returns the expected subscription after the write.
     ///
     /// # Errors
     /// The violation, if the write is not allowed or the stored item differs from the prediction.

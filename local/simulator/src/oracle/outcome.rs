@@ -1,4 +1,5 @@
-//! The records that are written together with a subscription: receipts, failed attempts, waived months and findings.
+//! The records that are written together with a subscription: receipts, failed attempts, waived months and findings. A
+//! finding is a successful payment without a receipt.
 
 use chrono::NaiveDate;
 
@@ -12,13 +13,13 @@ pub struct Records {
     pub failed_attempts: Vec<FailedAttempt>,
     /// The due date and the reason of each waived month.
     pub waived: Vec<(NaiveDate, String)>,
-    /// Payments without a receipt that an operator must decide about.
+    /// The successful payments without a receipt, which an operator must resolve.
     pub findings: Vec<RecordedFinding>,
     /// The keys of the records that cannot be read.
     pub unreadable: Vec<String>,
 }
 
-/// A receipt that a write contains.
+/// A receipt that is written together with a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     pub due: NaiveDate,
@@ -27,7 +28,7 @@ pub struct Receipt {
     pub currency: String,
 }
 
-/// A finding (a successful payment without a receipt) that a write contains.
+/// A finding (a successful payment without a receipt) that is written for a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedFinding {
     pub due: NaiveDate,
@@ -35,10 +36,11 @@ pub struct RecordedFinding {
     pub reason: String,
 }
 
-/// The record of an attempt that did not succeed, which a write contains.
+/// The record of an attempt that did not succeed. It is written together with a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedAttempt {
     pub due: NaiveDate,
+    /// The number of the attempt.
     pub no: u32,
     pub outcome: String,
     /// Whether the attempt was declined for good, so that the same card must not be charged again.
@@ -47,7 +49,7 @@ pub struct FailedAttempt {
 }
 
 impl Records {
-    /// Reads the records among `written`, which all belong to one subscription.
+    /// Reads the records in `written`. All these changes must belong to one subscription.
     pub fn of(written: &[&Change]) -> Self {
         let mut records = Self::default();
         for change in written {
@@ -58,12 +60,12 @@ impl Records {
         records
     }
 
-    /// Returns whether the write contains no records.
+    /// Returns whether no record was written.
     pub fn is_empty(&self) -> bool {
         self.has_only_waivers() && self.waived.is_empty()
     }
 
-    /// Returns whether the write contains no records, or only waived months.
+    /// Returns whether no record was written, apart from waived months.
     pub fn has_only_waivers(&self) -> bool {
         self.receipts.is_empty()
             && self.failed_attempts.is_empty()
@@ -71,7 +73,7 @@ impl Records {
             && self.unreadable.is_empty()
     }
 
-    /// Returns whether the write contains findings and no other records.
+    /// Returns whether findings and no other records were written.
     pub fn has_only_findings(&self) -> bool {
         let Self { receipts, failed_attempts, waived, findings, unreadable } = self;
         !findings.is_empty()

@@ -62,6 +62,7 @@ impl Oracle {
 }
 
 impl ExpectedSubscription {
+    /// Opens a new attempt that the actor `holder` has claimed. Returns the violation if the claim is not allowed.
     fn claim_attempt(
         &mut self,
         (holder, held_since): (ActorId, DateTime<Utc>),
@@ -96,6 +97,7 @@ impl ExpectedSubscription {
         Ok(())
     }
 
+    /// Makes `actor` the holder of the open attempt. Returns the violation if the take-over is not allowed.
     fn take_over_attempt(
         &mut self,
         (id, now): (ActorId, DateTime<Utc>),
@@ -116,8 +118,8 @@ impl ExpectedSubscription {
         Ok(())
     }
 
-    /// Waives the missed months: the months that were not charged because of an outage, except for the last of them,
-    /// which is charged now.
+    /// Waives the months that were not charged because of an outage. The last of these months is not waived, but
+    /// charged now. Returns the violation if no month was missed.
     fn waive_missed_months(&mut self, today: NaiveDate, rules: &Rules) -> Result<(), String> {
         let last = self.last_due_date_up_to(today).map(month_of).unwrap_or(month_of(self.due));
         let latest = self.last_charged_month().unwrap_or(last).min(last);

@@ -46,10 +46,12 @@ impl ExpectedSubscription {
         self.reminder_claim.iter().chain(&self.superseded_reminder_claims)
     }
 
+    /// Like [`Self::reminder_claims`], with mutable claims.
     fn reminder_claims_mut(&mut self) -> impl Iterator<Item = &mut ReminderClaim> {
         self.reminder_claim.iter_mut().chain(&mut self.superseded_reminder_claims)
     }
 
+    /// Records the claim of the next reminder by actor `id`. Returns the violation if the claim is not allowed.
     fn claim_reminder(
         &mut self,
         id: ActorId,
@@ -75,6 +77,7 @@ impl ExpectedSubscription {
         Ok(())
     }
 
+    /// Records that actor `id` marked its claimed reminder as done. Returns the violation if this is not allowed.
     fn finish_reminder(&mut self, id: ActorId, today: NaiveDate) -> Result<(), String> {
         let Some(claim) = self.reminder_claim.take().filter(|claim| claim.holder == id) else {
             return Err("an actor without the reminder claim marked the reminder as done".to_owned());
@@ -93,7 +96,7 @@ impl ExpectedSubscription {
 }
 
 impl Oracle {
-    /// Checks a mail that actor `id` sent: it must be the reminder that the actor has claimed.
+    /// Checks a mail that actor `id` sent: the mail must be the reminder that the actor has claimed.
     pub fn record_sent_mail(&mut self, id: ActorId, now: DateTime<Utc>, mail: &Mail) {
         self.counts.mails += 1;
         let reminder_text = ReminderText::read(&mail.text);

@@ -57,7 +57,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the write by which the webhook receiver settles a successful payment whose attempt is no longer open.
+    /// Checks the write with which the webhook receiver settles a successful payment whose attempt is no longer open,
+    /// and applies the write to `next`.
     pub(super) fn predict_after_late_success(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
@@ -70,7 +71,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the receipt of a late payment, and applies it to `next`.
+    /// Checks the receipt of a payment whose attempt was no longer open when its success arrived, and marks the month
+    /// as paid in `next`.
     fn apply_late_receipt(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
@@ -98,7 +100,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// Checks that the payment of a finding is successful, has no receipt, and is not for the month that is due.
+    /// Checks that the payment of `finding` is successful, has no receipt, and is not for the month that is due. Also
+    /// checks the reason and the due date of the finding.
     fn check_finding(&self, next: &ExpectedSubscription, finding: &RecordedFinding) -> Result<(), String> {
         let ledger_payment = self
             .ledger

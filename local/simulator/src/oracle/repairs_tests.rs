@@ -1,5 +1,6 @@
 //! Tests of late payments, which the gateway makes hours after an error response: which later charges and writes the
-//! oracle reports as violations, and which duplicates could not be prevented.
+//! oracle reports as violations, and which duplicate charges it only counts, because no look-up could have prevented
+//! them.
 
 use billing::{Decline, Money, Payment, PaymentStatus};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use super::tests::{claim_attributes, date, morning, rules, subscription_item, subscription_name};
 use super::*;
 
+/// The id of the subscription that `subscription_name` returns.
 const SUBSCRIPTION_ID: &str = "01JZXCVBNM0123456789ABCDEF";
 
 /// Returns a payment of attempt 1 with this id.
@@ -31,6 +33,7 @@ fn subscription_key() -> ItemKey {
     ("ACC#acme".to_owned(), format!("SUB#{SUBSCRIPTION_ID}#SKU#gold"))
 }
 
+/// Returns the item of the subscription after the claim of attempt 1.
 fn item_with_open_attempt() -> Value {
     let mut open = subscription_item();
     claim_attributes(1299).into_iter().for_each(|(name, value)| open[name] = value);
@@ -56,6 +59,7 @@ fn oracle_with_open_attempt() -> Oracle {
     oracle
 }
 
+/// Returns the charge request of attempt 1, with the idempotency key `key-1`.
 fn charge_request() -> gateways::ChargeRequest {
     let Payment { account, subscription, due_on, attempt_no, amount, .. } =
         payment("pi_0", PaymentStatus::Processing, morning("2028-01-31"));

@@ -27,8 +27,8 @@ impl Rules {
         }
     }
 
-    /// Returns the number of days from the last of `soft_declines` soft declines (at least 1) to the next try; `None` if
-    /// there is no further try.
+    /// Returns the number of days from the latest soft decline to the next try; `None` if there is no further try.
+    /// `soft_declines` is the number of soft declines so far, at least 1.
     pub fn days_until_retry_after(&self, soft_declines: u32) -> Option<u64> {
         self.gaps.get(usize::try_from(soft_declines).ok()?.checked_sub(1)?).copied()
     }

@@ -1,4 +1,5 @@
-//! The checks after a completed run and at the end of the simulation. They report work that should have been done.
+//! The checks after a completed run and at the end of the simulation. These checks report work that should have been
+//! done, but was not.
 
 use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -59,8 +60,8 @@ impl Oracle {
         }
     }
 
-    /// Checks the end of the simulation: after days without faults, no payment that could be charged is owed at the end
-    /// of `as_of`.
+    /// Checks that no work is left at the end of `as_of`, after some days without faults. Each subscription must be up
+    /// to date, and each successful payment must have a receipt or a finding (an entry for an operator).
     pub fn check_end_of_simulation(&mut self, now: DateTime<Utc>, as_of: NaiveDate) {
         let mut violations = Vec::new();
         for expected in self.expected_subscriptions.values() {
@@ -76,7 +77,7 @@ impl Oracle {
                 self.counts.findings += 1;
                 continue;
             }
-            // The event about this late payment may still be on its way.
+            // The gateway may not have delivered the event about this late payment yet.
             if ledger_payment.made_late_at.is_some_and(|at| now - at < LATEST_EVENT) {
                 continue;
             }

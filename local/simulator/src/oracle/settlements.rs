@@ -1,4 +1,4 @@
-//! Checks the settlement of an attempt, and predicts the subscription after it.
+//! Checks the settlement of an attempt, and predicts the subscription after the settlement.
 
 use billing::{AfterLastRetry, PaymentStatus};
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
@@ -13,13 +13,14 @@ use crate::stored::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
 
 /// If this many days have passed since the first decline of a month, the next decline makes the subscription unpaid.
 const LAST_TRY_DAYS: u64 = 28;
-/// The number of rejections in a row that count as a decline.
+/// A rejection counts as a decline if at least this number of attempts in a row were rejected.
 const MAX_REJECTIONS: u32 = 3;
-/// An attempt without a payment at the gateway is settled as rejected after this time.
+/// An attempt without a payment at the gateway is settled as rejected this time after its claim.
 const UNKNOWN_ATTEMPT_EXPIRY: TimeDelta = TimeDelta::hours(48);
 
 impl Oracle {
-    /// Checks the settlement of the open attempt of `next` by `records`, and applies it to `next`.
+    /// Checks that `records` correctly state the outcome of the open attempt of `next`, and applies the outcome to
+    /// `next`.
     ///
     /// # Errors
     /// The violation, if the records are wrong.
@@ -101,7 +102,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// Checks that an attempt is recorded as failed only if the gateway has no payment for it that may succeed.
+    /// Checks the record of a failed attempt. The gateway must have no payment of the month that has succeeded or may
+    /// still succeed. The recorded outcome must agree with the attempt's payments at the gateway.
     fn check_failed_attempt(
         &self,
         id: ActorId,
@@ -181,7 +183,7 @@ impl ExpectedSubscription {
         }
     }
 
-    /// Returns the month that is due after the month `paid`.
+    /// Returns the month that becomes due when the month `paid` has been paid.
     fn month_after(&self, paid: Month, today: NaiveDate) -> Month {
         match self.ends {
             Some(ends) if self.status == Cancelled => ends,

@@ -96,14 +96,14 @@ impl ExpectedSubscription {
         }
     }
 
-    /// Sets a price that applies from the first month that has not fallen due by `today`.
+    /// Sets a price. It applies from the first month that has not fallen due by `today` and has had no attempt.
     pub fn set_price(&mut self, price: i64, today: NaiveDate) {
         let first = self.due_dates().skip(self.months_with_attempt()).find(|due| *due > today);
         set_value_from(&mut self.prices, first.map_or(month_of(self.due), month_of), price);
     }
 
-    /// Sets a payment day that applies from the first month whose due date is after `today`, both with the old and with
-    /// the new payment day. Returns whether the next due date has changed.
+    /// Sets a payment day. It applies from the first month that has had no attempt and whose due date is after `today`,
+    /// both with the old and with the new payment day. Returns whether the next due date has changed.
     pub fn set_payment_day(&mut self, day: u32, today: NaiveDate) -> bool {
         let is_in_future =
             |due: &NaiveDate| *due > today && payment_date(month_of(*due), day).is_some_and(|new| new > today);

@@ -1,5 +1,5 @@
-//! Tests that the oracle predicts the examples of the design, and that it reports wrong writes to the table as
-//! violations.
+//! Tests of the oracle: which states it predicts after customer actions, and which writes, claims and API responses it
+//! reports as violations.
 
 use billing::Policy;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -13,10 +13,12 @@ pub(super) fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
+/// Returns 06:00 UTC on `day`.
 pub(super) fn morning(day: &str) -> DateTime<Utc> {
     format!("{day}T06:00:00Z").parse().unwrap()
 }
 
+/// Returns the name of the subscription that these tests use.
 pub(super) fn subscription_name() -> SubscriptionName {
     ("acme".to_owned(), "01JZXCVBNM0123456789ABCDEF".to_owned())
 }
@@ -34,10 +36,12 @@ pub(super) fn subscription_item() -> Value {
     })
 }
 
+/// Returns the expected state of the subscription of [`subscription_item`].
 fn new_subscription() -> ExpectedSubscription {
     ExpectedSubscription::from_item(&subscription_name(), &subscription_item()).unwrap()
 }
 
+/// Returns the oracle's rules for the default billing settings.
 pub(super) fn rules() -> Rules {
     Rules::of(&Policy::default())
 }
@@ -112,7 +116,7 @@ fn violations_after_write(role: Role, day: &str, changed: &[(&str, Value)]) -> V
     oracle.violations
 }
 
-/// Returns the attributes that the claim of attempt 1 writes.
+/// Returns the attributes that the claim of attempt 1 with this amount writes.
 pub(super) fn claim_attributes(amount: i64) -> Vec<(&'static str, Value)> {
     let text = |text: &str| json!({"S": text});
     vec![

@@ -1,4 +1,5 @@
-//! The actors of a simulation: futures on one thread, each polled when the schedule resumes it.
+//! The actors of a simulation. Each actor is a future; all futures are on one thread, and a future is polled when the
+//! schedule resumes its actor.
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};

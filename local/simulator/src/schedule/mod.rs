@@ -2,7 +2,7 @@
 //! a random seed decides which call is next. The simulation starts no thread and needs no real time, so the same seed
 //! repeats the same calls.
 //!
-//! Whenever all actors wait, the schedule resumes one of them, advances the clock, or freezes an actor for a while. A
+//! Whenever all actors wait, the schedule resumes one actor, advances the clock, or freezes an actor for a while. A
 //! frozen actor corresponds to a suspended Lambda function. The leases of the actor may expire while the actor is
 //! frozen.
 
@@ -35,7 +35,7 @@ const DECISION_COUNT: u32 = 1_000;
 const CLOCK_ADVANCES: u32 = 30;
 const ACTOR_FREEZES: u32 = 2;
 
-/// Decides in which order the calls of all actors continue. Clones share their state.
+/// Decides in which order the calls of all actors continue. All clones of a schedule share one state.
 #[derive(Clone)]
 pub struct Schedule(Arc<Mutex<State>>);
 
@@ -43,11 +43,14 @@ struct State {
     rng: ChaCha8Rng,
     clock: Arc<SimulatedClock>,
     pending_calls: Vec<PendingCall>,
+    /// The number of calls that were registered so far. Each call gets the next number.
     calls_registered: u64,
     /// The instant at which the freeze of each frozen actor ends.
     frozen: BTreeMap<ActorId, DateTime<Utc>>,
+    /// Whether the faults of the simulation have been stopped.
     is_fault_free: bool,
     resumed_calls: u64,
+    /// The hash of all texts, resumed calls and clock changes so far.
     trace: DefaultHasher,
 }
 
@@ -95,6 +98,7 @@ impl Schedule {
         state.frozen.clear();
     }
 
+    /// Returns whether the faults of the simulation have been stopped.
     pub fn is_fault_free(&self) -> bool {
         self.state().is_fault_free
     }
@@ -162,6 +166,7 @@ impl State {
         }
     }
 
+    /// Gives the pending call at `index` its turn.
     fn resume(&mut self, index: usize) -> Decision {
         let call = self.pending_calls.remove(index);
         self.resumed_calls += 1;
@@ -172,6 +177,7 @@ impl State {
         Decision::Resume(call.actor)
     }
 
+    /// Returns a random duration by which the clock advances.
     fn random_duration(&mut self) -> TimeDelta {
         if !self.is_fault_free && self.rng.random_ratio(1, 12) {
             return TimeDelta::seconds(self.rng.random_range(60..480));

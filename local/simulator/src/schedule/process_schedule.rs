@@ -12,7 +12,8 @@ use emulator::{Call, CallTurn, Fault, Faults, Operation};
 use super::{ActorId, PendingCall, SLOWEST_REQUEST, Schedule};
 use crate::random_faults::RandomFaults;
 
-/// The maximum time that a call of an operator waits for its turn, because an operator acts on data that was just read.
+/// The maximum time that a call of an operator waits for its turn. This time is short, because operators act on data
+/// that they have just read.
 const OPERATOR_CALL_LIMIT: TimeDelta = TimeDelta::minutes(1);
 
 tokio::task_local! {
@@ -34,8 +35,8 @@ impl ProcessSchedule {
         Self { schedule, faults, actor: AtomicU64::new(0), is_prompt: AtomicBool::new(false) }
     }
 
-    /// Sets the actor for which the process acts; 0 means none. If `is_prompt`, none of the actor's calls waits longer
-    /// than `OPERATOR_CALL_LIMIT`.
+    /// Sets the actor for which the process acts; 0 means no actor. If `is_prompt`, none of the actor's calls waits
+    /// longer than `OPERATOR_CALL_LIMIT`.
     pub fn set_actor(&self, actor: ActorId, is_prompt: bool) {
         self.actor.store(actor, Ordering::Relaxed);
         self.is_prompt.store(is_prompt, Ordering::Relaxed);
@@ -75,7 +76,8 @@ impl Faults for ProcessSchedule {
     }
 }
 
-/// A future that is ready when the schedule resumes its call.
+/// The future that an external call (to the table, the gateway or the mailer) awaits until the schedule gives the call
+/// its turn.
 pub struct TurnFuture {
     schedule: Schedule,
     number: u64,

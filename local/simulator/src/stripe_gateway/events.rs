@@ -55,7 +55,8 @@ impl EventQueue {
         self.state().waiting.keys().next().map(|(at, _)| *at)
     }
 
-    /// Returns the events that are due at `now`, and schedules each of them again some hours later.
+    /// Returns the events that are due at `now`. Also schedules each returned event again for a later time, in case
+    /// Dueday does not receive the event now.
     pub fn take_due(&self, now: DateTime<Utc>) -> Vec<GatewayEvent> {
         let mut state = self.state();
         let later = state.waiting.split_off(&(now + TimeDelta::seconds(1), 0));

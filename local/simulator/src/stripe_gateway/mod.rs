@@ -1,5 +1,5 @@
-//! Stripe in a simulation with faults: the real adapter calls the stand-in for Stripe, which fails at random, and each
-//! HTTP request waits for its turn in the schedule.
+//! Stripe in a simulation with faults. The production adapter sends its requests to the stand-in for Stripe (a server
+//! that imitates Stripe), which lets random requests fail. Each HTTP request waits for its turn in the schedule.
 //!
 //! After each request, the oracle reads the new state of the stand-in's payments. The oracle never reads a response of
 //! the stand-in.
@@ -56,8 +56,8 @@ pub struct ObservedServer {
 }
 
 impl StripeGateway {
-    /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of 1,000 requests fail; `seed`
-    /// decides which requests.
+    /// Creates the Stripe gateway of a simulation with this clock. On average, `per_thousand` of 1,000 requests fail;
+    /// `seed` decides which requests.
     ///
     /// # Panics
     /// If the runtime for the timers cannot be created.
@@ -84,7 +84,8 @@ impl StripeGateway {
         Self { adapter, secrets, observed, schedule, runtime }
     }
 
-    /// Returns the handler with which a process with the clock `clock` receives Stripe's events about `table`.
+    /// Creates the webhook receiver of a process. The receiver verifies Stripe's events and writes their effects to
+    /// `table`. `clock` is the clock of the process.
     pub fn event_handler(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEventHandler {
         StripeEventHandler::new(table, self.adapter.clone(), self.secrets.clone(), config.webhook_config(), clock)
     }
@@ -205,7 +206,7 @@ impl PaymentGateway for ProcessGateway {
     }
 }
 
-/// A future that may create timers of `runtime` whenever it is polled.
+/// A future that is always polled inside `runtime`, so that the future can create timers.
 struct FutureInRuntime<'a, T> {
     runtime: Handle,
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,

@@ -1,5 +1,5 @@
-//! HTTP requests to Stripe. Like every external call, each request waits for its turn in the schedule, and the injector
-//! of its process decides whether it fails.
+//! HTTP requests to Stripe. Like every external call, each request waits for its turn in the schedule, and the fault
+//! injector of its process decides whether the request fails.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ tokio::task_local! {
 
 /// The path of requests that create or list PaymentIntents.
 const PAYMENT_INTENTS: &str = "/v1/payment_intents";
+/// The reason in the error of a request that gets no response, because of an injected fault or because its deadline has
+/// passed.
 const NO_RESPONSE: &str = "no response";
 
 /// A process that sends requests to Stripe.
@@ -51,7 +53,8 @@ impl fmt::Debug for ProcessTransport {
 }
 
 impl ProcessTransport {
-    /// Returns whether the time limit of the current charge is over. Only the simulated clock measures this limit.
+    /// Returns whether the simulated clock has passed the deadline of the current charge. Returns false if the current
+    /// call is not a charge.
     fn is_past_deadline(&self) -> bool {
         let deadline: Option<DateTime<Utc>> = CHARGE_DEADLINE.try_with(|at| *at).ok();
         deadline.is_some_and(|at| self.observed.clock.now() >= at)
@@ -104,7 +107,7 @@ impl Transport for ProcessTransport {
     }
 }
 
-/// Returns the response to a request that has this fault.
+/// Returns the response that a request gets if `fault` was injected.
 fn response_to_fault(fault: Fault) -> Result<Response, String> {
     match fault {
         Fault::Refused(_) | Fault::Cancelled(_) => {
