@@ -11,7 +11,7 @@ use crate::table_contents::TableContents;
 
 /// Checks `contents` after the batch runs of the day `as_of`, and returns one result for each invariant. The check is
 /// valid only if no customer has changed a subscription and no run is still in progress.
-pub fn check(contents: &TableContents, as_of: NaiveDate) -> Vec<InvariantResult> {
+pub fn check_invariants(contents: &TableContents, as_of: NaiveDate) -> Vec<InvariantResult> {
     let mut findings = check_between_runs(contents);
     findings.push(InvariantResult::new(Invariant::NothingSkipped, skipped_months(contents, as_of)));
     findings.push(InvariantResult::new(Invariant::RunsEnded, runs_without_end(contents)));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The attributes whose corruption the audit does not find in every item: (kind of the item, attribute, reason why this
 /// is accepted).
-pub const HARMLESS_CORRUPTIONS: [(&str, &str, &str); 62] = [
+pub const CORRUPTIONS_THE_AUDIT_MAY_MISS: [(&str, &str, &str); 62] = [
     ("SUB", "PaymentDay", "in a short month, several payment days give the same due date"),
     ("SUB", "ReminderLease", "a reminder that is claimed twice is sent twice"),
     ("DSP", "Amount", "`dueday audit --gateway-list` finds it"),
@@ -101,9 +101,12 @@ pub fn kind_of_account_item(item: &Value) -> Option<String> {
 
 /// Returns the reason why the audit may miss a corruption of the attribute `name` in an item of this kind; `None` if
 /// the audit must find every such corruption.
-pub fn reason_not_found(kind: &str, name: &str) -> Option<&'static str> {
+pub fn reason_audit_may_miss(kind: &str, name: &str) -> Option<&'static str> {
     let prefix = kind.split(' ').next()?;
-    HARMLESS_CORRUPTIONS.iter().find(|(of, attribute, _)| *of == prefix && *attribute == name).map(|found| found.2)
+    CORRUPTIONS_THE_AUDIT_MAY_MISS
+        .iter()
+        .find(|(of, attribute, _)| *of == prefix && *attribute == name)
+        .map(|found| found.2)
 }
 
 /// Returns all corruptions of the attribute `name` of `item`: one that removes the attribute, and one for each way to

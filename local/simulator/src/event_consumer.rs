@@ -157,14 +157,14 @@ impl EventConsumer {
         if self.state.subscriptions.len() != subscriptions.len() || self.state.receipts != receipts {
             errors.push("the subscriptions or receipts that follow from all events are not the stored ones".to_owned());
         }
-        if self.late_state() != self.state {
+        if self.state_after_late_delivery() != self.state {
             errors.push("late, repeated and re-ordered events give a different state".to_owned());
         }
         errors
     }
 
     /// Returns the state after all events were delivered in a random order, and every third event twice.
-    fn late_state(&self) -> PublishedState {
+    fn state_after_late_delivery(&self) -> PublishedState {
         let mut random = ChaCha8Rng::seed_from_u64(self.records);
         let mut late: Vec<&Value> = self.events.iter().collect();
         let repeated: Vec<&Value> = late.iter().copied().filter(|_| random.random_ratio(1, 3)).collect();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::change::{Change, ItemKey};
 use crate::event_consumer::EventConsumer;
-use crate::final_audit::audit_items;
+use crate::item_audit::audit_items;
 use crate::json::flag;
 use crate::lagging_index::LaggingIndex;
 use crate::oracle::Oracle;
@@ -81,13 +81,13 @@ impl History {
     }
 
     /// Returns the ids of all accounts.
-    pub fn accounts(&self) -> BTreeSet<String> {
+    pub fn account_ids(&self) -> BTreeSet<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         items.keys().filter_map(|(pk, _)| pk.strip_prefix("ACC#").map(str::to_owned)).collect()
     }
 
     /// Returns the current items of `account`.
-    pub fn items_of(&self, account: &str) -> Vec<Value> {
+    pub fn items_of_account(&self, account: &str) -> Vec<Value> {
         let (items, pk) = (self.items.lock().unwrap_or_else(PoisonError::into_inner), format!("ACC#{account}"));
         items
             .range((pk.clone(), String::new())..)
@@ -100,7 +100,7 @@ impl History {
     pub fn audit_account(&self, account: &str, checker: InvariantChecker) -> Vec<String> {
         let settings = ("CTL#settings".to_owned(), "CTL#settings".to_owned());
         let settings = self.items.lock().unwrap_or_else(PoisonError::into_inner).get(&settings).cloned();
-        audit_items(checker, self.items_of(account).iter().chain(&settings))
+        audit_items(checker, self.items_of_account(account).iter().chain(&settings))
     }
 
     /// Returns the violations that `checker` finds in the current items of all accounts that were not corrupted.
@@ -112,12 +112,12 @@ impl History {
 
     /// Replaces an item of `table` by the corrupted `item`. The oracle and the event consumer get no report of this
     /// write. Returns false if the table refuses the item.
-    pub fn corrupt(&self, table: &str, item: &Value) -> bool {
+    pub fn write_corrupted_item(&self, table: &str, item: &Value) -> bool {
         let Some(key) = item_key(item) else { return false };
         if self.engine.execute("PutItem", &json!({"TableName": table, "Item": item})).is_err() {
             return false;
         }
-        self.index.lock().unwrap_or_else(PoisonError::into_inner).write(self.clock.now(), &key, Some(item));
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).record_write(self.clock.now(), &key, Some(item));
         self.items.lock().unwrap_or_else(PoisonError::into_inner).insert(key, item.clone());
         true
     }
@@ -143,7 +143,7 @@ impl History {
 
     /// Reads each item that the completed `request` has written, and updates the recorded items. Returns the change of
     /// each written item.
-    fn changes(&self, operation: &str, request: &Value) -> Vec<Change> {
+    fn record_changes(&self, operation: &str, request: &Value) -> Vec<Change> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
         for (table, key) in written_keys(operation, request) {
@@ -208,11 +208,11 @@ impl RequestObserver for ProcessObserver {
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
             oracle.record_read_index_rows(actor, &rows.collect::<Vec<_>>());
         }
-        let changes = if response.is_ok() { history.changes(operation, request) } else { Vec::new() };
+        let changes = if response.is_ok() { history.record_changes(operation, request) } else { Vec::new() };
         let now = history.clock.now();
         for change in &changes {
             let mut index = history.index.lock().unwrap_or_else(PoisonError::into_inner);
-            index.write(now, &change.key, change.after.as_ref());
+            index.record_write(now, &change.key, change.after.as_ref());
             history.event_consumer().record_change(now, change);
         }
         history.oracle.lock().unwrap_or_else(PoisonError::into_inner).record_table_request(actor, now, &changes);

@@ -59,7 +59,7 @@ impl LaggingIndex {
 
     /// Records a write at `now` to the item with this key. `item` is the item after the write; `None` if the write
     /// deleted the item.
-    pub fn write(&mut self, now: DateTime<Utc>, (pk, sk): &(String, String), item: Option<&Value>) {
+    pub fn record_write(&mut self, now: DateTime<Utc>, (pk, sk): &(String, String), item: Option<&Value>) {
         for (index, projection) in SCHEMA.indexes.iter().enumerate() {
             let row = (index, pk.clone(), sk.clone());
             let image = item
@@ -229,11 +229,11 @@ mod tests {
         for seed in 0..50 {
             let mut index = LaggingIndex::new(seed);
             let all = |range: std::ops::Range<usize>| range.map(|name| key(name).1).collect::<Vec<_>>();
-            (0..8).for_each(|name| index.write(now, &key(name), Some(&item(name, "2028-01-31"))));
+            (0..8).for_each(|name| index.record_write(now, &key(name), Some(&item(name, "2028-01-31"))));
             assert_eq!(read_all_pages(&mut index, now), all(0..8), "consistent index");
             index.set_consistent(false);
-            index.write(now, &key(0), Some(&item(0, "2028-02-29")));
-            index.write(now, &key(8), Some(&item(8, "2028-01-31")));
+            index.record_write(now, &key(0), Some(&item(0, "2028-02-29")));
+            index.record_write(now, &key(8), Some(&item(8, "2028-01-31")));
             let shown = read_all_pages(&mut index, now);
             showed_stale_row |= shown.contains(&key(0).1);
             missed_new_row |= !shown.contains(&key(8).1);

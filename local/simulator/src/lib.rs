@@ -15,9 +15,9 @@ mod daily_runs;
 mod error;
 mod event_consumer;
 mod fault_simulation;
-mod final_audit;
 mod history;
 mod invariant;
+mod item_audit;
 mod json;
 mod lagging_index;
 mod oracle;
@@ -32,9 +32,9 @@ mod stripe_gateway;
 mod table_contents;
 mod unreliable_gateway;
 
-pub use checker::check;
+pub use checker::check_invariants;
 pub use company::{Company, CompanySize, euro};
-pub use corruptions::{Corruption, HARMLESS_CORRUPTIONS, corruptions_of_attribute, kind_of_account_item};
+pub use corruptions::{CORRUPTIONS_THE_AUDIT_MAY_MISS, Corruption, corruptions_of_attribute, kind_of_account_item};
 pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
 pub use event_consumer::is_dropped_by_stream_filter;
@@ -42,15 +42,15 @@ pub use fault_simulation::{
     FaultSimulationResult, FaultSimulationSettings, InjectedCorruption, simulate_seeds, simulate_with_corruptions,
     simulate_with_faults,
 };
-pub use final_audit::audit_items;
 pub use history::SimulatedRecords;
 pub use invariant::{Invariant, InvariantResult};
+pub use item_audit::audit_items;
 pub use oracle::OracleCounts;
 pub use orders_table_contents::{OrdersTableContents, StoredItem, StoredOrder};
 pub use population::{NewSubscriber, population};
 pub use random_faults::FaultConfig;
 pub use simulated_gateway::GatewayKind;
-pub use simulation::{Progress, Simulation, simulate};
+pub use simulation::{Progress, SimulationResult, simulate};
 pub use stored::{
     StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver,
     SubscriptionName,

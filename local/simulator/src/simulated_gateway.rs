@@ -44,14 +44,14 @@ pub trait SimulatedGateway: fmt::Debug {
     fn make_late_payments(&self);
 
     /// Returns the instant of the next late payment; `None` if no late payment is planned.
-    fn next_late_payment(&self) -> Option<DateTime<Utc>>;
+    fn next_late_payment_time(&self) -> Option<DateTime<Utc>>;
 
     /// Returns all payments of `customer` that were created at `since` or later, as an operator sees them on the
     /// website of the gateway.
     fn payments_for_operator(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment>;
 
     /// Returns the instant at which the next event is sent; `None` if no event is waiting.
-    fn next_event(&self) -> Option<DateTime<Utc>> {
+    fn next_event_time(&self) -> Option<DateTime<Utc>> {
         None
     }
 

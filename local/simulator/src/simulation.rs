@@ -16,7 +16,7 @@ use store::{Table, TableError};
 use testkit::InMemoryDeployment;
 
 use crate::SimulationError;
-use crate::checker::check;
+use crate::checker::check_invariants;
 use crate::daily_runs::DailyRuns;
 use crate::invariant::{Invariant, InvariantResult};
 use crate::population::NewSubscriber;
@@ -24,7 +24,7 @@ use crate::table_contents::TableContents;
 
 /// The result of a simulation without faults.
 #[derive(Debug, Serialize)]
-pub struct Simulation {
+pub struct SimulationResult {
     /// The first day of the simulation.
     pub from: NaiveDate,
     /// The last day of the simulation.
@@ -53,7 +53,7 @@ pub struct Simulation {
     pub ledger: Vec<LedgerEntry>,
 }
 
-impl Simulation {
+impl SimulationResult {
     /// Returns whether every invariant holds.
     pub fn holds(&self) -> bool {
         self.findings.iter().all(InvariantResult::holds)
@@ -78,7 +78,7 @@ pub struct Progress {
 struct CountingMailer(AtomicU64);
 
 impl CountingMailer {
-    fn sent(&self) -> u64 {
+    fn sent_count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -106,7 +106,7 @@ pub async fn simulate(
     new_subscribers: Vec<NewSubscriber>,
     (from, months): (NaiveDate, u32),
     on_day: impl Fn(Progress),
-) -> Result<Simulation, SimulationError> {
+) -> Result<SimulationResult, SimulationError> {
     let timespan = SimulatedTimespan::new(from, months)?;
     let clock = SimulatedClock::new(timespan.day_before.and_time(NaiveTime::MIN).and_utc(), 0);
     let mailer = Arc::new(CountingMailer::default());
@@ -116,16 +116,16 @@ pub async fn simulate(
     let mut runs = DailyRuns::new(system.deployment.clone(), system.clock.clone()).await?;
     for (days_done, day) in (1..).zip(timespan.days()) {
         runs.run_day(day).await?;
-        on_day(Progress { day, days_done, days: timespan.count(), charged: runs.charged.paid });
+        on_day(Progress { day, days_done, days: timespan.day_count(), charged: runs.charged.paid });
     }
 
     let before = read_table_and_ledger(&system).await?;
-    let mut findings = check(&before, timespan.last);
-    let reminders = mailer.sent();
+    let mut findings = check_invariants(&before, timespan.last);
+    let reminders = mailer.sent_count();
     runs.run_both_batches(timespan.last, runs.run_times_on(timespan.last)[1]).await?;
     let after = read_table_and_ledger(&system).await?;
-    findings.push(check_unchanged(&before, &after, mailer.sent() - reminders));
-    Ok(Simulation {
+    findings.push(check_unchanged(&before, &after, mailer.sent_count() - reminders));
+    Ok(SimulationResult {
         from,
         to: timespan.last,
         subscriptions,
@@ -165,7 +165,7 @@ impl SimulatedTimespan {
         self.first.iter_days().take_while(move |day| *day <= last)
     }
 
-    fn count(&self) -> u64 {
+    fn day_count(&self) -> u64 {
         u64::try_from((self.last - self.day_before).num_days()).unwrap_or(0)
     }
 }

@@ -242,7 +242,7 @@ impl SimulatedGateway for UnreliableGateway {
         self.accept_late_requests();
     }
 
-    fn next_late_payment(&self) -> Option<DateTime<Utc>> {
+    fn next_late_payment_time(&self) -> Option<DateTime<Utc>> {
         self.faults().late.keys().next().map(|(arrives_at, _)| *arrives_at)
     }
 

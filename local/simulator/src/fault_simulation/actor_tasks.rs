@@ -96,7 +96,7 @@ pub async fn send_customer_request(
         }
     };
     let key = (method == "POST").then(|| format!("request-{actor}"));
-    if let Some(outcome) = send_until_answered(&world, &process, actor, (method, &path, key, &body)).await {
+    if let Some(outcome) = send_until_outcome(&world, &process, actor, (method, &path, key, &body)).await {
         world.oracle().record_api_response(actor, world.clock.now(), outcome);
     }
 }
@@ -104,13 +104,13 @@ pub async fn send_customer_request(
 /// Sends the API request that creates a subscription.
 pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: ActorId, account: String, new: Value) {
     let path = format!("/accounts/{account}/subscriptions");
-    send_until_answered(&world, &process, actor, ("POST", &path, Some(format!("create-{actor}")), &new)).await;
+    send_until_outcome(&world, &process, actor, ("POST", &path, Some(format!("create-{actor}")), &new)).await;
 }
 
 /// Sends the same request with the same idempotency key until a response states whether the change was made. Returns
 /// `None` if [`MAX_TRIES`] requests got no such response, or after another response: this response is a violation,
 /// unless an item of the account was corrupted.
-async fn send_until_answered(
+async fn send_until_outcome(
     world: &World,
     process: &Process,
     actor: ActorId,

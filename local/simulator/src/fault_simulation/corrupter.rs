@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 use super::world::World;
-use crate::corruptions::{Corruption, corruptions_of_attribute, kind_of_account_item, reason_not_found};
+use crate::corruptions::{Corruption, corruptions_of_attribute, kind_of_account_item, reason_audit_may_miss};
 use crate::json::number;
 
 /// On each day, an item of each account that is not yet corrupted is corrupted with a probability of 1 divided by this
@@ -53,7 +53,7 @@ impl Corrupter {
     pub fn corrupt_items(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
         let now = world.clock.now();
         let checker = InvariantChecker { today: world.day_of(now), now, ..checker };
-        for account in world.history.accounts() {
+        for account in world.history.account_ids() {
             if world.oracle().is_corrupted(&account) || !self.rng.random_ratio(1, CORRUPTION_ONE_IN) {
                 continue;
             }
@@ -69,7 +69,7 @@ impl Corrupter {
             let found: BTreeSet<String> =
                 world.history.audit_account(&account, checker).iter().filter_map(|text| invariant_of(text)).collect();
             let name = corruption.what.split(' ').next().unwrap_or_default();
-            if found.is_empty() && reason_not_found(&kind, name).is_none() {
+            if found.is_empty() && reason_audit_may_miss(&kind, name).is_none() {
                 let Corruption { what, item } = &corruption;
                 world.oracle().violations.push(format!("{day}: the audit misses {kind}: {what}, now {item}"));
             }
@@ -88,7 +88,7 @@ impl Corrupter {
                 kind_of_account_item(item).is_some_and(|kind| kind.starts_with("SUB") == wants_subscription)
                     && number::<i64>(item, "TTL").is_none_or(|expires| expires >= now)
             };
-            let items: Vec<Value> = world.history.items_of(account).into_iter().filter(is_wanted).collect();
+            let items: Vec<Value> = world.history.items_of_account(account).into_iter().filter(is_wanted).collect();
             let Some(item) = items.choose(&mut self.rng) else { continue };
             let kind = kind_of_account_item(item)?;
             let names = item.as_object()?.keys().filter(|name| !["PK", "SK"].contains(&name.as_str()));
@@ -97,7 +97,7 @@ impl Corrupter {
             let Some(corruption) = corruptions_of_attribute(item, name).choose(&mut self.rng).cloned() else {
                 continue;
             };
-            if world.history.corrupt(&world.config.table.name, &corruption.item) {
+            if world.history.write_corrupted_item(&world.config.table.name, &corruption.item) {
                 return Some((kind, corruption));
             }
         }

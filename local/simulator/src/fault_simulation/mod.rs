@@ -269,7 +269,7 @@ impl FaultSimulation {
                 return Ok(());
             }
             let gateway = &self.world.gateway;
-            let next_by_gateway = gateway.next_late_payment().into_iter().chain(gateway.next_event());
+            let next_by_gateway = gateway.next_late_payment_time().into_iter().chain(gateway.next_event_time());
             let next = self.planned_tasks.last().map(|(at, _)| *at).into_iter().chain(next_by_gateway).min();
             match self.world.schedule.decide_next_step(next) {
                 Decision::Resume(actor) => {

@@ -6,14 +6,14 @@ use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::ChargeRequest;
 
-use super::{LONGEST_ROW, Oracle, Role};
+use super::{MAX_ROW_TIME, Oracle, Role};
 use crate::calendar::month_of;
 use crate::schedule::{ActorId, SLOWEST_REQUEST};
 use crate::stored::SubscriptionName;
 
 /// The maximum time between the claim or take-over of an attempt and the arrival of its charge: five minutes until the
 /// request is sent, `SLOWEST_REQUEST` until the request arrives, and one second of tolerance.
-const LATEST_CHARGE: TimeDelta = TimeDelta::seconds(5 * 60 + SLOWEST_REQUEST.num_seconds() + 1);
+const MAX_TIME_FROM_CLAIM_TO_CHARGE: TimeDelta = TimeDelta::seconds(5 * 60 + SLOWEST_REQUEST.num_seconds() + 1);
 
 /// A payment that the gateway has made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,7 +90,7 @@ impl Ledger {
         let attempt = (subscription.clone(), no);
         let is_shown = || {
             self.payments_of_attempt(subscription, no)
-                .any(|ledger_payment| ledger_payment.was_visible_at_gateway(now, LONGEST_ROW))
+                .any(|ledger_payment| ledger_payment.was_visible_at_gateway(now, MAX_ROW_TIME))
         };
         self.rejected.contains(&attempt) || (self.received.contains(&attempt) && !is_shown())
     }
@@ -171,7 +171,7 @@ impl Oracle {
         };
         let mut violations = Vec::new();
         for (id, other) in self.ledger.payments.iter_mut().filter(|(_, other)| is_other(other)) {
-            if other.was_visible_at_gateway(now, LATEST_CHARGE) {
+            if other.was_visible_at_gateway(now, MAX_TIME_FROM_CLAIM_TO_CHARGE) {
                 violations.push(format!(
                     "the payment due on {} was charged again by {}, after {id}: {ledger_payment:?} after {other:?}",
                     ledger_payment.due, payment.id
@@ -212,7 +212,7 @@ impl Oracle {
         if id != 0 && open.holder != id {
             return Err(format!("the payment due on {due} was charged by an actor that does not hold the claim"));
         }
-        if id != 0 && now - open.held_since > LATEST_CHARGE {
+        if id != 0 && now - open.held_since > MAX_TIME_FROM_CLAIM_TO_CHARGE {
             return Err(format!(
                 "the payment due on {due} was charged at {now}, too late after the claim or take-over at {}",
                 open.held_since

@@ -7,17 +7,17 @@
 //! violation.
 
 mod actors;
-mod changes;
+mod customer_actions;
 mod expected_subscription;
+mod late_payments;
 mod ledger;
-mod outcome;
 mod payments;
 mod reminders;
-mod repairs;
 mod rules;
 mod runs;
 mod settlements;
 mod terms;
+mod written_records;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub use rules::Rules;
 pub use runs::CompletedRun;
 
 /// The maximum time for which a batch run works on one row, including the time for which it is frozen.
-const LONGEST_ROW: TimeDelta = TimeDelta::hours(3);
+const MAX_ROW_TIME: TimeDelta = TimeDelta::hours(3);
 
 /// The numbers of the writes, charges, mails and requests that the oracle checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -141,7 +141,7 @@ impl Oracle {
         let is_of_subscription = |change: &&Change| subscription_of(&change.key).as_ref() == Some(subscription);
         let written: Vec<&Change> = changes.iter().filter(is_of_subscription).collect();
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
-        let records = outcome::Records::of(&written);
+        let records = written_records::Records::of(&written);
         if item.is_none() && records.has_only_findings() {
             return self.record_findings(now, subscription, &records);
         }
@@ -198,7 +198,7 @@ impl Oracle {
         now: DateTime<Utc>,
         expected: ExpectedSubscription,
         (before, after): (Option<&serde_json::Value>, &serde_json::Value),
-        records: &outcome::Records,
+        records: &written_records::Records,
     ) -> Result<ExpectedSubscription, String> {
         let actor = self.active_actors.get(&id).map(|active| active.actor.clone());
         let actor = actor.ok_or("the write belongs to no active actor")?;
@@ -232,7 +232,7 @@ impl Oracle {
         if matches!(actor.role, Role::Request { .. }) {
             return vec![actor.today];
         }
-        let mut days: Vec<NaiveDate> = [now, now - LONGEST_ROW].map(|at| self.local_time(actor, at).1).into();
+        let mut days: Vec<NaiveDate> = [now, now - MAX_ROW_TIME].map(|at| self.local_time(actor, at).1).into();
         days.dedup();
         days
     }
@@ -248,7 +248,7 @@ impl Oracle {
         (now, today): (DateTime<Utc>, NaiveDate),
         expected: ExpectedSubscription,
         (before, after): (Option<&serde_json::Value>, &serde_json::Value),
-        records: &outcome::Records,
+        records: &written_records::Records,
     ) -> Result<ExpectedSubscription, String> {
         match &actor.role {
             Role::Request { action, .. } => {
@@ -307,6 +307,6 @@ fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
 }
 
 #[cfg(test)]
-mod repairs_tests;
+mod late_payments_tests;
 #[cfg(test)]
 mod tests;

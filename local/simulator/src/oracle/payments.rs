@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
 
 use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
-use super::outcome::Records;
+use super::written_records::Records;
 use super::{Actor, Oracle, Role, Rules};
 use crate::calendar::month_of;
 use crate::json::{instant, number, text};

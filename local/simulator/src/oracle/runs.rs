@@ -12,10 +12,10 @@ use crate::stored::display_name;
 
 /// The maximum time for which an attempt may be open after its payment was made. A bank debit is processing for two
 /// days, and the first run after that looks up the payment and settles the attempt.
-const LONGEST_DEBIT: TimeDelta = TimeDelta::days(4);
+const MAX_OPEN_TIME_AFTER_PAYMENT: TimeDelta = TimeDelta::days(4);
 
 /// The maximum time from a late payment until Dueday has received its event.
-const LATEST_EVENT: TimeDelta = TimeDelta::days(4);
+const MAX_EVENT_DELAY: TimeDelta = TimeDelta::days(4);
 
 /// A batch run that has read all due rows of the index.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Oracle {
                 continue;
             }
             // The gateway may not have delivered the event about this late payment yet.
-            if ledger_payment.made_late_at.is_some_and(|at| now - at < LATEST_EVENT) {
+            if ledger_payment.made_late_at.is_some_and(|at| now - at < MAX_EVENT_DELAY) {
                 continue;
             }
             violations.push((
@@ -97,7 +97,7 @@ impl Oracle {
         let has_recent_payment = |no| {
             self.ledger
                 .payments_of_attempt(&expected.name, no)
-                .any(|ledger_payment| now - ledger_payment.at < LONGEST_DEBIT)
+                .any(|ledger_payment| now - ledger_payment.at < MAX_OPEN_TIME_AFTER_PAYMENT)
         };
         if let Some(open) = expected.open.as_ref().filter(|open| !has_recent_payment(open.no)) {
             left.push(format!("attempt {} of {} has been open since {}", open.no, open.due, open.claimed_at));

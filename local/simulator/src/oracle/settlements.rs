@@ -5,8 +5,8 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
 use super::ledger::LedgerPayment;
-use super::outcome::{FailedAttempt, Receipt, Records};
-use super::{Actor, LONGEST_ROW, Oracle, Role, Rules};
+use super::written_records::{FailedAttempt, Receipt, Records};
+use super::{Actor, MAX_ROW_TIME, Oracle, Role, Rules};
 use crate::calendar::{Month, month_of, next_month};
 use crate::schedule::ActorId;
 use crate::stored::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
@@ -117,7 +117,7 @@ impl Oracle {
             return Err(format!("{failed_attempt:?} was recorded, but the open attempt was {open:?}"));
         }
         let is_visible = |ledger_payment: &LedgerPayment| {
-            ledger_payment.is_succeeded_or_pending() && ledger_payment.was_visible_at_gateway(now, LONGEST_ROW)
+            ledger_payment.is_succeeded_or_pending() && ledger_payment.was_visible_at_gateway(now, MAX_ROW_TIME)
         };
         if let Some((payment, _)) =
             self.ledger.payments_of_month(&next.name, open.due).find(|(_, ledger_payment)| is_visible(ledger_payment))

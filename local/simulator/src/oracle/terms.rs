@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use super::expected_subscription::ExpectedSubscription;
-use super::outcome::Records;
+use super::written_records::Records;
 use crate::calendar::{Month, month_before, month_of, next_month, payment_date};
 
 /// Returns the value that applies in `month`. Each value in `terms` applies from its month on; the first value also

@@ -57,7 +57,7 @@ impl EventQueue {
 
     /// Returns the events that are due at `now`. Also schedules each returned event again for a later time, in case
     /// Dueday does not receive the event now.
-    pub fn take_due(&self, now: DateTime<Utc>) -> Vec<GatewayEvent> {
+    pub fn take_due_events(&self, now: DateTime<Utc>) -> Vec<GatewayEvent> {
         let mut state = self.state();
         let later = state.waiting.split_off(&(now + TimeDelta::seconds(1), 0));
         let due = std::mem::replace(&mut state.waiting, later);

@@ -143,12 +143,12 @@ impl SimulatedGateway for StripeGateway {
     }
 
     fn make_late_payments(&self) {
-        if self.next_late_payment().is_some_and(|at| at <= self.observed.clock.now()) {
+        if self.next_late_payment_time().is_some_and(|at| at <= self.observed.clock.now()) {
             self.observed.report_late_payments();
         }
     }
 
-    fn next_late_payment(&self) -> Option<DateTime<Utc>> {
+    fn next_late_payment_time(&self) -> Option<DateTime<Utc>> {
         self.observed.server.next_deferred_request()
     }
 
@@ -157,12 +157,12 @@ impl SimulatedGateway for StripeGateway {
         self.observed.payments(customer, since)
     }
 
-    fn next_event(&self) -> Option<DateTime<Utc>> {
+    fn next_event_time(&self) -> Option<DateTime<Utc>> {
         self.observed.events.next_send_at()
     }
 
     fn events_to_send(&self) -> Vec<GatewayEvent> {
-        self.observed.events.take_due(self.observed.clock.now())
+        self.observed.events.take_due_events(self.observed.clock.now())
     }
 
     fn stop_faults(&self) {

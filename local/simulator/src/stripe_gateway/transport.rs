@@ -24,7 +24,7 @@ tokio::task_local! {
 const PAYMENT_INTENTS: &str = "/v1/payment_intents";
 /// The reason in the error of a request that gets no response, because of an injected fault or because its deadline has
 /// passed.
-const NO_RESPONSE: &str = "no response";
+const NO_RESPONSE_REASON: &str = "no response";
 
 /// A process that sends requests to Stripe.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ impl Transport for ProcessTransport {
             return Err("the request does not belong to a process".to_owned());
         };
         if self.is_past_deadline() {
-            return Err(NO_RESPONSE.to_owned());
+            return Err(NO_RESPONSE_REASON.to_owned());
         }
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let operation = match (&method, path.as_str()) {
@@ -96,7 +96,7 @@ impl Transport for ProcessTransport {
         };
         let response =
             injector.call(operation, response_to_fault, self.pass_to_stand_in(request, process_schedule.actor())).await;
-        if self.is_past_deadline() { Err(NO_RESPONSE.to_owned()) } else { response }
+        if self.is_past_deadline() { Err(NO_RESPONSE_REASON.to_owned()) } else { response }
     }
 
     async fn wait(&self, _delay: Duration) {
@@ -114,6 +114,8 @@ fn response_to_fault(fault: Fault) -> Result<Response, String> {
             let body = br#"{"error": {"type": "invalid_request_error", "message": "see the status"}}"#.to_vec();
             Ok(Response { status: StatusCode::UNAUTHORIZED, headers: HeaderMap::new(), body })
         }
-        Fault::LostBefore | Fault::LostAfter | Fault::CrashBefore | Fault::CrashAfter => Err(NO_RESPONSE.to_owned()),
+        Fault::LostBefore | Fault::LostAfter | Fault::CrashBefore | Fault::CrashAfter => {
+            Err(NO_RESPONSE_REASON.to_owned())
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentStatus;
 use sandbox::LedgerEntry;
-use simulator::{Invariant, InvariantResult, Simulation, StoredStatus, TableContents, check, population, simulate};
+use simulator::{
+    Invariant, InvariantResult, SimulationResult, StoredStatus, TableContents, check_invariants, population, simulate,
+};
 use testkit::config;
 
 /// Reads the due date of each payment day in each month, from a file that another program has calculated.
@@ -32,7 +34,7 @@ fn months(from: &str, count: usize) -> Vec<String> {
     months
 }
 
-async fn run_simulation(subscriptions: u32, from: &str, months: u32) -> Simulation {
+async fn run_simulation(subscriptions: u32, from: &str, months: u32) -> SimulationResult {
     let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
     simulate(config, population(subscriptions), (from.parse().unwrap(), months), |_| {}).await.unwrap()
 }
@@ -81,20 +83,20 @@ fn violated_invariants(results: &[InvariantResult]) -> Vec<Invariant> {
 }
 
 /// Returns the stored receipt of the due date `due`.
-async fn receipt(simulated: &Simulation, due: &str) -> HashMap<String, AttributeValue> {
+async fn receipt(simulated: &SimulationResult, due: &str) -> HashMap<String, AttributeValue> {
     let is_receipt =
         |item: &HashMap<String, AttributeValue>| item["SK"].as_s().unwrap().starts_with(&format!("REC#{due}#"));
     simulated.table.scan().await.unwrap().into_iter().find(is_receipt).unwrap()
 }
 
-async fn delete_item(simulated: &Simulation, item: &HashMap<String, AttributeValue>) {
+async fn delete_item(simulated: &SimulationResult, item: &HashMap<String, AttributeValue>) {
     let delete = simulated.table.client().delete_item().table_name(simulated.table.name());
     delete.key("PK", item["PK"].clone()).key("SK", item["SK"].clone()).send().await.unwrap();
 }
 
 /// Checks the table of a simulation together with `ledger`, and returns the violated invariants.
-async fn violated_invariants_with(simulated: &Simulation, ledger: &[LedgerEntry]) -> Vec<Invariant> {
-    violated_invariants(&check(&TableContents::read(&simulated.table, ledger).await.unwrap(), simulated.to))
+async fn violated_invariants_with(simulated: &SimulationResult, ledger: &[LedgerEntry]) -> Vec<Invariant> {
+    violated_invariants(&check_invariants(&TableContents::read(&simulated.table, ledger).await.unwrap(), simulated.to))
 }
 
 #[tokio::test]
@@ -154,7 +156,7 @@ async fn check_reports_wrong_dates_stopped_subscriptions_and_runs_without_end() 
     let violated_after = |corrupt: &dyn Fn(&mut TableContents)| {
         let mut contents = intact.clone();
         corrupt(&mut contents);
-        violated_invariants(&check(&contents, simulated.to))
+        violated_invariants(&check_invariants(&contents, simulated.to))
     };
     assert_eq!(violated_after(&|contents| contents.subscriptions[0].payment_day += 1), [Invariant::NothingSkipped]);
     assert_eq!(

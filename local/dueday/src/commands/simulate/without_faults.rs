@@ -1,7 +1,7 @@
 //! The simulation without faults: every due payment is charged on its date.
 
 use indicatif::ProgressBar;
-use simulator::{NewSubscriber, Simulation};
+use simulator::{NewSubscriber, SimulationResult};
 
 use super::{SimulateArgs, format_lines};
 use crate::context::Context;
@@ -22,7 +22,7 @@ pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<NewSubsc
     Ok(Exit::done_if(simulated.holds()))
 }
 
-fn simulation_text(simulated: &Simulation) -> String {
+fn simulation_text(simulated: &SimulationResult) -> String {
     let mut text = format_lines([
         ("days", format!("{} to {}", simulated.from, simulated.to)),
         ("subscriptions", simulated.subscriptions.to_string()),

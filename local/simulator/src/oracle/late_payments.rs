@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Oracle;
 use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
 use super::ledger::LedgerPayment;
-use super::outcome::{Receipt, RecordedFinding, Records};
+use super::written_records::{Receipt, RecordedFinding, Records};
 use crate::calendar::month_of;
 use crate::stored::SubscriptionName;
 
@@ -66,14 +66,14 @@ impl Oracle {
         records: &Records,
     ) -> Result<(), String> {
         match (&records.receipts[..], &records.failed_attempts[..], &records.findings[..]) {
-            ([receipt], [], []) => self.apply_late_receipt((now, today), next, receipt),
+            ([receipt], [], []) => self.apply_receipt_of_closed_attempt((now, today), next, receipt),
             _ => Err(format!("the webhook receiver wrote unexpected records: {records:?}")),
         }
     }
 
     /// Checks the receipt of a payment whose attempt was no longer open when its success arrived, and marks the month
     /// as paid in `next`.
-    fn apply_late_receipt(
+    fn apply_receipt_of_closed_attempt(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
         next: &mut ExpectedSubscription,
