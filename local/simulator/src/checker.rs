@@ -133,6 +133,8 @@ fn receipts_with_wrong_amount(contents: &TableContents) -> Vec<String> {
     differs.collect()
 }
 
+/// Returns the paused, cancelled and unpaid subscriptions that are in an index. A subscription with an open attempt may
+/// be in the payment index.
 fn stopped_subscriptions_in_index(contents: &TableContents) -> Vec<String> {
     let is_stopped = |status| matches!(status, StoredStatus::Paused | StoredStatus::Cancelled | StoredStatus::Unpaid);
     let stopped = contents.subscriptions.iter().filter(|s| is_stopped(s.status));
@@ -156,6 +158,7 @@ fn runs_whose_counts_do_not_add_up(contents: &TableContents) -> Vec<String> {
         .collect()
 }
 
+/// Returns the open attempts and owed payments that are not in the payment index, and the items that cannot be read.
 fn items_that_no_run_would_process(contents: &TableContents) -> Vec<String> {
     let outside = contents.subscriptions.iter().filter(|s| s.has_open_attempt && s.next_payment.is_none());
     let outside =

@@ -42,6 +42,7 @@ pub struct History {
 }
 
 impl History {
+    /// Creates an empty history. `seed` decides the delays of the indexes.
     pub fn new(
         engine: Engine,
         clock: Arc<SimulatedClock>,

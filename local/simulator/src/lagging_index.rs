@@ -40,6 +40,8 @@ pub struct LaggingIndex {
 }
 
 impl LaggingIndex {
+    /// Creates empty indexes without delays. `seed` decides the delays after [`Self::set_consistent`] was called with
+    /// false.
     pub fn new(seed: u64) -> Self {
         Self {
             rng: ChaCha8Rng::seed_from_u64(seed),

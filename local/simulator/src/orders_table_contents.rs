@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+/// The attributes of an item of the order desk's table, by name.
 type Item = HashMap<String, AttributeValue>;
 
 /// An order, assembled from its own item and its relations (the items that connect the order with other entities).

@@ -78,6 +78,7 @@ pub struct Progress {
 struct CountingMailer(AtomicU64);
 
 impl CountingMailer {
+    /// Returns the number of mails so far.
     fn sent_count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -152,6 +153,7 @@ struct SimulatedTimespan {
 }
 
 impl SimulatedTimespan {
+    /// Returns the timespan of `months` months that begins on the day `from`.
     fn new(from: NaiveDate, months: u32) -> Result<Self, SimulationError> {
         let days = || {
             let last = from.checked_add_months(Months::new(months))?.pred_opt()?;
@@ -165,6 +167,7 @@ impl SimulatedTimespan {
         self.first.iter_days().take_while(move |day| *day <= last)
     }
 
+    /// Returns the number of days from `first` to `last`.
     fn day_count(&self) -> u64 {
         u64::try_from((self.last - self.day_before).num_days()).unwrap_or(0)
     }

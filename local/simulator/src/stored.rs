@@ -226,14 +226,17 @@ pub fn text<'a>(item: &'a Attributes, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }
 
+/// Returns the number attribute `name` of `item`; `None` if the attribute is missing or has another type.
 fn number(item: &Attributes, name: &str) -> Option<i64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
 
+/// Returns the instant in the text attribute `name` of `item`; `None` if the attribute is missing or invalid.
 fn instant(item: &Attributes, name: &str) -> Option<DateTime<Utc>> {
     text(item, name)?.parse().ok()
 }
 
+/// Returns the date in the text attribute `name` of `item`; `None` if the attribute is missing or invalid.
 fn date(item: &Attributes, name: &str) -> Option<NaiveDate> {
     text(item, name)?.parse().ok()
 }

@@ -29,6 +29,7 @@ fn payment(id: &str, status: PaymentStatus, at: DateTime<Utc>) -> Payment {
     }
 }
 
+/// Returns the key of the subscription that these tests use.
 fn subscription_key() -> ItemKey {
     ("ACC#acme".to_owned(), format!("SUB#{SUBSCRIPTION_ID}#SKU#gold"))
 }

@@ -56,6 +56,7 @@ pub struct Ledger {
 }
 
 impl LedgerPayment {
+    /// Converts `payment`, which the gateway made with the payment method `card`. The result is not a late payment.
     pub(super) fn of(payment: &Payment, card: &str) -> Self {
         Self {
             subscription: (payment.account.to_string(), payment.subscription.to_string()),

@@ -30,16 +30,19 @@ pub type ActorId = u64;
 pub const SLOWEST_REQUEST: TimeDelta = TimeDelta::minutes(5);
 /// The maximum time for which an actor is frozen.
 const LONGEST_FREEZE_MINUTES: i64 = 60;
-/// On average, of `DECISION_COUNT` decisions, `CLOCK_ADVANCES` advance the clock and `ACTOR_FREEZES` freeze an actor.
+/// The number of decisions to which the averages `CLOCK_ADVANCES` and `ACTOR_FREEZES` refer.
 const DECISION_COUNT: u32 = 1_000;
+/// On average, of `DECISION_COUNT` decisions, this number advances the clock.
 const CLOCK_ADVANCES: u32 = 30;
+/// On average, of `DECISION_COUNT` decisions, this number freezes an actor.
 const ACTOR_FREEZES: u32 = 2;
 
 /// Decides in which order the calls of all actors continue. All clones of a schedule share one state.
 #[derive(Clone)]
-pub struct Schedule(Arc<Mutex<State>>);
+pub struct Schedule(Arc<Mutex<ScheduleState>>);
 
-struct State {
+/// The state of a schedule: the waiting calls, the frozen actors, and the random numbers for the decisions.
+struct ScheduleState {
     rng: ChaCha8Rng,
     clock: Arc<SimulatedClock>,
     pending_calls: Vec<PendingCall>,
@@ -79,7 +82,7 @@ pub enum Decision {
 impl Schedule {
     /// Creates a schedule on `clock`. Equal seeds give equal decisions.
     pub fn new(seed: u64, clock: Arc<SimulatedClock>) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(ScheduleState {
             rng: ChaCha8Rng::seed_from_u64(seed),
             clock,
             pending_calls: Vec::new(),
@@ -124,12 +127,13 @@ impl Schedule {
         self.state().decide_next_step(until)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScheduleState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ScheduleState {
+    /// Makes the decision that [`Schedule::decide_next_step`] describes.
     fn decide_next_step(&mut self, until: Option<DateTime<Utc>>) -> Decision {
         let now = self.clock.now();
         self.frozen.retain(|_, thaws_at| *thaws_at > now);

@@ -16,9 +16,10 @@ const MAX_DELAY_HOURS: i64 = 70;
 const DUPLICATE_ONE_IN: u32 = 8;
 
 /// The events of Stripe that Dueday has not received yet.
-pub struct EventQueue(Mutex<State>);
+pub struct EventQueue(Mutex<QueueState>);
 
-struct State {
+/// The waiting events, and the random numbers for new events.
+struct QueueState {
     rng: ChaCha8Rng,
     /// The number of events that were created so far.
     created: u64,
@@ -30,7 +31,7 @@ impl EventQueue {
     /// Creates an empty queue. Equal seeds give equal delays.
     pub fn new(seed: u64) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Self(Mutex::new(State { rng, created: 0, waiting: BTreeMap::new() }))
+        Self(Mutex::new(QueueState { rng, created: 0, waiting: BTreeMap::new() }))
     }
 
     /// Adds the events about `payment`, which succeeded at `now`.
@@ -73,7 +74,7 @@ impl EventQueue {
         self.state().waiting.retain(|_, waiting| waiting != event);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
