@@ -6,7 +6,7 @@ use chrono::NaiveDate;
 
 use crate::calendar::{month_of, next_month, payment_date};
 use crate::invariant::{Invariant, InvariantResult};
-use crate::stored::{StoredStatus, SubscriptionName, display_name};
+use crate::stored_items::{StoredStatus, SubscriptionName, display_name};
 use crate::table_contents::TableContents;
 
 /// Checks `contents` after the batch runs of the day `as_of`, and returns one result for each invariant. The check is

@@ -27,7 +27,7 @@ mod random_faults;
 mod schedule;
 mod simulated_gateway;
 mod simulation;
-mod stored;
+mod stored_items;
 mod stripe_gateway;
 mod table_contents;
 mod unreliable_gateway;
@@ -51,7 +51,7 @@ pub use population::{NewSubscriber, population};
 pub use random_faults::FaultConfig;
 pub use simulated_gateway::GatewayKind;
 pub use simulation::{Progress, SimulationResult, simulate};
-pub use stored::{
+pub use stored_items::{
     StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver,
     SubscriptionName,
 };

@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use sandbox::LedgerEntry;
 use store::{Table, TableError};
 
-use crate::stored::{
+use crate::stored_items::{
     Attributes, StoredAttempt, StoredKey, StoredReceipt, StoredRun, StoredSubscription, StoredWaiver, SubscriptionName,
     text,
 };

@@ -17,7 +17,7 @@ use crate::calendar::month_of;
 use crate::oracle::{CompletedRun, CustomerAction, RequestOutcome, Role};
 use crate::schedule::ActorId;
 use crate::simulated_gateway::GatewayEvent;
-use crate::stored::SubscriptionName;
+use crate::stored_items::SubscriptionName;
 
 /// The time limits of one invocation of a batch: first the limit on AWS, then the limit in a local installation. On
 /// AWS, 5 seconds are reserved for the end of the invocation.

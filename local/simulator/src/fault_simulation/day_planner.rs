@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::oracle::{CustomerAction, ExpectedSubscription};
 use crate::simulated_gateway::GatewayEvent;
-use crate::stored::StoredStatus;
+use crate::stored_items::StoredStatus;
 
 /// On average, one customer request per subscription is sent in this number of days.
 const REQUEST_ONE_IN: u32 = 25;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::FaultSimulation;
 use super::day_planner::random_action;
 use crate::oracle::{CustomerAction, ExpectedSubscription};
-use crate::stored::{StoredStatus, SubscriptionName};
+use crate::stored_items::{StoredStatus, SubscriptionName};
 
 impl FaultSimulation {
     /// Chooses a subscription and an action for a customer request; `None` if there is no subscription. One of 50

@@ -10,7 +10,7 @@ use super::{Oracle, subscription_of};
 use crate::change::ItemKey;
 use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
-use crate::stored::SubscriptionName;
+use crate::stored_items::SubscriptionName;
 
 /// A batch run, an API request, the webhook receiver or an operator that acts in the simulation, with the data that the
 /// oracle needs.

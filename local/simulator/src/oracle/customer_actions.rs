@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use super::Rules;
 use super::expected_subscription::{CustomerAction, ExpectedSubscription};
 use crate::calendar::{Month, month_of, next_month};
-use crate::stored::StoredStatus::{self, Active, Cancelled, PastDue, Paused, Unpaid};
+use crate::stored_items::StoredStatus::{self, Active, Cancelled, PastDue, Paused, Unpaid};
 
 impl ExpectedSubscription {
     /// Returns the expected subscription after `action` on `today`; `None` if the action must be refused.

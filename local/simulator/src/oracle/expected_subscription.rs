@@ -9,7 +9,7 @@ use super::status_of;
 use crate::calendar::{Month, month_of};
 use crate::json::{date, instant, number, text};
 use crate::schedule::ActorId;
-use crate::stored::{StoredStatus, SubscriptionName};
+use crate::stored_items::{StoredStatus, SubscriptionName};
 
 /// An action of a customer, or of an operator for a customer.
 #[derive(Clone, PartialEq, Eq, Debug)]

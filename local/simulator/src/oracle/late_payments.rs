@@ -11,7 +11,7 @@ use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
 use super::ledger::LedgerPayment;
 use super::written_records::{Receipt, RecordedFinding, Records};
 use crate::calendar::month_of;
-use crate::stored::SubscriptionName;
+use crate::stored_items::SubscriptionName;
 
 impl LedgerPayment {
     /// Returns whether the payment has succeeded or may still succeed.

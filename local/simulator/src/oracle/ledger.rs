@@ -9,7 +9,7 @@ use gateways::ChargeRequest;
 use super::{MAX_ROW_TIME, Oracle, Role};
 use crate::calendar::month_of;
 use crate::schedule::{ActorId, SLOWEST_REQUEST};
-use crate::stored::SubscriptionName;
+use crate::stored_items::SubscriptionName;
 
 /// The maximum time between the claim or take-over of an attempt and the arrival of its charge: five minutes until the
 /// request is sent, `SLOWEST_REQUEST` until the request arrives, and one second of tolerance.

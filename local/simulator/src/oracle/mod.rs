@@ -28,7 +28,7 @@ use crate::calendar::month_of;
 use crate::change::{Change, ItemKey};
 use crate::json::text;
 use crate::schedule::ActorId;
-use crate::stored::{SubscriptionName, display_name};
+use crate::stored_items::{SubscriptionName, display_name};
 
 use actors::ActorState;
 pub use actors::{Actor, RequestOutcome, Role};
@@ -302,8 +302,8 @@ fn subscription_of((pk, sk): &ItemKey) -> Option<SubscriptionName> {
 }
 
 /// Returns the status in the item of a subscription; `None` if the status is missing or invalid.
-fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
-    crate::stored::StoredStatus::read(text(item, "Status")?)
+fn status_of(item: &serde_json::Value) -> Option<crate::stored_items::StoredStatus> {
+    crate::stored_items::StoredStatus::read(text(item, "Status")?)
 }
 
 #[cfg(test)]

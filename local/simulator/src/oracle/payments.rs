@@ -10,7 +10,7 @@ use super::{Actor, Oracle, Role, Rules};
 use crate::calendar::month_of;
 use crate::json::{instant, number, text};
 use crate::schedule::ActorId;
-use crate::stored::StoredStatus::Active;
+use crate::stored_items::StoredStatus::Active;
 
 impl Oracle {
     /// Returns the expected subscription after a write of the payment batch, the webhook receiver or the resolver.

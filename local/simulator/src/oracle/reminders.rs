@@ -8,7 +8,7 @@ use super::Oracle;
 use super::expected_subscription::{ExpectedSubscription, ReminderClaim};
 use crate::json::{instant, text};
 use crate::schedule::ActorId;
-use crate::stored::StoredStatus::Active;
+use crate::stored_items::StoredStatus::Active;
 
 /// Returns the expected subscription after a write of the reminder batch.
 ///

@@ -8,7 +8,7 @@ use super::expected_subscription::ExpectedSubscription;
 use super::{Oracle, Role};
 use crate::calendar::{month_of, next_month};
 use crate::lagging_index::MAX_LAG;
-use crate::stored::display_name;
+use crate::stored_items::display_name;
 
 /// The maximum time for which an attempt may be open after its payment was made. A bank debit is processing for two
 /// days, and the first run after that looks up the payment and settles the attempt.

@@ -9,7 +9,7 @@ use super::written_records::{FailedAttempt, Receipt, Records};
 use super::{Actor, MAX_ROW_TIME, Oracle, Role, Rules};
 use crate::calendar::{Month, month_of, next_month};
 use crate::schedule::ActorId;
-use crate::stored::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
+use crate::stored_items::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
 
 /// If this many days have passed since the first decline of a month, the next decline makes the subscription unpaid.
 const LAST_TRY_DAYS: u64 = 28;

@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::stored::StoredStatus;
+use crate::stored_items::StoredStatus;
 
 pub(super) fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()

@@ -32,9 +32,9 @@ pub const SLOWEST_REQUEST: TimeDelta = TimeDelta::minutes(5);
 const LONGEST_FREEZE_MINUTES: i64 = 60;
 /// The number of decisions to which the averages `CLOCK_ADVANCES` and `ACTOR_FREEZES` refer.
 const DECISION_COUNT: u32 = 1_000;
-/// On average, of `DECISION_COUNT` decisions, this number advances the clock.
+/// On average, this number of `DECISION_COUNT` decisions advance the clock.
 const CLOCK_ADVANCES: u32 = 30;
-/// On average, of `DECISION_COUNT` decisions, this number freezes an actor.
+/// On average, this number of `DECISION_COUNT` decisions freeze an actor.
 const ACTOR_FREEZES: u32 = 2;
 
 /// Decides in which order the calls of all actors continue. All clones of a schedule share one state.

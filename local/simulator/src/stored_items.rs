@@ -58,7 +58,9 @@ pub struct StoredReceipt {
 /// The outcome of a payment attempt that did not succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredOutcome {
-    Declined { is_hard: bool },
+    Declined {
+        is_hard: bool,
+    },
     Rejected,
     /// The subscription was paused or cancelled before the gateway had created a payment.
     Dropped,
