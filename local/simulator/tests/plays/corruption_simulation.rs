@@ -1,13 +1,14 @@
-//! Simulated years in which stored items are corrupted: the audit finds the corruptions, and no month is charged twice.
-//! The seeds are fixed; `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses others.
+//! Simulates years in which stored items are corrupted. Checks that no month is charged twice, and that the audit finds
+//! more than a third of the corruptions. The test uses the seeds 1 and 2; the environment variable
+//! `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses other seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_corruptions};
 use testkit::config;
 
-/// Simulates a year of 24 accounts with one subscription each, with corruptions and faults. `settings` are environment
-/// variables and their values.
+/// Simulates a year with 24 accounts, each with one subscription, and with random corruptions and faults. `settings`
+/// are the environment variables of the deployment, with their values.
 fn simulate_year(seed: u64, gateway: GatewayKind, settings: &[(&str, &str)]) -> FaultSimulationResult {
     let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
     let faults = FaultConfig { rate: 0.02, seed };

@@ -1,5 +1,6 @@
-//! Corrupts each attribute of each kind of item of a simulated table, and audits the table. The audit must find the
-//! corruption, or the list [`CORRUPTIONS_THE_AUDIT_MAY_MISS`] must contain the reason why the audit does not find it.
+//! Simulates a table, corrupts one attribute of one item after the other, and audits the table each time. The audit
+//! must find the corruption, or the list [`CORRUPTIONS_THE_AUDIT_MAY_MISS`] must contain the reason why the audit does not find
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +20,13 @@ use store::AccountPartition;
 use testkit::config;
 use ulid::Ulid;
 
-/// The number of items of each kind in which the same attribute is corrupted. A corruption counts as found only if the
-/// audit finds it in all these items.
+/// The number of items of the same kind in which the test makes the same corruption. The corruption counts as found
+/// only if the audit finds it in all these items.
 const SAMPLES: usize = 3;
 
-/// Returns four items that exist after a refund and a dispute: a refund, a won dispute and a resolved finding of the
-/// payment of `receipt`, and this receipt with the refunded amount. Simulated customers do not ask for refunds.
+/// Returns four items that exist after a refund and a dispute of the payment of `receipt`: the refund, the won dispute,
+/// a resolved finding, and the receipt with the refunded amount. A simulation makes no such items, because its
+/// customers do not ask for refunds.
 fn items_after_refund(receipt: &Value) -> [Value; 4] {
     let key = receipt["PK"]["S"].as_str().unwrap().to_owned();
     let item: serde_dynamo::Item = serde_json::from_value(receipt.clone()).unwrap();
@@ -81,7 +83,7 @@ fn items_after_refund(receipt: &Value) -> [Value; 4] {
     [to_json(refund.to_item()), to_json(dispute.to_item()), to_json(finding.to_item()), refunded]
 }
 
-/// Simulates three months with faults. Returns the items of the table, and their checker.
+/// Simulates three months with faults. Returns the items of the table, and the checker with which they are audited.
 fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
     let config = config(&[("DUEDAY_SHARDS", "4")]).unwrap();
     let (lease, from) = (config.charging.lease, "2027-12-01".parse().unwrap());
@@ -104,11 +106,12 @@ fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
     (checker, items)
 }
 
-/// For each kind of item and each corruption: the invariants that the audit reported as violated, for each corrupted
-/// item.
+/// The results of the audits, by kind of item and corruption. Each result contains the violated invariants that one
+/// audit reported after the corruption of one item.
 type Found = BTreeMap<(String, String), Vec<BTreeSet<String>>>;
 
-/// Corrupts the items of one simulated table, one attribute at a time, and adds what the audit finds to `found`.
+/// Corrupts the items of one simulated table, one attribute at a time. Adds the violated invariants that the audit
+/// reports to `found`.
 fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mut Found) {
     assert_eq!(audit_items(checker, items.iter()), [] as [String; 0]);
     let mut partitions: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -158,8 +161,8 @@ fn audit_finds_corrupted_attributes_or_they_are_listed_as_harmless() {
     assert_eq!(kinds, BTreeSet::from(expected));
     let (mut found_count, mut unlisted, mut table) = (0, Vec::new(), String::new());
     let mut unused: BTreeSet<_> = CORRUPTIONS_THE_AUDIT_MAY_MISS.iter().map(|(kind, name, _)| (*kind, *name)).collect();
-    // The audit finds a wrong payment day only if a month is due in which both days give different dates. So this
-    // reason may be unused, depending on the last month of the simulation.
+    // The audit finds a wrong payment day only if the wrong day and the correct day give different dates in the month
+    // that is due. So the last month of the simulation decides whether the test needs this entry of the list.
     unused.remove(&("SUB", "PaymentDay"));
     for ((kind, what), samples) in &found {
         let (prefix, name) = (kind.split(' ').next().unwrap(), what.split(' ').next().unwrap());

@@ -1,9 +1,11 @@
-//! Simulations with faults, checked by the oracle after every step. The seeds are fixed; `.ci/run` uses new seeds.
+//! Simulations with random faults. After every step, the oracle compares the table with its own prediction. The seeds
+//! are fixed; the script `.ci/simulations` runs simulations with new seeds.
 
 use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_faults};
 use testkit::config;
 
-/// Simulates 24 subscriptions for `months` months. `settings` are environment variables and their values.
+/// Simulates 24 subscriptions for `months` months. `settings` are the environment variables of the deployment, with
+/// their values.
 fn simulate(
     gateway: GatewayKind,
     fault_config: FaultConfig,
@@ -39,7 +41,8 @@ fn simulation_with_the_unreliable_sandbox_has_no_violation() {
     assert!(refused > 5 && outage_days > 10, "{refused} refused requests, {outage_days} outage days");
 }
 
-/// The oracle reads the payments that the stand-in for Stripe has made, and not its responses.
+/// The oracle reads the payments that the stand-in for Stripe has made. It does not use the stand-in's responses,
+/// because faults can change or lose a response.
 #[test]
 fn simulation_with_an_unreliable_stripe_has_no_violation() {
     let (mut charges, mut faults, mut late_payments, mut receipts_by_event) = (0, 0, 0, 0);

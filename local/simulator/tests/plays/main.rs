@@ -1,5 +1,5 @@
-//! Tests of the simulator: simulations with and without faults, tests of the order desk, and the payment protocol as a
-//! state machine model, all states of which are explored.
+//! Tests of the simulator: simulations with and without faults, simulations with corrupted items, tests of the order
+//! desk, and an exploration of all states of a model of the payment protocol.
 
 mod corruption_simulation;
 mod corruptions;

@@ -1,4 +1,5 @@
-//! Simulations without faults: every charge is on its due date, and the checker reports each kind of corruption.
+//! Simulations without faults: every charge is made on its due date. If a test corrupts the data of a simulation, the
+//! checker reports the violated invariant.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +11,8 @@ use simulator::{
 };
 use testkit::config;
 
-/// Reads the due date of each payment day in each month, from a file that another program has calculated.
+/// Returns the due date of each month and payment day. The dates are in a file that the script `due_dates.py` has
+/// written, so they do not depend on the code under test.
 fn due_dates() -> HashMap<(String, u32), String> {
     let table = include_str!("../../../testkit/tests/story/data/due_dates.csv");
     let mut dates = HashMap::new();
@@ -23,7 +25,7 @@ fn due_dates() -> HashMap<(String, u32), String> {
     dates
 }
 
-/// Returns `count` months such as `2026-02`, from `from` on.
+/// Returns `count` successive months, such as `2026-02`. The first month is `from`.
 fn months(from: &str, count: usize) -> Vec<String> {
     let (mut year, mut month): (i32, u32) = (from[..4].parse().unwrap(), from[5..7].parse().unwrap());
     let mut months = Vec::new();
@@ -34,12 +36,13 @@ fn months(from: &str, count: usize) -> Vec<String> {
     months
 }
 
+/// Simulates `subscriptions` sample subscriptions for `months` months. The first day is `from`.
 async fn run_simulation(subscriptions: u32, from: &str, months: u32) -> SimulationResult {
     let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
     simulate(config, population(subscriptions), (from.parse().unwrap(), months), |_| {}).await.unwrap()
 }
 
-/// Simulates ten subscriptions for each payment day.
+/// Simulates ten subscriptions for each of the 31 payment days.
 #[tokio::test]
 async fn simulation_charges_310_subscriptions_exactly_on_their_due_dates_for_25_months() {
     let simulated = run_simulation(310, "2026-02-01", 25).await;
@@ -82,7 +85,7 @@ fn violated_invariants(results: &[InvariantResult]) -> Vec<Invariant> {
     results.iter().filter(|result| !result.holds()).map(|result| result.invariant).collect()
 }
 
-/// Returns the stored receipt of the due date `due`.
+/// Returns a stored receipt of the due date `due`, in the table of a simulation.
 async fn receipt(simulated: &SimulationResult, due: &str) -> HashMap<String, AttributeValue> {
     let is_receipt =
         |item: &HashMap<String, AttributeValue>| item["SK"].as_s().unwrap().starts_with(&format!("REC#{due}#"));
@@ -94,7 +97,8 @@ async fn delete_item(simulated: &SimulationResult, item: &HashMap<String, Attrib
     delete.key("PK", item["PK"].clone()).key("SK", item["SK"].clone()).send().await.unwrap();
 }
 
-/// Checks the table of a simulation together with `ledger`, and returns the violated invariants.
+/// Compares the table of a simulation with `ledger`, the list of the gateway's payments. Returns the violated
+/// invariants.
 async fn violated_invariants_with(simulated: &SimulationResult, ledger: &[LedgerEntry]) -> Vec<Invariant> {
     violated_invariants(&check_invariants(&TableContents::read(&simulated.table, ledger).await.unwrap(), simulated.to))
 }
@@ -135,8 +139,8 @@ async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
     assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
     receipt_item.insert("ProcessedAmount".to_owned(), correct_amount);
 
-    // Without its receipt and its charge, the month was skipped: the due date of the subscription is later than this
-    // month.
+    // Removes the receipt and the charge of one month. The due date of the subscription is later than this month, so
+    // the checker must report that the month was skipped.
     delete_item(&simulated, &receipt_item).await;
     let payment_id = receipt_item["GatewayPaymentId"].as_s().unwrap().clone();
     let without_payment: Vec<LedgerEntry> = simulated

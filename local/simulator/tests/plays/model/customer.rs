@@ -1,5 +1,5 @@
-//! The actions of the model's customer, which may happen at any moment. Each action reads the stored item and writes
-//! the result in one step, so no other write can happen between the read and the write.
+//! The actions of the customer in the model. They can happen at any moment. Each action reads the stored subscription
+//! and writes the result in one step, so no other write can happen between the read and the write.
 
 use billing::{Changes, PaymentMethod, Period, Settlement, Subscription};
 
@@ -32,7 +32,7 @@ impl CustomerAction {
     ];
 }
 
-/// Applies `action` to the subscription in `state`; `None` if the action is refused or changes nothing.
+/// Applies `action` to the subscription in `state`. Returns `None` if the action is refused or changes nothing.
 pub fn apply_customer_action(model: &SubscriptionModel, state: &mut State, action: CustomerAction) -> Option<()> {
     let (before, lead, today) = (state.stored.clone(), model.policy.lead, state.today());
     let changed = |changes: Changes| before.change(&changes, lead, today).ok().map(Settlement::from);

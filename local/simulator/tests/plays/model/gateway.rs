@@ -1,5 +1,6 @@
-//! The behaviour of the gateway on which the payment protocol relies: an idempotency key makes at most one payment
-//! until the gateway forgets the key, and the list of payments contains all payments.
+//! A model of the gateway. The payment protocol relies on two properties of the gateway: until the gateway forgets an
+//! idempotency key, all requests with this key make at most one payment; and the list of payments contains all
+//! payments.
 
 use billing::{Decline, Payment, PaymentStatus};
 use chrono::{DateTime, Utc};
@@ -17,35 +18,36 @@ pub enum GatewayDecision {
     Rejects,
 }
 
-/// The gateway's payments, and the charge requests on their way to it.
+/// The state of the gateway: its payments, and the charge requests that have not arrived yet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Gateway {
     pub payments: Vec<GatewayPayment>,
-    /// The charge requests that have not arrived at the gateway.
+    /// The charge requests that were sent, but have not arrived at the gateway.
     pub in_flight: Vec<RequestInFlight>,
 }
 
-/// A payment of the gateway.
+/// A payment that the gateway made, and the charge request that caused it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GatewayPayment {
     pub request: ChargeRequest,
     /// The status in the response to the first request. Repeated requests with the same key get the same response.
     pub first_status: PaymentStatus,
     pub payment: Payment,
-    /// Whether the gateway has forgotten the idempotency key.
+    /// Whether the gateway has forgotten the idempotency key of `request`.
     pub is_forgotten: bool,
 }
 
 /// A charge request that has not arrived at the gateway, and its sender.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RequestInFlight {
-    /// The number of the worker that sent the request.
+    /// The index of the worker that sent the request.
     pub sender: usize,
     pub sent_at: DateTime<Utc>,
     pub request: ChargeRequest,
 }
 
 impl GatewayDecision {
+    /// Returns the status of a payment that the gateway makes with this decision.
     pub fn status(self) -> PaymentStatus {
         let declined = |code: &str, hard| PaymentStatus::Declined(Decline { code: code.to_owned(), hard });
         match self {
@@ -58,8 +60,9 @@ impl GatewayDecision {
 }
 
 impl Gateway {
-    /// Handles the charge request `request`, which arrives at `now`, and returns the response. `decision` applies if
-    /// the request's idempotency key is new.
+    /// Processes the charge request `request`, which arrives at `now`, and returns the response. If the idempotency key
+    /// is new, `decision` decides the outcome. If the key is known, the first response is repeated, or the request is
+    /// refused because its parameters differ.
     pub fn accept_charge(
         &mut self,
         request: &ChargeRequest,
@@ -95,7 +98,7 @@ impl Gateway {
     }
 }
 
-/// Returns the response to the first request for `payment`.
+/// Returns the gateway's response to the first charge request of `payment`, which repeated requests also get.
 fn first_response(payment: &GatewayPayment) -> ChargeResponse {
     match payment.first_status.clone() {
         PaymentStatus::Succeeded => {

@@ -1,4 +1,4 @@
-//! The invariants that hold in every state of the subscription model.
+//! The invariants of the payment protocol, which must hold in every state of the subscription model.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,7 @@ pub const NO_MONTH_SKIPPED: &str = "no month is skipped";
 pub const STOPPED_NOT_CLAIMED: &str = "a stopped, ending or unpaid subscription is not claimed";
 pub const ALL_SETTLED_LATER: &str = "without further faults, every owed month is settled";
 
+/// Returns all invariants, each with the function that checks it.
 pub fn all() -> Vec<Property<SubscriptionModel>> {
     vec![
         Property::always(CHARGED_ONCE, |_, state| is_charged_once(state)),
@@ -69,8 +70,8 @@ fn no_month_is_skipped(state: &State) -> bool {
         .all(|period| is_paid(&period) || state.waived.contains(&period))
 }
 
-/// Returns whether every owed month is settled within twelve days without faults: the current workers stop, a new
-/// worker runs every day, and every charge succeeds.
+/// Returns whether every owed month is settled within twelve days if no more faults occur: the workers of `state` stop,
+/// a new worker runs every day, and every charge succeeds.
 fn settles_without_faults(model: &SubscriptionModel, state: &State) -> bool {
     let mut later = State { workers: vec![Worker::default()], ..state.clone() };
     later.gateway.in_flight.clear();
@@ -102,8 +103,8 @@ fn is_settled(state: &State) -> bool {
     stored.attempt.is_none() && !is_owed && stored.status != Status::PastDue
 }
 
-/// Lets worker 0 process the subscription, if it is due or has an open attempt: every charge succeeds, and every
-/// response arrives.
+/// Runs worker 0 until it is idle, if the subscription's date in the index has been reached. Every charge succeeds, and
+/// every response arrives.
 fn sweep_without_faults(model: &SubscriptionModel, state: &mut State) {
     let Some(indexed_date) = state.stored.next_payment_on.filter(|indexed_date| *indexed_date <= state.today()) else {
         return;
@@ -118,6 +119,7 @@ fn sweep_without_faults(model: &SubscriptionModel, state: &mut State) {
     }
 }
 
+/// Returns the successful payments of the gateway.
 fn succeeded_payments(state: &State) -> impl Iterator<Item = &billing::Payment> {
     let payments = state.gateway.payments.iter().map(|existing| &existing.payment);
     payments.filter(|payment| payment.status == PaymentStatus::Succeeded)

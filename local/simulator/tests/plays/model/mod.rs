@@ -1,6 +1,6 @@
-//! An exhaustive exploration of the payment protocol: workers that crash at any step, leases that expire, idempotency
-//! keys that are forgotten, requests that arrive late, an index with stale dates, and a customer. Every state within
-//! the bounds is visited.
+//! An exhaustive exploration of the payment protocol with a model of one subscription. The model contains workers that
+//! crash at any step, leases that expire, a gateway that forgets idempotency keys, requests that arrive late, an index
+//! with stale dates, and a customer. The tests visit every state that the model can reach within the bounds of a test.
 
 mod customer;
 mod flaw;
@@ -24,7 +24,7 @@ use subscription_model::{LEASE, SubscriptionModel, instants};
 use testkit::sample;
 use ulid::Ulid;
 
-/// Describes each violated invariant with the actions that lead to its violation.
+/// Returns a text with each violated invariant and the actions that lead to the violation; empty if there is none.
 fn violated_invariants(checker: &impl Checker<SubscriptionModel>) -> String {
     let mut text = String::new();
     for (invariant, path) in checker.discoveries() {
@@ -34,8 +34,8 @@ fn violated_invariants(checker: &impl Checker<SubscriptionModel>) -> String {
     text
 }
 
-/// Visits every state of `model`. Checks that no invariant is violated, and that there are more than `min_states`
-/// states.
+/// Visits every state of `model`. Checks that no state violates an invariant, and that there are more than `min_states`
+/// states, so that the exploration did not end too early.
 fn explore(model: SubscriptionModel, min_states: usize) {
     let checker = model.checker().threads(2).spawn_bfs().join();
     assert_eq!(violated_invariants(&checker), "");
@@ -44,7 +44,7 @@ fn explore(model: SubscriptionModel, min_states: usize) {
 
 #[test]
 fn two_workers_charge_once_and_lose_no_charge_for_every_gateway_decision() {
-    // The columns are: the decision that the gateway may make besides success; minimum number of states.
+    // The columns are: the decision that the gateway may make besides success; the minimum number of states.
     for (other, min_states) in
         [(DeclinesSoftly, 200_000), (DeclinesHard, 50_000), (Rejects, 50_000), (AcceptsForProcessing, 100_000)]
     {
@@ -139,8 +139,8 @@ fn breaking_any_rule_doubles_or_loses_a_charge() {
         };
         assert_violates(model, invariant);
     }
-    // The customer cancels at the period end on the day before the due date, so the month of this due date must not be
-    // claimed.
+    // On the day before the due date, the customer cancels the subscription at the end of the period. So no worker may
+    // claim the month of this due date.
     let day_before = instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
     let model = SubscriptionModel {
         instants: day_before,
@@ -149,7 +149,7 @@ fn breaking_any_rule_doubles_or_loses_a_charge() {
         ..SubscriptionModel::new()
     };
     assert_violates(SubscriptionModel { flaw: Flaw::EndingSubscriptionClaimed, ..model }, STOPPED_NOT_CLAIMED);
-    // A worker is suspended between its take-over and its look-up.
+    // With these instants, a worker can take over an attempt and look up its payment only 18 minutes later.
     let model = SubscriptionModel {
         decisions: vec![Succeeds],
         customer_actions: vec![CustomerAction::Cancel],
@@ -169,7 +169,7 @@ fn breaking_any_rule_doubles_or_loses_a_charge() {
     explore(SubscriptionModel { instants: instants(&with_suspension), ..model }, 20_000);
 }
 
-/// Checks that the model reaches a state that violates `invariant`.
+/// Checks that `model`, in which a rule is broken, reaches a state that violates `invariant`.
 fn assert_violates(model: SubscriptionModel, invariant: &'static str) {
     let (flaw, is_violated) = (model.flaw, HasDiscoveries::AnyOf([invariant].into()));
     let checker = model.checker().threads(2).finish_when(is_violated).spawn_bfs().join();
@@ -191,8 +191,9 @@ fn charge_permission_ends_early_enough_for_a_slow_request_within_the_lease() {
     );
 }
 
-/// Returns up to `count` combinations that the model reaches. Each combination contains a stored item, a date that the
-/// index may show for this item, and the instant.
+/// Returns at least `count` combinations that the model reaches; all combinations, if there are fewer. Each combination
+/// contains a stored subscription, a due date that the index may show for it, and the time. The test compares the
+/// claims of the model and of the table with them.
 fn reachable_items(model: &SubscriptionModel, count: usize) -> Vec<(Subscription, NaiveDate, DateTime<Utc>)> {
     let (mut queue, mut seen) = (VecDeque::from(model.init_states()), HashSet::new());
     let (mut stored, mut found) = (HashSet::new(), Vec::new());
@@ -234,8 +235,9 @@ async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
         let (ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored))) = claimed else { continue };
         let Some(open) = stored.attempt.clone() else { continue };
         let later = open.leased_until;
-        // Three take-overs in a row: the first expects a lease that the item never had, the second expects the current
-        // lease, and the third expects the lease that the second has replaced. Each take-over has a new claim token.
+        // Makes three take-overs one after the other. The first expects a lease that the item never had, and the second
+        // expects the current lease. The third expects this lease too, although the second take-over has replaced it.
+        // Each take-over has a new claim token.
         let seen = [Attempt { leased_until: later + LEASE, ..open.clone() }, open.clone(), open];
         for (seen, token) in seen.into_iter().zip(2..) {
             let claim =

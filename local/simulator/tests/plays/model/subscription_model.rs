@@ -2,7 +2,8 @@
 //!
 //! The production functions of `billing` make every decision. The model contains only their environment: conditional
 //! writes, requests in flight, workers that crash at any step, leases that expire, a customer, and time. The model does
-//! not contain the kill switch, ceilings, and the resolver that operators use.
+//! not contain the kill switch (with which an operator stops all charges), the daily ceilings for charges, and
+//! the command `dueday resolve`, with which an operator settles an open attempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,15 +25,16 @@ pub const LEASE: TimeDelta = TimeDelta::minutes(20);
 /// The explored system and the bounds of the exploration.
 #[derive(Clone, Debug)]
 pub struct SubscriptionModel {
-    /// The instants to which the clock advances, in this order. All actions happen at one of them.
+    /// The instants to which the clock advances, in this order. Each action happens at one of these instants.
     pub instants: Vec<DateTime<Utc>>,
+    /// The subscription in the first state.
     pub subscription: Subscription,
     pub policy: Policy,
     /// The number of workers.
     pub workers: usize,
-    /// The maximum time from sending a request to its arrival. A charge may be sent until five minutes after the claim,
-    /// and may take ten minutes to arrive. So the charge arrives before a lease of twenty minutes expires, even if the
-    /// clocks differ by a few minutes.
+    /// The maximum time between the sending of a charge request and its arrival at the gateway. A worker may send the
+    /// request until five minutes after the claim. If the request then takes at most ten minutes, it arrives before the
+    /// lease of twenty minutes expires, even if the clocks differ by a few minutes.
     pub max_delay: TimeDelta,
     /// The decisions that the gateway may make about a charge.
     pub decisions: Vec<GatewayDecision>,
@@ -40,7 +42,7 @@ pub struct SubscriptionModel {
     pub customer_actions: Vec<CustomerAction>,
     /// The maximum number of customer actions.
     pub max_customer_actions: u8,
-    /// The rule of the protocol that the model breaks on purpose.
+    /// The rule of the protocol that the model breaks on purpose, if any.
     pub flaw: Flaw,
 }
 
@@ -48,31 +50,33 @@ pub struct SubscriptionModel {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub now: DateTime<Utc>,
+    /// The subscription in the table.
     pub stored: Subscription,
-    /// All due dates that the index has ever shown. The index may still show any of them, or none.
+    /// All due dates that the index has ever shown. The index may be stale, so it may still show each of these dates,
+    /// or no date.
     pub shown: BTreeSet<NaiveDate>,
     /// The amount and the payment id on the receipt of each due date.
     pub receipts: BTreeMap<NaiveDate, (Money, String)>,
     /// The due date and the attempt number of each stored attempt record.
     pub records: BTreeSet<(NaiveDate, u32)>,
-    /// The months that were waived.
+    /// The months that were waived, that is, will never be charged.
     pub waived: BTreeSet<Period>,
     pub workers: Vec<Worker>,
     pub gateway: Gateway,
     pub customer_actions_left: u8,
-    /// Whether the customer has paused or cancelled the subscription and not resumed it.
+    /// Whether the customer has paused or cancelled the subscription, and has not resumed it since.
     pub is_stopped: bool,
-    /// A forbidden step that was made; `None` if there was no such step.
+    /// A description of a forbidden step that a worker made; `None` if there was no such step.
     pub violation: Option<&'static str>,
 }
 
 /// A step of the modelled system.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// A worker claims the payment that the index shows. If the response is lost (`is_answered` is false), the worker
-    /// repeats the request later.
+    /// A worker claims the payment of the due date `indexed_date`, which the index shows. If the response is lost
+    /// (`is_answered` is false), the worker repeats the request later.
     Claim { worker: usize, indexed_date: NaiveDate, is_answered: bool },
-    /// A worker waives the months that were not charged because of an outage.
+    /// A worker waives the months that were not charged because of an outage. Only the latest month stays owed.
     SkipMissed,
     /// A worker makes its next step. If the response is lost (`is_answered` is false), the worker repeats the request
     /// later.
@@ -83,20 +87,23 @@ pub enum Action {
     Crash { worker: usize },
     /// A charge request arrives at the gateway.
     Accept { flight: usize, decision: GatewayDecision },
-    /// A processing payment gets its final status.
+    /// A payment that is processing gets its final status.
     Resolve { payment: usize, status: PaymentStatus },
     /// The gateway forgets the idempotency key of a payment.
     ForgetKey { payment: usize },
-    /// The customer takes an action.
+    /// The customer makes a change, such as a pause or a new card.
     Customer(CustomerAction),
     /// The clock advances to the next instant. Leases expire, and requests that are too old are lost.
     Advance,
 }
 
 impl SubscriptionModel {
-    /// Creates a model of a subscription with payment day 31, two workers and four instants: the first due date; after
-    /// the lease has expired; a day later, when the gateway may forget idempotency keys; and two days later, when an
-    /// attempt without a payment is settled as rejected.
+    /// Creates a model of a subscription with payment day 31 and two workers. The model has four instants:
+    ///
+    /// - the first due date;
+    /// - 30 minutes later, when the lease of a claim has expired;
+    /// - one day after the due date, when the gateway may have forgotten the idempotency key;
+    /// - three days after the due date, when an attempt without a payment is settled as rejected.
     pub fn new() -> Self {
         Self {
             instants: instants(&[
@@ -117,22 +124,25 @@ impl SubscriptionModel {
     }
 }
 
+/// Parses instants such as `2026-01-31T06:00:00Z`.
 pub fn instants(texts: &[&str]) -> Vec<DateTime<Utc>> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
 impl State {
+    /// Returns the UTC date of the current instant.
     pub fn today(&self) -> NaiveDate {
         self.now.date_naive()
     }
 
-    /// Writes `next` and raises the version, as every write does.
+    /// Stores `next`, and increments the version, as every write to the table does.
     pub fn write(&mut self, next: Subscription) {
         self.stored = Subscription { version: self.stored.version + 1, ..next };
         self.shown.extend(self.stored.next_payment_on);
     }
 
-    /// Writes a settlement that was computed from `before`, as one transaction. Returns whether its conditions held.
+    /// Writes a settlement that was computed from the subscription `before`, as one transaction. Returns whether the
+    /// transaction was made. If `is_conditional` is false, the transaction has no conditions and is always made.
     pub fn write_settlement(&mut self, before: &Subscription, settlement: &Settlement, is_conditional: bool) -> bool {
         let receipt = settlement.receipt.as_ref().map(|r| (r.due_on, (r.amount, r.payment.to_string())));
         let record = settlement.record.as_ref().map(|record| (record.due_on, record.attempt_no));

@@ -1,5 +1,5 @@
-//! A worker of the payment batch, one external call at a time: claim, charge and settle; or take over, look up and
-//! settle.
+//! A model of a worker of the payment batch. Each step of the worker is one request to the table or to the gateway. For
+//! a new attempt, the worker claims, charges and settles. For an attempt in doubt, it takes over, looks up and settles.
 
 use billing::{
     Attempt, ClaimRefusal, ClaimToken, Outcome, Period, Resolution, SettleDecision, Status, Subscription,
@@ -13,26 +13,28 @@ use crate::model::flaw::Flaw;
 use crate::model::gateway::RequestInFlight;
 use crate::model::subscription_model::{LEASE, State, SubscriptionModel};
 
-/// A worker of the payment batch, and the day of its run.
+/// A worker of the payment batch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Worker {
     pub phase: Phase,
+    /// The day on which the worker sent its latest claim.
     pub today: NaiveDate,
 }
 
-/// The next step of a worker, with the data that the worker has for it.
+/// The next step of a worker, with the data that the worker needs for this step.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(clippy::large_enum_variant, reason = "a state of the model is compared and cloned as a whole")]
 pub enum Phase {
     #[default]
     Idle,
-    /// The worker sends its claim again, because the response was lost or the index showed an outdated date.
+    /// The worker sends a claim again, because the response to the first claim was lost or the index showed an outdated
+    /// date.
     Claiming { indexed_date: NaiveDate, token: ClaimToken, until: Instant },
-    /// The worker removes a subscription from the index, because it has ended or is not chargeable.
+    /// The worker removes the subscription from the index, because the subscription has ended or is not chargeable.
     RemovingFromIndex { before: Subscription, after: Subscription },
-    /// The worker takes over an attempt in doubt, whose lease has expired.
+    /// The worker takes over an attempt in doubt (an open attempt whose lease has expired).
     TakingOver { attempt: Attempt, token: ClaimToken, until: Instant },
-    /// The worker has taken over an attempt in doubt, and looks it up at the gateway.
+    /// The worker has taken over an attempt in doubt, and looks up the payment of the attempt at the gateway.
     LookingUp { held: Subscription, until: Instant },
     /// The worker holds a claim, and may send the charge request before the instant `until`.
     Charging { held: Subscription, until: Instant },
@@ -40,7 +42,7 @@ pub enum Phase {
     Waiting { held: Subscription },
     /// The gateway responded that the idempotency key was used for a request with other parameters.
     KeyReused { held: Subscription },
-    /// The worker writes the outcome of its attempt, as a change of the item `stored`.
+    /// The worker writes the outcome of its attempt `held`, on condition that the item still equals `stored`.
     Settling { stored: Subscription, held: Attempt, outcome: Outcome },
 }
 
@@ -48,19 +50,19 @@ type Instant = DateTime<Utc>;
 
 /// The time after a claim or take-over in which the worker may send the charge request.
 const CHARGE_PERMISSION: TimeDelta = TimeDelta::minutes(5);
-/// A look-up reads the payments that were created at most this time before the claim, and all later payments.
+/// A look-up also reads payments from before the claim. This is the maximum time between such a payment and the claim.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
-/// Lets `worker` claim the subscription that the index shows with the date `indexed_date`. `is_answered` states whether
-/// the worker gets the response.
+/// Lets `worker` claim the subscription, which the index shows with the due date `indexed_date`. `is_answered` states
+/// whether the worker gets the response to its claim.
 pub fn claim(model: &SubscriptionModel, state: &mut State, worker: usize, indexed_date: NaiveDate, is_answered: bool) {
     state.workers[worker].today = state.today();
     let (token, until) = (unique_claim_token(model, state, worker), state.now + CHARGE_PERMISSION);
     request_claim(model, state, worker, (indexed_date, token, until), is_answered);
 }
 
-/// Returns the item after a claim; `None` if the claim's condition does not hold. The condition in this function must
-/// agree with the table's condition expression.
+/// Returns the subscription after a claim; `None` if the claim is refused. The condition in this function must agree
+/// with the table's condition expression for a claim.
 pub fn item_after_claim(
     stored: &Subscription,
     indexed_date: NaiveDate,
@@ -85,6 +87,8 @@ pub fn item_after_claim(
     is_due.then(|| Subscription { attempt_seq: no, attempt: Some(attempt), ..stored.clone() })
 }
 
+/// Sends the claim with `token` for `worker`. `until` is the time until which the worker may then send the charge
+/// request.
 fn request_claim(
     model: &SubscriptionModel,
     state: &mut State,
@@ -138,7 +142,8 @@ fn request_claim(
     state.workers[worker].phase = phase;
 }
 
-/// Makes the next step of `worker`. `is_answered` states whether the worker gets the response.
+/// Makes the next step of `worker`. `is_answered` states whether the worker gets the response to the request of this
+/// step.
 pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is_answered: bool) {
     let Worker { phase, today } = std::mem::take(&mut state.workers[worker]);
     state.workers[worker].today = today;
@@ -176,8 +181,8 @@ pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is
     state.workers[worker].phase = next;
 }
 
-/// Returns the item after a take-over of `attempt`; `None` if the take-over's condition does not hold. The condition in
-/// this function must agree with the table's condition expression.
+/// Returns the subscription after a take-over of `attempt`; `None` if the take-over is refused. The condition in this
+/// function must agree with the table's condition expression for a take-over.
 pub fn item_after_take_over(
     stored: &Subscription,
     attempt: &Attempt,
@@ -190,6 +195,7 @@ pub fn item_after_take_over(
     Some(Subscription { attempt: Some(held), ..stored.clone() })
 }
 
+/// Takes over the attempt in doubt `attempt`, or tries it again after a lost response. Returns the worker's next phase.
 fn take_over(
     model: &SubscriptionModel,
     state: &mut State,
@@ -210,6 +216,7 @@ fn take_over(
     if is_answered { Phase::LookingUp { held, until } } else { Phase::TakingOver { attempt, token, until } }
 }
 
+/// Looks up the payment of the attempt that the worker holds. Returns the worker's next phase.
 fn look_up(model: &SubscriptionModel, state: &State, held: Subscription, until: Instant) -> Phase {
     let attempt = attempt_of(&held);
     let payments = match model.flaw {
@@ -226,7 +233,7 @@ fn look_up(model: &SubscriptionModel, state: &State, held: Subscription, until: 
     }
 }
 
-/// Sends the charge request of `worker`, unless its permission to charge has ended.
+/// Sends the charge request of `worker`, unless the time `until` has passed. Returns the worker's next phase.
 fn send_charge(state: &mut State, worker: usize, held: Subscription, until: Instant) -> Phase {
     if state.now >= until {
         return Phase::Idle;
@@ -236,7 +243,8 @@ fn send_charge(state: &mut State, worker: usize, held: Subscription, until: Inst
     Phase::Waiting { held }
 }
 
-/// Delivers the gateway's response to `flight` to its sender, if the sender still waits for it.
+/// Delivers the gateway's response to the request `flight` to the worker that sent it, if the worker still waits for
+/// it.
 pub fn response_received(_: &SubscriptionModel, state: &mut State, flight: &RequestInFlight, response: ChargeResponse) {
     let worker = &mut state.workers[flight.sender];
     let Phase::Waiting { held } = &worker.phase else { return };
@@ -266,6 +274,7 @@ pub fn stop_waiting(model: &SubscriptionModel, state: &mut State, worker: usize)
     };
 }
 
+/// Writes the outcome of the attempt `held` to the subscription `stored`. Returns the worker's next phase.
 fn write_settlement(
     model: &SubscriptionModel,
     state: &mut State,
@@ -276,7 +285,7 @@ fn write_settlement(
     let mut basis = stored.clone();
     let mut held = held;
     if model.flaw == Flaw::RejectionSettledWithoutClaim {
-        // Because of the flaw, the settlement uses the claim token of the worker that now holds the claim.
+        // Because of the broken rule, the settlement uses the claim token of the worker that now holds the claim.
         held.claim_token = basis.attempt.as_ref().map_or(held.claim_token, |open| open.claim_token);
     }
     if model.flaw == Flaw::SettleIgnoresStatus {
@@ -289,8 +298,8 @@ fn write_settlement(
         return if is_answered { Phase::Idle } else { Phase::Settling { stored, held, outcome } };
     }
     if stored.version == state.stored.version {
-        // The settlement was refused, although no concurrent write changed the subscription. So its receipt or attempt
-        // record exists already.
+        // The settlement was refused, although no concurrent write changed the subscription. So the receipt or the
+        // attempt record of the settlement exists already.
         return Phase::Idle;
     }
     if model.flaw == Flaw::NoClaim {
@@ -300,17 +309,19 @@ fn write_settlement(
     Phase::Settling { stored, held, outcome }
 }
 
+/// Returns the phase in which the worker writes `outcome` for the attempt that it holds.
 fn settling_phase(held: &Subscription, outcome: Outcome) -> Phase {
     Phase::Settling { stored: held.clone(), held: attempt_of(held).clone(), outcome }
 }
 
-/// Returns a claim token that is unique among all claims and take-overs that are written, because each of these writes
-/// increases the version.
+/// Returns a new claim token. Written claims and take-overs always have different tokens, because the token contains
+/// the version of the subscription, and each write increments the version.
 fn unique_claim_token(model: &SubscriptionModel, state: &State, worker: usize) -> ClaimToken {
     let call = if model.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
     ClaimToken(Ulid::from_parts(call, u128::try_from(worker).unwrap()))
 }
 
+/// Returns the open attempt of `held`, a subscription that a worker has claimed or taken over.
 fn attempt_of(held: &Subscription) -> &Attempt {
     held.attempt.as_ref().expect("the worker holds an open attempt")
 }

@@ -1,5 +1,6 @@
-//! A second reader of the orders table: it scans all items, keeps the own items of the entities, and answers each
-//! access pattern with a plain filter. It uses no index, no relation, no key function and no type of the order desk.
+//! A second reader of the orders table, with which the tests compare the results of the order desk. It scans all items,
+//! and finds the result of each access pattern with a simple filter. It uses no index, no copied data, and no function
+//! or type of the order desk.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,23 +9,25 @@ use emulator::Engine;
 
 type Attributes = HashMap<String, AttributeValue>;
 
-/// An order, as its own item and its lines contain it.
+/// An order, with the data of the order's item, its line items and the refunds of its payment.
 #[derive(Clone, Debug, Default)]
 pub struct ScannedOrder {
     pub customer: String,
     pub status: String,
-    /// When the payment was made, such as `2027-01-31T07:00:00.000Z`.
+    /// The time of the payment, such as `2027-01-31T07:00:00.000Z`.
     pub paid_at: String,
     pub representative: Option<String>,
     pub warehouse: Option<String>,
+    /// The amount of the payment, in minor units.
     pub amount: i64,
     pub currency: String,
-    /// The sum of the refunds of the payment that did not fail.
+    /// The sum of the refunds of the payment, without failed refunds.
     pub refunds: i64,
+    /// The quantity of each product, by the product's id.
     pub products: BTreeMap<String, i64>,
 }
 
-/// An employee, as its own item contains it.
+/// An employee, with the data of the employee's items.
 #[derive(Clone, Debug, Default)]
 pub struct ScannedEmployee {
     pub name: String,
@@ -32,31 +35,34 @@ pub struct ScannedEmployee {
     pub warehouse: Option<String>,
     pub department: Option<String>,
     pub hired_on: String,
-    /// The title of each job of the job history, by its first day.
+    /// The job titles of the employee's job history, by the first day of the job.
     pub jobs: BTreeMap<String, String>,
 }
 
-/// The entities of the table, by id.
+/// The orders, employees, customers and stocks that a scan of the table found, by id.
 #[derive(Debug, Default)]
 pub struct NaiveReader {
     pub orders: BTreeMap<String, ScannedOrder>,
     pub employees: BTreeMap<String, ScannedEmployee>,
-    /// The representative of each customer.
+    /// The representative of each customer, by the customer's id.
     pub customers: BTreeMap<String, Option<String>>,
-    /// The sum of the refunds of each payment that did not fail, by the order of its month.
+    /// For each order id, the sum of the refunds of the order's payment, without failed refunds.
     refunds: BTreeMap<String, i64>,
-    /// The stock by product and warehouse.
+    /// The number of pieces in stock, by product and warehouse.
     pub stock: BTreeMap<(String, String), i64>,
 }
 
+/// Returns the string attribute `name` of `item`.
 fn text(item: &Attributes, name: &str) -> Option<String> {
     item.get(name).and_then(|value| value.as_s().ok()).cloned()
 }
 
+/// Returns the number attribute `name` of `item`.
 fn number(item: &Attributes, name: &str) -> i64 {
     item[name].as_n().unwrap().parse().unwrap()
 }
 
+/// Splits a key such as `ORDER#id` into its two parts.
 fn split(key: &str) -> (&str, &str) {
     key.split_once('#').unwrap_or((key, ""))
 }
@@ -70,13 +76,14 @@ impl NaiveReader {
         for item in &items {
             reader.add(item);
         }
-        // A month without products has refunds, but no order.
+        // A payment for a SKU without products can have refunds, but has no order. Such refunds are left out.
         for (id, order) in &mut reader.orders {
             order.refunds = reader.refunds.get(id).copied().unwrap_or_default();
         }
         (reader, items.len())
     }
 
+    /// Adds the data of one item of the table. Ignores the items that the access patterns do not need.
     fn add(&mut self, item: &Attributes) {
         let (pk, sk) = (text(item, "PK").unwrap(), text(item, "SK").unwrap());
         let ((kind, id), (end, end_id)) = (split(&pk), split(&sk));
@@ -126,7 +133,7 @@ impl NaiveReader {
         }
     }
 
-    /// Returns the ids of the orders that fulfil `condition`, oldest payment first.
+    /// Returns the payment time and the id of each order that fulfils `condition`, oldest payment first.
     pub fn orders_where(&self, condition: impl Fn(&ScannedOrder) -> bool) -> Vec<(String, String)> {
         let found = self.orders.iter().filter(|(_, order)| condition(order));
         let mut found: Vec<_> = found.map(|(id, order)| (order.paid_at.clone(), id.clone())).collect();
@@ -139,14 +146,14 @@ impl NaiveReader {
         self.employees.iter().filter(|(_, employee)| condition(employee)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns the stock of a product by warehouse.
+    /// Returns the number of pieces of `product` in stock, by warehouse.
     pub fn stock_of(&self, product: &str) -> BTreeMap<String, i64> {
         let of_product = self.stock.iter().filter(|((id, _), _)| id == product);
         of_product.map(|((_, warehouse), quantity)| (warehouse.clone(), *quantity)).collect()
     }
 
-    /// Returns the sums of the orders of each representative in a quarter, such as `2026-Q1`, in a currency, largest
-    /// sum first.
+    /// Returns the total of each representative's orders in one quarter (such as `2026-Q1`) and one currency, largest
+    /// total first.
     pub fn ranking(&self, quarter: &str, currency: &str) -> Vec<(i64, String)> {
         let sums = self.sums().into_iter().filter(|((_, of, in_currency), _)| of == quarter && in_currency == currency);
         let mut ranking: Vec<(i64, String)> = sums.map(|((representative, ..), sum)| (sum, representative)).collect();
@@ -154,14 +161,14 @@ impl NaiveReader {
         ranking
     }
 
-    /// Returns the sums of the orders of a representative by quarter and currency, oldest quarter first.
+    /// Returns the totals of the orders of `representative` by quarter and currency, oldest quarter first.
     pub fn totals_of(&self, representative: &str) -> Vec<(String, String, i64)> {
         let sums = self.sums().into_iter().filter(|((id, ..), _)| id == representative);
         sums.map(|((_, quarter, currency), sum)| (quarter, currency, sum)).collect()
     }
 
-    /// Returns the sums of the orders by representative, quarter and currency. Orders that are cancelled or returned do not
-    /// count, and neither do refunds. Sums of 0 are left out.
+    /// Returns the totals of the orders by representative, quarter and currency. A total is the sum of the payments
+    /// minus their refunds. Cancelled and returned orders do not count. Totals of 0 are left out.
     fn sums(&self) -> BTreeMap<(String, String, String), i64> {
         let mut sums = BTreeMap::new();
         for order in self.orders.values() {

@@ -1,4 +1,4 @@
-//! Questions about single entities, stock and the ranking.
+//! Compares the access patterns about one employee, about one product, and about the ranking of the representatives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use simulator::euro;
 use super::Questions;
 
 impl Questions<'_> {
-    /// Access patterns 1, 3, 8, 12, 13 and 14: single entities, stock and the ranking.
+    /// Compares the access patterns 1, 3, 8, 12, 13 and 14 with the naive reader, with random parameters.
     pub async fn ask_for_details(&mut self) {
         let ids: Vec<String> = self.naive.employees.keys().cloned().collect();
         let id = ids.choose(&mut self.rng).unwrap().clone();
@@ -47,7 +47,8 @@ impl Questions<'_> {
         let containing = self.naive.orders_where(|order| order.products.contains_key(&product));
         let found: BTreeSet<String> = orders.iter().map(|order| order.order.to_string()).collect();
         assert_eq!((orders.len(), found), (containing.len(), containing.iter().map(|(_, id)| id.clone()).collect()));
-        // The key of the warehouse wh-1 is a prefix of the key of wh-10, but the stock of wh-10 must not be returned.
+        // The key of the warehouse wh-1 is a prefix of the key of the warehouse wh-10. A query for wh-1 must not return
+        // the stock of wh-10.
         let one = self.table.get_stock(&product_id, Some(&"wh-1".parse().unwrap())).await.unwrap();
         assert_eq!(in_warehouses(&one).into_iter().collect::<Vec<_>>(), [("wh-1".to_owned(), expected["wh-1"])]);
         let total = self.table.get_product(&product_id).await.unwrap().unwrap().total_stock;
@@ -62,8 +63,8 @@ impl Questions<'_> {
                 .all(|total| (total.quarter.to_string(), total.total.currency()) == (quarter.clone(), euro()))
         );
         let found = ranking.iter().map(|total| (total.total.minor(), total.representative.to_string()));
-        // The total of a representative whose orders were all cancelled or refunded stays in the ranking as 0. The naive
-        // reader does not return such totals, so they are left out.
+        // If all orders of a representative were cancelled or refunded, the ranking contains the total 0. The naive
+        // reader does not return totals of 0, so the comparison leaves them out.
         let found: Vec<_> = found.filter(|(sum, _)| *sum != 0).collect();
         let expected = self.naive.ranking(&quarter, "EUR");
         assert_eq!(found, expected, "{quarter}");

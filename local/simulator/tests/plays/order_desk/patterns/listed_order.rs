@@ -1,4 +1,4 @@
-//! An order in a list, and its comparison with the order of the naive reader.
+//! An order in the result of an access pattern, and its comparison with the order that the naive reader found.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,23 @@ use orders::{CreditedOrder, Order, OrderLine, OrderToPack, ProductOrder};
 use super::instant;
 use crate::order_desk::naive_reader::ScannedOrder;
 
-/// An order as a list shows it. A field is `None` if the list does not show it.
+/// An order as the result list of an access pattern shows it. A field is `None` if this kind of list does not contain
+/// it.
 #[derive(Debug, Default)]
 pub struct ListedOrder {
     pub id: String,
+    /// The time of the payment, such as `2027-01-31T07:00:00.000Z`.
     pub paid_at: String,
     status: String,
     customer: Option<String>,
-    /// The amount of the payment and its refunded part, with the currency.
+    /// The amount of the payment, the refunded amount, and the currency of both amounts.
     amounts: Option<(i64, i64, String)>,
-    /// One product of the order and its quantity: the product to which the list belongs.
+    /// For a list of the orders that contain a product: this product, and its quantity in the order.
     line: Option<(String, i64)>,
     details: Option<Details>,
 }
 
-/// The data that only lists of whole orders show.
+/// The data that only those lists show that contain whole orders.
 #[derive(PartialEq, Eq, Debug)]
 struct Details {
     representative: Option<String>,
@@ -32,8 +34,8 @@ struct Details {
 }
 
 impl ListedOrder {
-    /// Asserts that the list shows the data of `expected`, which is the same order as the full table scan found it.
-    /// `query` describes the query, for the failure message.
+    /// Asserts that this listed order has the same data as `expected`, the order that the naive reader found. `query`
+    /// describes the parameters of the access pattern for the failure message.
     pub fn assert_shows(&self, expected: &ScannedOrder, query: &str) {
         let Self { id, paid_at, status, customer, amounts, line, details } = self;
         assert_eq!((paid_at, status), (&expected.paid_at, &expected.status), "{id}: {query}");
@@ -52,7 +54,7 @@ impl ListedOrder {
         }
     }
 
-    /// Creates the order that the list of the orders of `product` shows.
+    /// Converts an order from the list of the orders that contain `product`.
     pub fn of_product(product: &str, order: &ProductOrder) -> Self {
         Self {
             id: order.order.to_string(),
@@ -64,11 +66,13 @@ impl ListedOrder {
     }
 }
 
+/// Returns the amount `total`, the amount `refunded`, and their currency.
 fn amounts(total: Money, refunded: Money) -> (i64, i64, String) {
     assert_eq!(total.currency(), refunded.currency());
     (total.minor(), refunded.minor(), total.currency().to_string())
 }
 
+/// Returns the details of `order`, with the products of `lines`.
 fn details_of<'a>(order: &Order, lines: impl IntoIterator<Item = &'a OrderLine>) -> Details {
     Details {
         representative: order.representative.as_ref().map(ToString::to_string),

@@ -1,5 +1,6 @@
-//! The access patterns of the orders table return the same as a naive reader of all its items, in list pages of every
-//! size, for a company with three years of orders. `DUEDAY_COMPANY_CUSTOMERS=10000` makes the company larger.
+//! Checks that the access patterns of the orders table return the same results as a naive reader, which scans all
+//! items. The table contains three years of orders of a sample company, and the lists are read with several page sizes.
+//! The environment variable `DUEDAY_COMPANY_CUSTOMERS=10000` makes the company larger.
 
 mod details;
 mod listed_order;
@@ -22,13 +23,15 @@ use strum::IntoEnumIterator as _;
 use crate::order_desk::naive_reader::{NaiveReader, ScannedOrder};
 use crate::order_desk::world::{World, fill_all, now};
 
+/// The seed of the random company, of its history, and of the parameters of the access patterns.
 const SEED: u64 = 7;
-/// The page sizes with which the test reads each list: the largest number of items on a list page, or `None` for all
-/// items on one list page.
+/// The page sizes with which the test reads each list. A page size is the maximum number of items on a list page, or
+/// `None` for all items on one list page.
 const PAGE_SIZES: [Option<usize>; 4] = [Some(1), Some(7), Some(100), None];
-/// The largest number of list pages that the test reads of one list.
+/// The maximum number of list pages of one list. Page sizes that would lead to more list pages are left out, to save
+/// time.
 const MAX_PAGES: usize = 60;
-/// The number of random questions for each access pattern.
+/// The number of comparisons of each access pattern, each with other random parameters.
 const QUESTIONS: usize = 12;
 
 /// Returns the size of the sample company: three years, and 400 customers or the number in the environment variable
@@ -38,14 +41,17 @@ fn company_size() -> CompanySize {
     CompanySize { customers, months: 36, ..CompanySize::default_size() }
 }
 
-/// Creates the history that the test queries: places the orders of all paid months, advances some orders to later
-/// statuses, hands some customers over, changes the jobs of some employees, and fills the orders for which stock
-/// arrived.
+/// Creates the history of the company in the table:
+///
+/// - places an order for each payment;
+/// - advances some orders to later statuses, and records refunds of some payments;
+/// - assigns some customers to another representative, and changes the jobs of some employees;
+/// - processes the fill tasks.
 async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
     use OrderStatus::{Cancelled, Delivered, Open, Picked, Returned, Shipped};
     let desk = world.desk_without_faults();
     for (n, paid) in world.company.paid.iter().enumerate() {
-        // The event of a refund can come before that of its payment.
+        // The event of a refund can arrive before the event of its payment.
         if n % 20 == 0 {
             refund(&desk, paid, paid.amount.minor(), false).await;
         }
@@ -78,13 +84,15 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
     fill_all(&desk).await;
 }
 
-/// Records the refund of a part of the payment `paid`, or that this refund failed.
+/// Records a refund of `minor` minor units of the payment `paid`. If `has_failed` is true, records that this refund
+/// failed.
 async fn refund(desk: &OrderDesk, paid: &PaidPeriod, minor: i64, has_failed: bool) {
     let (amount, refund) = (Money::new(minor, paid.amount.currency()), format!("refund of {minor}"));
     let news = RefundEvent { order: paid.order, account: paid.account.clone(), refund, amount, has_failed };
     desk.record_refund(&news).await.unwrap();
 }
 
+/// Assigns 20 random customers to another representative, and changes the jobs of three employees.
 async fn change_people(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
     let ordering: Vec<&PaidPeriod> = world.company.paid.iter().collect();
     for _ in 0..20 {
@@ -103,12 +111,13 @@ async fn change_people(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Returns the sizes of list pages for a list of `count` items.
+/// Returns the page sizes with which the test reads a list of `count` items.
 fn page_sizes(count: usize) -> impl Iterator<Item = Option<usize>> {
     PAGE_SIZES.into_iter().filter(move |limit| limit.is_none_or(|limit| count <= limit * MAX_PAGES))
 }
 
-/// Reads all list pages. Checks that each page except the last one is full.
+/// Reads all list pages of a list with the page size `limit`, and returns their items. Checks that each list page
+/// except the last one is full.
 async fn all_pages<T>(limit: Option<usize>, read: impl AsyncFn(Paging) -> Result<Page<T>, TableError>) -> Vec<T> {
     let (mut items, mut after) = (Vec::new(), None);
     loop {
@@ -124,11 +133,13 @@ async fn all_pages<T>(limit: Option<usize>, read: impl AsyncFn(Paging) -> Result
     }
 }
 
+/// Formats a time like the table does, with milliseconds.
 fn instant(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Asserts that each stored order has the customer, the amount, the instant and the products of its payment.
+/// Asserts that each stored order has the customer, the amount and the time of its payment, and the products of the
+/// SKU.
 fn assert_as_paid(naive: &NaiveReader, company: &Company) {
     let mut paid = 0;
     for period in &company.paid {
@@ -147,23 +158,25 @@ fn assert_as_paid(naive: &NaiveReader, company: &Company) {
     assert_eq!(paid, naive.orders.len());
 }
 
-/// The questions that a test asks, and the naive reader that knows the answers.
+/// Compares the results of the access patterns with those of the naive reader, for random parameters.
 struct Questions<'a> {
     world: &'a World,
     table: &'a OrdersTable,
     naive: NaiveReader,
     rng: ChaCha8Rng,
-    /// The number of compared answers that were not empty, by access pattern.
+    /// The number of comparisons whose result was not empty, by access pattern.
     compared: BTreeMap<&'static str, usize>,
-    /// The number of lists of orders that were read in list pages of one order each.
+    /// The number of lists of orders that were also read with the page size 1.
     lists_by_one: usize,
 }
 
 impl Questions<'_> {
+    /// Counts a comparison of the access pattern `pattern`, if its result was not empty.
     fn count(&mut self, pattern: &'static str, is_empty: bool) {
         *self.compared.entry(pattern).or_default() += usize::from(!is_empty);
     }
 
+    /// Returns a random date range between 2025 and 2028.
     fn days(&mut self) -> DateRange {
         let first = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap() + Days::new(self.rng.random_range(0..1_000));
         let length =
@@ -171,6 +184,7 @@ impl Questions<'_> {
         (first, first + Days::new(length))
     }
 
+    /// Returns random order statuses, at least one.
     fn statuses(&mut self) -> Vec<OrderStatus> {
         let all: Vec<OrderStatus> = OrderStatus::iter().collect();
         let count = self.rng.random_range(1..=all.len());
@@ -182,7 +196,8 @@ impl Questions<'_> {
 async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut company = Company::new(company_size(), SEED);
-    // All payments of the same second get the same instant, so some list pages end between orders with equal instants.
+    // Removes the milliseconds from the times of the payments. So some orders have equal times, and some list pages end
+    // between such orders.
     company.paid.iter_mut().for_each(|paid| paid.paid_at = paid.paid_at.trunc_subsecs(0));
     let world = World::new(company, 60).await;
     make_history(&world, &mut rng).await;
@@ -191,7 +206,8 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     assert_as_paid(&naive, &world.company);
     let statuses: BTreeSet<&str> = naive.orders.values().map(|order| order.status.as_str()).collect();
     assert_eq!(statuses.len(), OrderStatus::iter().count(), "each status must occur: {statuses:?}");
-    // The refunds are compared with those of each kind of order: refunded in part, in full before and after the shipment.
+    // Each kind of refunded order must occur: partly refunded, fully refunded without a cancellation (after the
+    // shipment), and fully refunded with a cancellation (before the shipment).
     for (is_in_full, is_cancelled) in [(false, false), (true, false), (true, true)] {
         let is_such = |order: &&ScannedOrder| {
             (order.refunds == order.amount, order.status == "CANCELLED") == (is_in_full, is_cancelled)

@@ -1,4 +1,4 @@
-//! Questions about lists of orders.
+//! Compares the access patterns that return lists of orders with the naive reader.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{Questions, all_pages, page_sizes};
 use crate::order_desk::naive_reader::ScannedOrder;
 
 impl Questions<'_> {
-    /// Access patterns 4, 5, 8 and 10, and the list of a warehouse: lists of orders.
+    /// Compares the access patterns 4, 5, 8 and 10, and the list of the orders of a warehouse, with random parameters.
     pub async fn ask_for_orders(&mut self) {
         let (statuses, days) = (self.statuses(), self.days());
         let names: BTreeSet<String> = statuses.iter().map(ToString::to_string).collect();
@@ -79,8 +79,9 @@ impl Questions<'_> {
         self.count("orders of a warehouse", of_warehouse.is_empty());
     }
 
-    /// Asserts that `found`, a list of orders, contains exactly the orders `expected`, each once, oldest payment first,
-    /// and that it shows their stored data. Orders of the same instant have no specified sequence.
+    /// Asserts that the list `found` contains exactly the orders `expected`, each order once, and oldest payment first.
+    /// Also asserts that the data of each listed order is correct. Orders that were paid at the same time may be in any
+    /// sequence.
     fn assert_orders(&self, found: impl Iterator<Item = ListedOrder>, expected: &[(String, String)], query: &str) {
         let mut ids = Vec::new();
         for order in found {

@@ -1,4 +1,4 @@
-//! Questions about lists of employees and customers.
+//! Compares the access patterns that return lists of employees or customers with the naive reader.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{Questions, all_pages, page_sizes};
 use crate::order_desk::world::now;
 
 impl Questions<'_> {
-    /// Access patterns 2, 6, 7, 9 and 11: lists of employees and customers.
+    /// Compares the access patterns 2, 6, 7, 9 and 11, and the list of a department, with random parameters.
     pub async fn ask_for_people(&mut self) {
         let employee =
             self.naive.employees.values().collect::<Vec<_>>().choose(&mut self.rng).copied().unwrap().clone();
@@ -87,7 +87,7 @@ impl Questions<'_> {
         self.count("customers of a representative", customers.is_empty());
     }
 
-    /// Asserts that the lists of employees contain the current data of each employee in `found`.
+    /// Asserts that each employee in `found`, the result of an access pattern, has the employee's current data.
     fn assert_current_copies(&self, found: &[Employee]) {
         for Employee { id, name, assignment, .. } in found {
             let naive = &self.naive.employees[&id.to_string()];
