@@ -1,4 +1,5 @@
-//! The audit of the orders table finds each wrong number, and reports no difference while orders change.
+//! Tests of the audit of the orders table. The audit compares each stored number (a stock or a total) with the records
+//! from which it can be computed. It must find each wrong number. While orders change, it must report no difference.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use simulator::{Company, CompanySize};
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 6, employees: 20, products: 3, warehouses: 3, months: 2 };
 
 type Item = HashMap<String, AttributeValue>;
 
-/// Returns a world with open orders, one picked order and two cancelled orders.
+/// Returns a world with orders, among them open orders, one picked order and two cancelled orders.
 async fn world_with_orders(seed: u64) -> World {
     let world = World::new(Company::new(SMALL, seed), 20).await;
     let desk = world.desk_without_faults();
@@ -35,14 +37,15 @@ async fn world_with_orders(seed: u64) -> World {
 }
 
 impl World {
+    /// Returns all items of the table.
     async fn all_items(&self) -> Vec<Item> {
         let scan = self.engine.client().scan().table_name("dueday-orders").consistent_read(true);
         let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
         items.unwrap()
     }
 
-    /// Returns the first item in key order whose `PK` begins with `pk` and whose `SK` begins with `sk`. Orders that are
-    /// not open are left out.
+    /// Returns the item whose `PK` begins with `pk` and whose `SK` begins with `sk`; the first in key order if there
+    /// are several. Orders that are not open are left out.
     async fn item(&self, pk: &str, sk: &str) -> Item {
         let mut items = self.all_items().await;
         items.sort_by_key(|item| (item["PK"].as_s().unwrap().clone(), item["SK"].as_s().unwrap().clone()));
@@ -51,19 +54,20 @@ impl World {
         items.into_iter().find(|item| begins(item, "PK", pk) && begins(item, "SK", sk) && is_open(item)).unwrap()
     }
 
-    /// Stores `item` without any check.
+    /// Stores `item` without a condition, also if the item is wrong.
     async fn put(&self, item: Item) {
         self.engine.client().put_item().table_name("dueday-orders").set_item(Some(item)).send().await.unwrap();
     }
 
+    /// Deletes the item that has the key of `item`.
     async fn delete(&self, item: &Item) {
         let key = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone()));
         let delete = self.engine.client().delete_item().table_name("dueday-orders").set_key(Some(key.into()));
         delete.send().await.unwrap();
     }
 
-    /// Adds large items, which the audit does not compare. Their keys are between those of the orders and the products,
-    /// so a scan returns the orders and the products in different list pages.
+    /// Adds large items, which the audit does not compare. They make a scan of the table so long that the orders and
+    /// the products are on different list pages.
     async fn add_large_items(&self) {
         for number in 0..8 {
             let text = |text: String| AttributeValue::S(text);
@@ -73,8 +77,8 @@ impl World {
         }
     }
 
-    /// Deletes the attributes and items that versions without stock movements did not store: the movements, and the
-    /// attributes `IsOpened` and `Movements` of the stock.
+    /// Makes the table like one from an earlier version of Dueday that recorded no stock movements: deletes the
+    /// movements, and the attributes `IsOpened` and `Movements` of each stock.
     async fn forget_movements(&self) {
         for mut item in self.all_items().await {
             if item["SK"].as_s().unwrap().starts_with("MOVEMENT#") {
@@ -87,6 +91,7 @@ impl World {
     }
 }
 
+/// Returns the number attribute `name` of `item`.
 fn number(item: &Item, name: &str) -> i64 {
     item[name].as_n().unwrap().parse().unwrap()
 }
@@ -95,7 +100,7 @@ fn number(item: &Item, name: &str) -> i64 {
 async fn each_damaged_number_and_each_lost_movement_is_found() {
     let world = world_with_orders(5).await;
     assert_eq!(world.audit().await, Vec::<String>::new());
-    // The columns are: the start of the key of the damaged item, and the damaged attribute.
+    // The columns are: the start of the partition key and of the sort key of the damaged item; the damaged attribute.
     for (pk, sk, name) in [
         ("PRODUCT#", "WAREHOUSE#", "Stock"),
         ("PRODUCT#", "PRODUCT#", "TotalStock"),
@@ -118,7 +123,7 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
         world.put(item).await;
     }
-    // If an item cannot be read, the audit reports this item and still audits all other items.
+    // An item without a required attribute cannot be read. The audit must report this item.
     for (pk, sk, name) in [
         ("PRODUCT#", "WAREHOUSE#", "Stock"),
         ("PRODUCT#", "PRODUCT#", "TotalStock"),
@@ -189,7 +194,8 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
     let unopened = world.audit().await;
     assert!(unopened.len() == 9 && is_unopened(&unopened), "no false difference: {unopened:?}");
 
-    // An order changes the stock before the opening movements are written.
+    // Cancels an order, which changes the stock, before the opening movements are written. (An opening movement records
+    // the pieces in stock that no other movement explains.)
     let desk = world.desk_without_faults();
     let contents = world.contents().await;
     let open = contents.orders.iter().find(|(_, order)| order.status == "OPEN").unwrap().0;
@@ -202,7 +208,7 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
         assert_eq!(open_stocks(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), opened);
         assert_eq!(world.audit().await, Vec::<String>::new());
     }
-    // After the opening movement was written, a wrong stock is found.
+    // The opening movements are written, so the audit now finds a wrong stock.
     let mut stock = world.item("PRODUCT#", "WAREHOUSE#").await;
     let less = (number(&stock, "Stock") - 1).to_string();
     stock.insert("Stock".to_owned(), AttributeValue::N(less));

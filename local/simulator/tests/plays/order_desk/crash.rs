@@ -1,4 +1,5 @@
-//! The order desk crashes at each of its calls to the table, and then processes everything again.
+//! Tests that let the order desk crash at each call to the table. After the crash, the order desk processes all
+//! payments and changes again.
 
 use std::sync::Arc;
 
@@ -9,9 +10,11 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 
 use crate::order_desk::world::{World, all_days, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 2, employees: 20, products: 3, warehouses: 2, months: 2 };
 
-/// Places an order for each paid month, and then changes the orders. All steps may be repeated after a crash.
+/// Places an order for each payment, and then changes the orders. After a crash, the test calls this function again, so
+/// each step must be safe to repeat.
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     for paid in paid {
@@ -31,8 +34,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes all orders with `fault` at the call with this `number`, processes all orders again after a crash, and
-/// checks the result. Returns the number of calls.
+/// Processes all orders, with `fault` at the call to the table with this `number`. After a crash, processes all orders
+/// again. Then checks the table. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let mut company = Company::new(SMALL, 3);
     for (_, address) in &mut company.customers {

@@ -1,6 +1,6 @@
-//! Events of orders: the publisher creates exactly the expected events from the change stream, also if stream records
-//! are delivered again. The event of each order with the highest version agrees with the table, also after
-//! interruptions.
+//! Tests of the events of orders. The publisher creates exactly the expected events from the change stream of the
+//! table, even if it gets the records of the stream twice. The latest event of each order agrees with the table, even
+//! if the order desk crashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,9 +16,10 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 
 use crate::order_desk::world::{World, all_days, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 2, employees: 20, products: 2, warehouses: 2, months: 1 };
 
-/// A bus in memory that stores all published entries.
+/// An event bus in memory that stores all published events.
 #[derive(Clone, Default)]
 struct KeepingBus(Arc<Mutex<Vec<BusEntry>>>);
 
@@ -30,7 +31,8 @@ impl Bus for KeepingBus {
     }
 }
 
-/// Publishes all changes in the stream from its first record on. Returns the id, the type and the data of each event.
+/// Publishes the events of all changes in `stream`, from the first record on. Returns the id, the type and the data of
+/// each event.
 pub async fn published(stream: &Stream) -> Vec<(String, String, OrderData)> {
     let (bus, mut position) = (KeepingBus::default(), None);
     let publisher = Publisher::new(bus.clone());
@@ -51,12 +53,14 @@ pub async fn published(stream: &Stream) -> Vec<(String, String, OrderData)> {
     events.collect()
 }
 
+/// Returns the type of each event.
 fn types(events: &[(String, String, OrderData)]) -> Vec<&str> {
     events.iter().map(|(_, event_type, _)| event_type.as_str()).collect()
 }
 
-/// Returns a violation for each order whose event with the highest version differs from the stored order. A picked
-/// order counts as open, because no event is published when an order is picked.
+/// Compares the event with the highest version of each order with the stored order. Returns a text for each difference,
+/// and also if the table contains other orders than the events. A picked order counts as open, because no event is
+/// published when an order is picked.
 pub fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
     let mut newest = BTreeMap::<&str, &OrderData>::new();
     for (_, _, data) in events {
@@ -82,7 +86,8 @@ pub fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTable
     violations
 }
 
-/// Creates a company whose customers pay one SKU. The first customer has no address, and is the first who pays.
+/// Creates a company whose customers pay for the same SKU. The customer of the first payment has no address. All other
+/// customers have the same address.
 fn company() -> Company {
     let mut company = Company::new(SMALL, 5);
     let sku = company.skus[0].0.clone();
@@ -177,7 +182,8 @@ async fn an_order_of_an_earlier_version_gets_its_lines_with_the_next_change() {
     assert_eq!(disagreements(&events, &world.contents().await), Vec::<String>::new());
 }
 
-/// Places, fills and advances the orders of `world`. All steps may be repeated after an interruption.
+/// Places and fills the orders, and advances them to later statuses. After a crash, the test calls this function again,
+/// so each step must be safe to repeat.
 async fn process_everything(world: &World) {
     let (desk, paid) = (&world.desk, &world.company.paid);
     for paid in paid {

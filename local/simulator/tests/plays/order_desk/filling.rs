@@ -1,4 +1,5 @@
-//! Filling of waiting orders: fill tasks, and the requests of a fill task.
+//! Tests of fill tasks, which fill the orders that wait for stock or an address: which orders a task fills, how many
+//! requests it sends, and when it is deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,10 +14,11 @@ use ulid::Ulid;
 
 use crate::order_desk::world::{BUCKETS, World, fill_all, now};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 20, warehouses: 1, months: 3 };
 
-/// Returns a company whose customers all have an address and pay for one SKU, which contains one piece of each of the
-/// first `lines` products.
+/// Returns a company whose customers all have the same address and pay for the same SKU. The SKU contains the first
+/// `lines` products, one piece of each product.
 pub fn company_with_one_sku(lines: usize) -> Company {
     let mut company = Company::new(SMALL, 9);
     let sku = company.skus[0].0.clone();
@@ -28,21 +30,21 @@ pub fn company_with_one_sku(lines: usize) -> Company {
     company
 }
 
-/// Receives a delivery of `quantity` pieces of `product`.
+/// Receives a delivery of `quantity` pieces of `product` in the first warehouse.
 pub async fn receive_stock(world: &mut World, desk: &OrderDesk, product: &ProductId, quantity: u32) {
     let warehouse = world.company.warehouses[0].id.clone();
     desk.receive_stock(product, &warehouse, quantity.into(), Ulid::generate()).await.unwrap();
     *world.received.entry(format!("PRODUCT#{product}")).or_default() += i64::from(quantity);
 }
 
-/// Returns how many of the orders of the payments `paid` have the status `status`.
+/// Counts the orders with the status `status` among the orders of the payments `paid`.
 pub async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
     let contents = world.contents().await;
     paid.iter().filter(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status == status).count()
 }
 
-/// Creates fill tasks for all products, although no stock arrived. Checks that the tasks fill no order, and that no
-/// task is left.
+/// Checks that no order waits although there is stock for it. For this purpose, processes the existing fill tasks and
+/// checks that none is left, then creates new fill tasks for all products and checks that these tasks fill no order.
 pub async fn assert_nothing_to_fill(world: &World, when: &str) {
     let desk = world.desk_without_faults();
     fill_all(&desk).await;
@@ -53,7 +55,7 @@ pub async fn assert_nothing_to_fill(world: &World, when: &str) {
     assert_eq!(fill_all(&desk).await, 0, "{when}: an order waits although there is stock");
 }
 
-/// A clock that advances by one second whenever it is read.
+/// A clock that advances by one second whenever it is read, so that a deadline passes in the middle of a fill task.
 #[derive(Debug)]
 struct SteppingClock(AtomicI64);
 
@@ -71,14 +73,15 @@ impl Clock for SteppingClock {
     }
 }
 
+/// Returns an order desk without faults that uses `clock`.
 fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
     OrderDesk::new(OrdersTable::new(world.engine.client(), "dueday-orders"), Buckets::new(BUCKETS), clock)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
-    // The columns are: the number of lines of each order (20 is the maximum); the number of waiting orders; whether the
-    // first order is shipped and returned (true) or cancelled (false).
+    // The columns are: the number of products of each order (20 is the maximum); the number of waiting orders; whether
+    // the first order is shipped and returned (true) or cancelled (false).
     for (lines, waiting, is_returned) in [(6, 0, false), (6, 40, false), (20, 1, false), (6, 40, true), (20, 1, true)] {
         let world = World::new(company_with_one_sku(lines), 1).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
@@ -95,8 +98,8 @@ async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
         let mut requests = world.connection.requests();
         requests.iter_mut().for_each(|(operation, count)| *count -= before.get(operation).copied().unwrap_or_default());
         requests.retain(|_, count| *count > 0);
-        // The desk reads the order with GetItem and the total of the representative with Query, and then writes one
-        // transaction.
+        // The order desk reads the order with GetItem, reads the quarter total of the representative with Query, and
+        // then writes one transaction.
         let expected = [("GetItem", 1), ("Query", 1), ("TransactWriteItems", 1)];
         assert_eq!(
             requests,
@@ -118,14 +121,15 @@ async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_dea
     }
     let product = world.company.products[0].id.clone();
 
-    // Without stock, the fill task tries only the oldest order.
+    // If there is no stock, the fill task tries only the oldest order.
     desk.table.request_fill(&FillTarget::Product(product.clone()), desk.clock().ulid()).await.unwrap();
     let before: u64 = world.connection.requests().values().sum();
     assert_eq!(fill_all(&world.desk).await, 0);
     let requests = world.connection.requests().values().sum::<u64>() - before;
     assert!(requests <= 7, "{requests} requests for one order");
 
-    // The deadline interrupts the first call in the middle of a list page. The second call continues at this position.
+    // The deadline ends the first call in the middle of a list page of orders. The second call continues after the last
+    // order that the first call filled.
     receive_stock(&mut world, &desk, &product, 60).await;
     let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
     let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(40)).await;
@@ -158,8 +162,8 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
     receive_stock(&mut world, &desk, &product, 70).await;
     let (mut filled, mut calls) = (0, 0);
     loop {
-        // Each call has time for eight orders. Stock arrives between the calls, and the next call must still continue
-        // at the stored position, and not with the oldest order.
+        // Each call has time for eight orders. More stock arrives between two calls. The next call must still continue
+        // after the last tried order, and must not begin again with the oldest order.
         let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
         let done = stepping.fill_waiting_orders(now() + TimeDelta::seconds(10)).await;
         (filled, calls) = (filled + done.filled, calls + 1);
@@ -196,9 +200,9 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     assert_eq!(first.filled + second, 43);
     let left = desk.table.fill_tasks().await.unwrap().items;
     assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
-    // A worker that still has the earlier pass can neither continue the new pass, nor create a fill task that was
-    // deleted.
-    let new_pass = left[0].current_or_new_pass(now());
+    // A pass tries the waiting orders of the product from the oldest to the newest. A worker with an outdated pass
+    // cannot store it, neither while the task has a newer pass nor after the task was deleted.
+    let new_pass = left[0].pass_at(now());
     assert!(desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
     assert!(!desk.table.save_fill_pass(&target, &pass).await.unwrap());
     assert_eq!(fill_all(&desk).await, 0);

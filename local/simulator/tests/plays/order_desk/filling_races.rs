@@ -1,4 +1,5 @@
-//! Concurrent changes of waiting orders: fills, cancellations, deliveries of stock, and customers who move.
+//! Tests of concurrent changes of orders that wait for stock or an address: the orders are filled and cancelled, stock
+//! arrives, and customers change their address, all at the same time.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, c
 use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, fill_all};
 
-/// Injects no fault, but lets other tasks run before each call takes effect. The field contains the number of times
-/// that a call yields.
+/// Injects no fault, but lets other tasks run before each call to the table takes effect. The field is the number of
+/// times that each call yields to other tasks.
 struct YieldBeforeEachCall(u32);
 
 impl Faults for YieldBeforeEachCall {
@@ -25,13 +26,15 @@ impl Faults for YieldBeforeEachCall {
     }
 }
 
-/// Creates a world whose order desk yields to other tasks `yields` times before each call.
+/// Creates a world with orders of `lines` products and with `stock` pieces of each product. The order desk yields to
+/// other tasks `yields` times before each call to the table.
 async fn yielding_world(lines: usize, stock: u64, yields: u32) -> World {
     let injector = Injector::new(Arc::new(YieldBeforeEachCall(yields)));
     World::with_injector(company_with_one_sku(lines), stock, Arc::new(injector)).await
 }
 
-/// Fills waiting orders. Orders may fail because of write conflicts; a later call tries them again.
+/// Fills waiting orders while other requests change them. An order can fail because of a write conflict. A later call
+/// then tries this order again.
 async fn fill_with_conflicts(desk: &OrderDesk) {
     let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert_eq!(done.unfinished_tasks, 0);
@@ -50,7 +53,8 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
         for product in &products {
             receive_stock(&mut world, &desk, product, 3).await;
         }
-        // Cancels open orders, which restores stock, and waiting orders, which the filling may fill at the same time.
+        // Cancels three orders: open orders, whose pieces return to the stock, and waiting orders, which `fills` may
+        // fill at the same time.
         let cancelled = [round, 12 + 3 * round, 39 - round].map(|n| paid[n].order);
         let cancelling = join_all(cancelled.map(|order| {
             let desk = &desk;
@@ -92,7 +96,8 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
                         }
                     }
                 };
-                // Each of the two requests starts up to five scheduler turns before the other request.
+                // Sends both requests. One of them starts up to five scheduler turns before the other one, depending on
+                // the order's number `n`.
                 async move {
                     futures::join!(advance(OrderStatus::Shipped, n % 6), advance(OrderStatus::Cancelled, 5 - n % 6))
                 }
@@ -110,8 +115,8 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
 #[tokio::test(flavor = "multi_thread")]
 async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
     let mut placed_as_waiting = 0;
-    // In each round, the stock arrives and its fill task is completed at a different moment while the order is being
-    // placed.
+    // In each round, stock arrives and its fill task is completed while the order is being placed. `delay` decides at
+    // which moment this happens.
     for delay in 0..24 {
         let mut world = yielding_world(1, 0, 3).await;
         let (placing, paid) = (world.desk.clone(), world.company.paid[0].clone());
@@ -138,10 +143,11 @@ async fn order_that_is_filled_while_its_customer_moves_keeps_its_address_or_take
     fill_while_customer_moves(false).await;
 }
 
-/// Fills the order of a customer who moves meanwhile. `has_address` is whether the customer had an address when the order was
-/// placed: then the order keeps it. Otherwise it takes the address that the customer has when it is filled.
+/// Fills an order while its customer changes the address. If the customer had an address when the order was placed
+/// (`has_address`), the order must keep this address. Otherwise the order must get the address that the customer has
+/// when the order is filled.
 async fn fill_while_customer_moves(has_address: bool) {
-    // The filling stops after `step` steps, the customer moves, and then the filling continues.
+    // The filling is suspended after `step` steps, the customer changes the address, and then the filling continues.
     let mut moved_before_the_order_was_filled = 0;
     for step in 0.. {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall(1))));

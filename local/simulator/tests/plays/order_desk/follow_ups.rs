@@ -1,5 +1,5 @@
-//! Follow-up orders: splits and replacements that are interrupted at each request, and that compete with other changes
-//! of the same order.
+//! Tests of follow-up orders: an order is split into two orders, or a shipped order is replaced by another order. The
+//! splits and replacements have a fault at each request, or run at the same time as another change of the same order.
 
 use std::sync::Arc;
 
@@ -19,9 +19,11 @@ use crate::order_desk::paused::poll_steps;
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all, now};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 3, employees: 20, products: 2, warehouses: 2, months: 1 };
 
-/// Returns a company whose three customers have an address and pay for three pieces of each of the two products.
+/// Returns a company with three customers, who have the same address. They pay for the same SKU, which contains three
+/// pieces of each of the two products.
 fn company() -> Company {
     let mut company = Company::new(SMALL, 9);
     let sku = company.skus[0].0.clone();
@@ -33,7 +35,7 @@ fn company() -> Company {
     company
 }
 
-/// Returns a request with the idempotency key `key`.
+/// Returns a request for a follow-up order with the idempotency key `key`.
 fn request(key: &str) -> IdempotentRequest {
     IdempotentRequest {
         made_at: now(),
@@ -44,11 +46,13 @@ fn request(key: &str) -> IdempotentRequest {
     }
 }
 
-/// Returns the lines with `quantity` pieces of the first product.
+/// Returns an order line with `quantity` pieces of the first product.
 fn first_product(world: &World, quantity: u32) -> Vec<OrderLine> {
     vec![OrderLine { product: world.company.products[0].id.clone(), quantity }]
 }
 
+/// Splits the order `id`. The order keeps the products `keep` (`None`: the pieces in stock), and a new follow-up order
+/// gets the other products. `key` is the idempotency key of the request.
 async fn split(
     desk: &OrderDesk,
     id: OrderId,
@@ -59,19 +63,20 @@ async fn split(
     desk.split(id, keep, request.as_ref(), |_| String::new(), |_| Ok::<_, DeskError>(())).await
 }
 
+/// Replaces all products of the shipped order `id`, with the idempotency key `key`.
 async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<FollowUpOutcome, DeskError> {
     let replacement = ReplacementRequest { lines: None, reason: "parcel lost".parse().unwrap() };
     let request = key.map(request);
     desk.replace(id, &replacement, request.as_ref(), |_| String::new()).await
 }
 
-/// Returns the fact that the payment `paid` was refunded in full, as the desk receives it from an event.
-fn refund(paid: &PaidPeriod) -> RefundEvent {
+/// Returns the data of an event that the payment `paid` was refunded in full.
+fn refund(paid: &PaidPeriod) -> RefundNews {
     let amount = Money::new(paid.amount.minor(), paid.amount.currency());
     RefundEvent { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
 }
 
-/// Returns the statuses of the main order of `paid` and of its follow-up orders.
+/// Returns the statuses of the orders of the payment `paid`: of the main order first, then of the follow-up orders.
 async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
     let contents = world.contents().await;
     let main = format!("ORDER#{}", paid.order);
@@ -79,9 +84,10 @@ async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
     of_month.map(|(_, order)| order.status.clone()).collect()
 }
 
+/// Picks and ships the order `id`, unless this was done before.
 async fn ship(desk: &OrderDesk, id: OrderId) {
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        // The order desk may refuse the step, because the order may have been shipped before the interruption.
+        // The order desk may refuse the step, because the order was shipped before the crash.
         match desk.advance(id, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
@@ -89,8 +95,8 @@ async fn ship(desk: &OrderDesk, id: OrderId) {
     }
 }
 
-/// Places three orders, two of which are filled, and creates follow-up orders. All steps may be repeated after an
-/// interruption.
+/// Places three orders, for two of which there is enough stock, and creates follow-up orders. After a crash, the test
+/// calls this function again, so each step must be safe to repeat.
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     for paid in paid {
@@ -105,8 +111,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes all orders with `fault` at the call with this `number`, processes all orders again after a crash, and
-/// checks the result. Returns the number of calls.
+/// Processes all orders, with `fault` at the call to the table with this `number`. After a crash, processes all orders
+/// again. Then checks the orders. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
     let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
@@ -116,8 +122,8 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     for (_, address) in &mut company.customers {
         *address = address.take().map(|address| orders::ShippingAddress { region: region.clone(), ..address });
     }
-    // The stock of seven pieces of each product suffices for two orders of three pieces. One piece of each product is
-    // left.
+    // The stock contains seven pieces of each product, and an order needs three pieces of each. So two orders are
+    // filled, and one piece of each product is left for the third order.
     let world = World::with_injector(company, 7, injector.clone()).await;
     let paid = world.company.paid.clone();
     if injector.run(process_everything(&world, &paid)).await.is_none() {
@@ -129,8 +135,8 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     for paid in &paid {
         found.push(statuses(&world, paid).await.join(" "));
     }
-    // The stock of the cancelled orders is restored, and fills the follow-up order with the remaining pieces of the
-    // last order.
+    // The pieces of the cancelled orders return to the stock. They fill the follow-up order that contains the remaining
+    // pieces of the third order.
     assert_eq!(found, ["CANCELLED CANCELLED", "SHIPPED CANCELLED", "OPEN OPEN"], "{when}");
     let contents = world.contents().await;
     let quantities =
@@ -150,7 +156,7 @@ async fn follow_ups_are_created_once_even_if_each_call_is_interrupted() {
     }
 }
 
-/// A change that competes with a split.
+/// A change that runs at the same time as a split of the same order.
 #[derive(Clone, Copy, Debug)]
 enum Rival {
     Cancel,
@@ -161,7 +167,7 @@ enum Rival {
     HandOver,
 }
 
-/// Makes the change `rival` without an interruption.
+/// Makes the change `rival` of the order of the payment `paid`, with an order desk whose calls never fail.
 async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
     let keep = first_product(world, 1);
     match rival {
@@ -193,8 +199,8 @@ async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeri
 #[tokio::test]
 async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
     use Rival::{Cancel, Delivery, HandOver, Pick, Refund, Split};
-    // `stock` is the stock of each product in each warehouse: with 2 pieces, the order waits for stock; with 9 pieces,
-    // the order is open.
+    // `stock` is the number of pieces of each product in each warehouse. With 2 pieces, the order waits for stock. With
+    // 9 pieces, the order is open.
     for (stock, rival) in [
         (2, Cancel),
         (2, Refund),
@@ -207,7 +213,7 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
         (9, Split),
         (9, HandOver),
     ] {
-        // The split is suspended after `step` steps, the competing change is made completely, and then the split
+        // The split is suspended after `step` steps. Then the change `rival` is made completely, and the split
         // continues. Each request to the table takes two steps.
         let (mut created, mut refused) = (0, 0);
         for step in (0..).step_by(2) {
@@ -257,7 +263,8 @@ async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_onc
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     desk.place(paid).await.unwrap();
     ship(desk, paid.order).await;
-    // Creates twelve replacements. Each warehouse has the stock for at most two of them.
+    // Creates twelve replacements of the order at the same time. Each warehouse has enough stock for at most two of
+    // them.
     let replacing = (0..12).map(|_| async {
         loop {
             match replace(desk, paid.order, None).await {
@@ -286,9 +293,9 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
     let region = company.warehouses[0].region.clone();
     company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
-    // The columns are: the stock of each product; the pieces of each product that the order keeps (`None`: the pieces
-    // in stock). The order has two pieces of each product, so it waits for stock in the first case, and is open in the
-    // second case.
+    // The columns are: the stock of each product; the number of pieces of each product that the order keeps in the
+    // split (`None`: the pieces in stock). The order needs two pieces of each product. So it waits for stock in the
+    // first row, and is open in the second row.
     for (stock, keep) in [(1, None), (2, Some(1))] {
         let world = World::new(company.clone(), stock).await;
         let (desk, paid) = (&world.desk, &world.company.paid[0]);
@@ -318,8 +325,8 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
 
 #[tokio::test]
 async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() {
-    // The replacement is suspended after `step` steps, the customer is handed over completely, and then the replacement
-    // continues.
+    // The replacement is suspended after `step` steps. Then the customer is handed over to another representative, and
+    // the replacement continues.
     for step in (0..).step_by(2) {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(company(), 9, injector).await;

@@ -1,5 +1,5 @@
-//! A hand-over of a customer while an order of the customer is picked or filled, with indexes that are up to date or that lag
-//! behind the table.
+//! Tests of a hand-over: a customer and the customer's orders get another representative, while an order is picked or
+//! filled. The indexes are up to date, or lag behind the table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +14,7 @@ use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::stale_indexes::StaleIndexes;
 use crate::order_desk::world::{BUCKETS, World, all_days, fill_all, new_clock};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 1, employees: 11, products: 1, warehouses: 1, months: 1 };
 
 /// The change of the order that is made during the hand-over.
@@ -23,7 +24,7 @@ enum Rival {
     Fill,
 }
 
-/// Whether the queries of the indexes see the change of the order.
+/// Whether the indexes contain the change of the order that is made during the hand-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Index {
     UpToDate,
@@ -42,7 +43,7 @@ fn company() -> Company {
     company
 }
 
-/// Returns a desk that lets other tasks run before each request, and whose queries of indexes get the responses of `indexes`.
+/// Returns an order desk that lets other tasks run before each request. `indexes` responds to its queries of indexes.
 fn desk_with(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
     let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
     let connection =
@@ -51,6 +52,7 @@ fn desk_with(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
     OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
 }
 
+/// Makes the change `rival`: picks the order of the payment `paid`, or receives a piece in stock and fills the order.
 async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
     match rival {
         Rival::Pick => drop(desk.advance(paid.order, OrderStatus::Picked).await.unwrap()),
@@ -71,8 +73,8 @@ async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
         (Rival::Fill, Index::UpToDate),
         (Rival::Fill, Index::Lagging),
     ] {
-        // The hand-over stops after `step` steps, the order is changed completely, and then the hand-over continues. There are
-        // two steps for each request to the table.
+        // The hand-over is suspended after `step` steps. Then the change `rival` is made completely, and the hand-over
+        // continues. Each request to the table takes two steps.
         let mut finished_later = 0;
         for step in (0..).step_by(2) {
             let mut world = World::new(company(), if rival == Rival::Pick { 1 } else { 0 }).await;
@@ -112,8 +114,8 @@ async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
 
 #[tokio::test]
 async fn hand_over_whose_transactions_always_conflict_ends_with_an_error() {
-    // The columns are: the number of transactions that succeed, and the item that the error names. The first transaction of a
-    // hand-over changes the customer, and the second one changes the order.
+    // The columns are: the number of transactions that succeed; the item that the error names. The first transaction of
+    // a hand-over changes the customer, and the second transaction changes the order.
     for (succeeding, item) in [(0, "the customer "), (1, "the order ")] {
         let transactions = AtomicU32::new(0);
         let conflict = move |call: &Call<'_>| {

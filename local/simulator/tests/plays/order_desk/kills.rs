@@ -1,6 +1,6 @@
-//! The process that places the orders is killed 100 times while it processes payment events and stock arrives. The
-//! queue delivers the events again, some of them twice, and in any order. At the end, each paid month has exactly one
-//! order, and events with the same id have the same content.
+//! A test that kills the process of the order desk 100 times while the process places the orders of payments and while
+//! stock arrives. The queue delivers the payment events in random sequence, and delivers some of them again. At the
+//! end, each payment for products has exactly one order, and published events with the same id have the same content.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,23 +20,25 @@ use crate::order_desk::events::{disagreements, published};
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{BUCKETS, World, fill_all, new_clock};
 
+/// The size of the sample company in this test.
 const COMPANY: CompanySize = CompanySize { customers: 60, employees: 20, products: 4, warehouses: 3, months: 4 };
 
-/// The number of times that the process that places the orders is killed.
+/// The number of times that the test kills the process of the order desk.
 const KILLS: usize = 100;
 
-/// The largest number of messages that the queue delivers together.
+/// The maximum number of events that the queue delivers to the process together.
 const BATCH: usize = 5;
 
-/// The largest number of requests that a process sends before it is killed. Processing a whole batch of events needs
-/// more requests.
+/// The maximum number of requests to the table that a process sends before it is killed. Processing a whole
+/// batch of events needs more requests, so the kill interrupts the batch.
 const MAX_REQUESTS: u64 = 30;
 
-/// Kills the process at the call with a chosen number. Other tasks run before each call takes effect.
+/// Kills the process at the call to the table with a chosen number. Lets other tasks run before each call takes effect.
 #[derive(Default)]
 struct KillAtCall {
     /// The number of the call at which the process is killed; 0 if it is not killed.
     number: AtomicU64,
+    /// Whether this call takes effect in the table before the process is killed.
     takes_effect: AtomicBool,
 }
 
@@ -51,7 +53,7 @@ impl Faults for KillAtCall {
     }
 }
 
-/// Returns the event of the payment `paid`, as the queue delivers it.
+/// Returns the `payment.succeeded` event of the payment `paid`, as the queue delivers it.
 fn event_of(paid: &PaidPeriod) -> ReceivedEvent {
     let (subscription, due_on) = (paid.order.subscription, paid.order.due_on);
     let event = json!({
@@ -79,7 +81,8 @@ fn event_of(paid: &PaidPeriod) -> ReceivedEvent {
     ReceivedEvent::read(&event.to_string()).unwrap()
 }
 
-/// Processes a batch of the queue, and works on the fill tasks. Returns the events that failed.
+/// Processes a batch of events from the queue, and the fill tasks. Returns the events that the queue must deliver
+/// again, because the order desk could not process them.
 async fn process(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent> {
     let mut failed = Vec::new();
     for event in batch {
@@ -95,7 +98,8 @@ async fn process(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent
     failed
 }
 
-/// Adds a stock delivery. Repeats the same request until it succeeds; the stock is increased only once.
+/// Receives `quantity` pieces of a product in a warehouse. `place` chooses the product and the warehouse, and is the id
+/// of the delivery. Repeats the request until it succeeds; the requests with the same id increase the stock only once.
 async fn receive_stock(world: &World, desk: &OrderDesk, place: usize, quantity: u64) {
     let product = &world.company.products[place % world.company.products.len()].id;
     let warehouse = &world.company.warehouses[place % world.company.warehouses.len()].id;
@@ -105,7 +109,8 @@ async fn receive_stock(world: &World, desk: &OrderDesk, place: usize, quantity: 
     }
 }
 
-/// Kills the process `KILLS` times while it processes the events of all payments, and checks the result.
+/// Kills the process `KILLS` times while it processes the events of all payments. Then checks the orders and their
+/// events.
 async fn run(seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let kill = Arc::new(KillAtCall::default());
@@ -119,7 +124,7 @@ async fn run(seed: u64) {
     let all: Vec<ReceivedEvent> = world.company.paid.iter().map(event_of).collect();
     let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
     while kills < KILLS || !queue.is_empty() {
-        // The queue also delivers events again that were processed long ago.
+        // The queue also delivers random events that may have been processed before.
         let repeated = if queue.len() < BATCH && kills < KILLS { BATCH } else { rng.random_range(0..2) };
         queue.extend((0..repeated).map(|_| all[rng.random_range(0..all.len())].clone()));
         queue.shuffle(&mut rng);
@@ -127,7 +132,7 @@ async fn run(seed: u64) {
         let number = if kills < KILLS { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
         kill.number.store(number, Ordering::SeqCst);
         kill.takes_effect.store(rng.random_bool(0.5), Ordering::SeqCst);
-        // A new process has no state in memory from the process before.
+        // A new process starts, without the state in memory of the previous process.
         let desk = world.desk_after_restart();
         let quantity = rng.random_range(1..6);
         let (processed, ()) = futures::join!(
@@ -143,7 +148,8 @@ async fn run(seed: u64) {
             None => {
                 kills += 1;
                 queue.extend(batch);
-                // Every transaction leaves a consistent table, so a kill does, too. Some months have no order yet.
+                // Each transaction leaves the table consistent, so the table is also consistent after a kill. Some
+                // payments have no order yet, so only the orders that exist are expected.
                 let contents = world.contents().await;
                 let main = contents.orders.iter().filter(|(_, order)| order.follows.is_none());
                 let placed = main.map(|(id, _)| id.clone()).collect();

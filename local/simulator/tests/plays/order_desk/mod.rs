@@ -1,6 +1,6 @@
-//! Tests of the order desk (the part of Dueday that ships products for payments) with the real AWS SDK and the embedded
-//! DynamoDB engine. The tests compare the results of its fourteen access patterns with a scan of all items, and check
-//! the orders after crashes, repeated events and concurrent changes.
+//! Tests of the order desk (the part of Dueday that places an order of products for each payment) with the real AWS SDK
+//! and the embedded DynamoDB engine. The tests compare the results of its fourteen access patterns with a scan of all
+//! items, and check the orders after crashes, repeated events and concurrent changes.
 
 mod audit;
 mod crash;

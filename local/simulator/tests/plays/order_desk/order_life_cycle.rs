@@ -1,4 +1,4 @@
-//! The life cycle of orders, from the payment to the return, as the merchant sees it.
+//! Tests of the life cycle of orders: from the payment to the shipment and the return.
 
 use chrono::NaiveDate;
 use orders::{BackOrderReason, EmployeeList, OrderStatus, PlaceOutcome, StockEffect};
@@ -8,10 +8,11 @@ use ulid::Ulid;
 
 use crate::order_desk::world::{World, all_days, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 1, employees: 20, products: 2, warehouses: 2, months: 1 };
 
-/// Creates a world with one customer, whose payment is for a SKU with products, and with `stock` units of each product
-/// in each warehouse.
+/// Creates a world with one customer, who has paid for a SKU with products. Each warehouse has `stock` pieces of each
+/// product. The order is not placed yet.
 async fn world_with_one_payment(stock: u64) -> World {
     let mut company = Company::new(SMALL, 5);
     company.paid[0].sku = company.skus[0].0.clone();
@@ -173,7 +174,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
             .iter()
             .any(|listed| listed.id == employee.id)
     );
-    // Every list of employees shows the employee with the new job.
+    // Every list that contains the employee shows the new job.
     let changed = table.get_employee(&employee.id).await.unwrap().unwrap();
     let assignment = changed.assignment.as_ref().unwrap();
     let (title, warehouse) = (assignment.job_title.as_str(), assignment.warehouse.as_ref().unwrap());
@@ -187,7 +188,8 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     ] {
         assert!(page.unwrap().into_items().unwrap().contains(&changed));
     }
-    // A reassignment that was computed from an outdated employee is refused, and changes nothing.
+    // `stored` was read before the first reassignment, so it is outdated. A reassignment that is computed from it is
+    // refused, and changes nothing.
     let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     assert_ne!(written, orders::WriteOutcome::Done);
     let stored = table.get_employee(&employee.id).await.unwrap().unwrap();

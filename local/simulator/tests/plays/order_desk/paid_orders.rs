@@ -1,5 +1,6 @@
-//! The comparison of orders with the receipts of their payments: it finds each missing order and each missing receipt, also if
-//! an order is placed between the scans of both tables.
+//! Tests of the comparison of the orders with the receipts of the payments. The comparison finds each missing order and
+//! each missing receipt, even if an order is placed between the scan of the orders table and the scan of the payments
+//! table.
 
 use std::sync::Arc;
 
@@ -16,21 +17,23 @@ use testkit::sample;
 
 use crate::order_desk::world::World;
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 8, employees: 20, products: 3, warehouses: 3, months: 2 };
 
 /// The name of the payments table.
 const PAYMENTS: &str = "dueday";
 
-/// Returns the time of the audits: some weeks after the latest payment.
+/// Returns the time at which the tests compare orders and receipts: some weeks after the latest payment.
 pub fn now() -> DateTime<Utc> {
     "2025-03-15T12:00:00Z".parse().unwrap()
 }
 
-/// A world with the orders and the receipts of all paid months whose SKUs have products.
+/// An orders table, and a payments table with the receipts of all payments for SKUs with products.
 pub struct PaidWorld {
     pub world: World,
+    /// The payments table.
     pub payments: Table,
-    /// The paid months that have an order.
+    /// The payments for SKUs with products. An order is expected for each of them.
     pub paid: Vec<PaidPeriod>,
 }
 
@@ -55,7 +58,7 @@ fn receipt_of(paid: &PaidPeriod) -> Receipt {
 }
 
 impl PaidWorld {
-    /// Creates the world with the receipts of all paid months, and without orders.
+    /// Creates both tables with the receipts of all payments, but without orders.
     pub async fn new() -> Self {
         let mut company = Company::new(SMALL, 5);
         company.paid.retain(|paid| company.skus.iter().any(|(sku, lines)| *sku == paid.sku && !lines.is_empty()));
@@ -87,6 +90,7 @@ impl PaidWorld {
         self.payments.client().delete_item().table_name(PAYMENTS).set_key(Some(key)).send().await.unwrap();
     }
 
+    /// Places the orders of the payments `paid`.
     pub async fn place(&self, paid: &[PaidPeriod]) {
         let desk = self.world.desk_without_faults();
         for paid in paid {
@@ -94,7 +98,7 @@ impl PaidWorld {
         }
     }
 
-    /// Scans the orders, as `dueday orders audit` does.
+    /// Scans the orders table as the command `dueday orders audit` does. Returns the summary of the orders.
     async fn scan_orders(&self) -> OrderSummary {
         let mut audit = OrdersAudit::begin(&self.world.desk_without_faults().table);
         let mut recent = OrderSummary::new(now(), self.payments.receipt_retention());
@@ -104,8 +108,8 @@ impl PaidWorld {
         recent
     }
 
-    /// Compares the orders of an earlier scan with the receipts. Returns the name of the check and the id of the order
-    /// for each difference.
+    /// Compares the orders with the receipts. `recent` is the summary of an earlier scan of the orders. Returns each
+    /// difference: the name of the check, and the id of the order.
     async fn compare(&self, recent: &OrderSummary) -> Vec<(String, String)> {
         let orders = self.world.desk_without_faults().table;
         let all = DateTime::<Utc>::MIN_UTC..now();
@@ -116,6 +120,7 @@ impl PaidWorld {
     }
 }
 
+/// Returns a difference that the check `check` reports about the order of the payment `paid`.
 fn difference(check: &str, paid: &PaidPeriod) -> (String, String) {
     (check.to_owned(), paid.order.to_string())
 }
@@ -125,14 +130,15 @@ async fn order_that_is_placed_between_the_scans_hides_no_order_without_a_receipt
     let world = PaidWorld::new().await;
     let (last, earlier) = world.paid.split_last().unwrap();
     world.place(earlier).await;
-    // The test deletes the third receipt and not the first: orders before the oldest receipt are not compared, because
-    // their receipts may have expired.
+    // Deletes the third receipt. The deletion of the first receipt would not be found: orders before the oldest receipt
+    // are not compared, because their receipts may have expired.
     let without_receipt = &earlier[2];
     world.delete_receipt(without_receipt).await;
 
     let recent = world.scan_orders().await;
-    // The numbers of orders and receipts are equal now: the first scan has read the order without a receipt, but not
-    // the new order, and the second scan will read the receipt of the new order.
+    // A comparison of only the counts would find nothing: the scan of the orders has read the order without a receipt
+    // but not the new order, and the scan of the receipts will read the receipt of the new order, so both counts are
+    // equal.
     world.place(std::slice::from_ref(last)).await;
     assert_eq!(world.compare(&recent).await, [difference("paid", without_receipt)]);
 

@@ -1,5 +1,5 @@
-//! Counts the requests and the read units of each access pattern of the orders table, and compares the counts with the
-//! table in `docs/orders.md`.
+//! Counts the requests and the read capacity units of each access pattern of the orders table, and compares the counts
+//! with a list in `docs/orders.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,22 +14,25 @@ use strum::IntoEnumIterator as _;
 use crate::order_desk::naive_reader::NaiveReader;
 use crate::order_desk::world::{World, all_days, now};
 
-/// The comments in the document before and after the table of costs.
+/// The comments in `docs/orders.md` before and after the list of costs.
 const SECTION: (&str, &str) = (
     "<!-- The costs of the access patterns, counted by `UPDATE_EXAMPLES=1 cargo test --test plays pattern_costs` -->",
     "<!-- End of the costs of the access patterns -->",
 );
 
-/// The rows of the table of costs as Markdown text. Each row states an access pattern, its requests and its read units.
+/// The list of the costs of all access patterns.
 struct Costs {
+    /// The connection that counts the requests and the capacity units.
     connection: Arc<EngineConnection>,
+    /// The number of requests that are already contained in the list.
     requests: u64,
+    /// The list as a table in Markdown. Each row states an access pattern, its requests and its read units.
     text: String,
 }
 
 impl Costs {
-    /// Adds a row with the costs of all requests since the last call of `add`. `found` is the number of entities that
-    /// the access pattern returned.
+    /// Adds a row for the access pattern with this `number` and description `question`. The row states the costs of all
+    /// requests since the previous row. `found` is the number of entities that the access pattern returned.
     fn add(&mut self, number: &str, question: &str, found: usize) {
         let total: u64 = self.connection.requests().values().sum();
         let requests = total - std::mem::replace(&mut self.requests, total);

@@ -1,5 +1,5 @@
-//! Concurrent work on the orders table: two order desks, payments that are delivered twice and in any order, and orders
-//! that compete for the last item in stock.
+//! Tests of concurrent changes of the orders table: two order desks get each payment twice and in any sequence, orders
+//! compete for the last pieces in stock, and customers get another representative while orders are placed.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use ulid::Ulid;
 use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, all_days, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +32,8 @@ async fn two_desks_that_get_each_payment_twice_in_any_order_place_each_order_onc
             let placing = batch.iter().map(|(desk, paid)| {
                 let (desk, paid) = (desks[*desk].clone(), paid.clone());
                 async move {
-                    // Like the SQS queue, deliver the payment again if the desk could not process it.
+                    // If the order desk could not process the payment, deliver the payment again, as the SQS queue
+                    // does.
                     while let Err(error) = desk.place(&paid).await {
                         assert!(error.is_transient(), "{error}");
                     }
@@ -78,7 +80,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     assert_eq!(outcomes.iter().filter(|o| **o == PlaceOutcome::Placed(OrderStatus::Open)).count(), 1, "{outcomes:?}");
     world.assert_consistent(&paid, "after the race").await;
 
-    // Received stock fills the oldest back orders, until no stock is left.
+    // Received stock fills the oldest orders that wait for stock, until no stock is left.
     let waiting = desk
         .table
         .orders_in(&[OrderStatus::BackOrdered], all_days(), desk.buckets(), &Paging::all())
@@ -103,7 +105,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     world.assert_consistent(&paid, "after the delivery").await;
 }
 
-/// Injects no fault, but lets other tasks run before each call takes effect.
+/// Injects no fault, but lets other tasks run before each call to the table takes effect.
 pub struct YieldBeforeEachCall;
 
 impl Faults for YieldBeforeEachCall {
@@ -130,8 +132,8 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
             }
         }));
         let reassigning = join_all((0..).zip(&world.company.customers).map(|(place, (account, _))| async move {
-            // Some customers get the new representative before their orders are placed, others while their orders are placed or
-            // afterwards.
+            // Some customers get the new representative before their orders are placed. Other customers get it while
+            // their orders are placed, or afterwards.
             for _ in 0..place % 32 {
                 tokio::task::yield_now().await;
             }
@@ -161,8 +163,8 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
 
 #[tokio::test]
 async fn a_customer_and_its_orders_have_one_representative_after_two_concurrent_hand_overs() {
-    // The first hand-over is suspended after `step` steps, the second hand-over is made completely, and then the first
-    // hand-over continues. A step is the work between two yields. Each request to the table has two yields.
+    // The first hand-over is suspended after `step` steps. Then the second hand-over is made completely, and the first
+    // hand-over continues. A step ends when the operation yields to other tasks, twice in each request to the table.
     let (mut stopped, mut completed) = (0, 0);
     for step in 0.. {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));

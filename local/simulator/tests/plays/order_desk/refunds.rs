@@ -1,5 +1,5 @@
-//! Refunds reach the orders: before an order is placed, before and after its shipment, in part, more than once, and with an
-//! interruption at each call to the table.
+//! Checks that the order desk records each refund on its order once: refunds before the order is placed, before and
+//! after the shipment, of a part of the payment, in several parts, and with a fault at each call to the table.
 
 use std::sync::Arc;
 
@@ -11,26 +11,29 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 
 use crate::order_desk::world::{World, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
 
-/// Returns the fact that the refund `id` of `minor` minor units of the payment `paid` was made, or that it failed.
-fn news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundEvent {
+/// Returns the data of the refund `id` of `minor` minor units of the payment `paid`, as an event states them.
+/// `has_failed` states whether the refund failed.
+fn news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundNews {
     let amount = Money::new(minor, paid.amount.currency());
     RefundEvent { order: paid.order, account: paid.account.clone(), refund: id.to_owned(), amount, has_failed }
 }
 
-/// Processes the payments and their refunds. All steps may be repeated after an interruption.
+/// Processes the payments and their refunds. After a crash, the test calls this function again, so each step must be
+/// safe to repeat.
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     let in_full = |n: usize| news(&paid[n], "full", paid[n].amount.minor(), false);
-    // The event of a refund may be delivered before the event of its payment.
+    // The event of a refund can be delivered before the event of its payment.
     desk.record_refund(&in_full(0)).await.unwrap();
     desk.record_refund(&news(&paid[1], "part", 100, false)).await.unwrap();
     for paid in paid {
         desk.place(paid).await.unwrap();
     }
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        // A refused step is accepted: after an interruption, the order may be shipped already.
+        // The order desk may refuse the step, because the order was shipped before the crash.
         match desk.advance(paid[3].order, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
@@ -46,8 +49,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     fill_all(desk).await;
 }
 
-/// Processes all payments with `fault` at the call with this `number`, processes them again after a crash, and checks
-/// the result. Returns the number of calls.
+/// Processes all payments, with `fault` at the call to the table with this `number`. After a crash, processes all
+/// payments again. Then checks the orders. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let mut company = Company::new(SMALL, 5);
     let region = &company.warehouses[0].region;

@@ -1,4 +1,5 @@
-//! Indexes that lag behind the orders table: their queries see the items as they were at the last update.
+//! Indexes that lag behind the orders table: a query of an index returns the items as they were at the last update of
+//! the indexes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,18 +9,21 @@ use emulator::{Engine, RequestObserver};
 use orders::OrdersTable;
 use serde_json::Value;
 
+/// The name of the orders table.
 const TABLE: &str = "dueday-orders";
 
 type Item = HashMap<String, AttributeValue>;
 
-/// Responds to the queries of indexes from a copy of the table.
+/// Responds to each query of an index with the data of a copy of the table.
 pub struct StaleIndexes {
+    /// The engine with the current table.
     table: Engine,
+    /// The engine with the copy, which changes only when a test updates the indexes.
     copy: Engine,
 }
 
 impl StaleIndexes {
-    /// Creates the indexes of `table`, as the table is now.
+    /// Creates the indexes from the current items of `table`.
     pub async fn new(table: &Engine) -> Arc<Self> {
         let (table, copy) = (table.clone(), Engine::memory());
         OrdersTable::new(copy.client(), TABLE).create_if_absent().await.unwrap();
@@ -28,7 +32,7 @@ impl StaleIndexes {
         Arc::new(indexes)
     }
 
-    /// Makes the present items of the table visible.
+    /// Updates the indexes: their queries then return the current items of the table.
     pub async fn update(&self) {
         let (present, old) = (items(&self.table).await, items(&self.copy).await);
         let client = self.copy.client();
@@ -52,12 +56,14 @@ impl RequestObserver for StaleIndexes {
     fn completed(&self, _operation: &str, _request: &Value, _response: Result<&str, &str>) {}
 }
 
+/// Returns all items of the table in `engine`.
 async fn items(engine: &Engine) -> Vec<Item> {
     let scan = engine.client().scan().table_name(TABLE).consistent_read(true);
     let items: Result<Vec<Item>, _> = scan.into_paginator().items().send().collect().await;
     items.unwrap()
 }
 
+/// Returns the primary key of `item` as a text, so that keys can be compared.
 fn key_text(item: &Item) -> String {
     format!("{:?} {:?}", item["PK"], item["SK"])
 }

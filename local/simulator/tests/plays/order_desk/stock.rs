@@ -1,5 +1,5 @@
-//! Counts of the stock, write-offs, transfers and exchanged products that compete with orders, and that are interrupted
-//! at each request.
+//! Tests of stock movements (counts of the stock, write-offs and transfers between warehouses) and of changes of the
+//! products of an order. They run at the same time as other changes of orders, or crash at each request.
 
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ use ulid::Ulid;
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all};
 
+/// The size of the sample company in these tests.
 const SMALL: CompanySize = CompanySize { customers: 5, employees: 20, products: 2, warehouses: 2, months: 1 };
 
-/// Returns a company whose customers have an address and pay for the same SKU.
+/// Returns a company whose customers all have the same address and pay for the same SKU.
 fn company() -> Company {
     let mut company = Company::new(SMALL, 9);
     let sku = company.skus[0].0.clone();
@@ -25,7 +26,8 @@ fn company() -> Company {
     company
 }
 
-/// Returns requests for a count, for a write-off, and for a transfer in each direction, of a product in two warehouses.
+/// Returns four requests for stock movements in the first two warehouses: a count in the first, a write-off in the
+/// second, and a transfer in each direction.
 fn requests(world: &World) -> Vec<MovementRequest> {
     let [here, there] = [0, 1].map(|number: usize| world.company.warehouses[number].id.clone());
     let reason: billing::Label = "test".parse().unwrap();
@@ -43,8 +45,8 @@ fn requests(world: &World) -> Vec<MovementRequest> {
     ]
 }
 
-/// Changes the products of an order to three pieces of the last product. Repeats the change after each write conflict
-/// with another request.
+/// Replaces the products of the order of `paid` by three pieces of the last product. Repeats the request after each
+/// write conflict with another request.
 async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
     let product = world.company.products.last().unwrap().id.clone();
     let lines = [OrderLine { product, quantity: 3 }];
@@ -53,7 +55,8 @@ async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
     }
 }
 
-/// Makes the movement `id`. Repeats the request after each write conflict with another request.
+/// Makes the stock movement `request` of `product`, with the id `id`. Repeats the request after each write conflict
+/// with another request.
 async fn move_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, request: &MovementRequest) {
     while let Err(error) = desk.move_stock(product, id, request).await {
         assert!(error.is_transient(), "{error}");
@@ -93,8 +96,9 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
     }
 }
 
-/// Makes all movements, and returns an order whose products cannot be sold again. All steps may be repeated after a
-/// crash.
+/// Places an order, makes all stock movements, and exchanges the products of the order. Then the order is shipped, and
+/// returned with products that cannot be sold again. After a crash, the test calls this function again, so each step
+/// must be safe to repeat.
 async fn move_everything(world: &World, ids: &[Ulid]) {
     let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
     let paid = &world.company.paid[0];
@@ -109,7 +113,8 @@ async fn move_everything(world: &World, ids: &[Ulid]) {
     }
     for step in [OrderStatus::Picked.into(), OrderStatus::Shipped.into(), unsellable] {
         if order.status != OrderStatus::Returned {
-            // The result is ignored: if the order took this step before the crash, the step is refused now.
+            // The result is ignored: if the order reached this status before the crash, the order desk now refuses the
+            // step.
             let _: Result<_, orders::DeskError> = desk.advance(paid.order, step).await;
         }
     }

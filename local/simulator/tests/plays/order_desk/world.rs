@@ -1,4 +1,5 @@
-//! The world of the order desk's tests: a table with the data of a sample company, and an order desk that uses it.
+//! The environment of the order desk's tests: a table with the data of a sample company, and an order desk that uses
+//! this table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,35 +14,39 @@ use orders::{
 use simulator::{Company, OrdersTableContents};
 use ulid::Ulid;
 
-/// The number of buckets over which the table distributes the orders of one status.
+/// The number of buckets (partitions of an index) over which the table distributes the orders of one status.
 pub const BUCKETS: u32 = 4;
 
+/// The environment of a test of the order desk.
 pub struct World {
     pub company: Company,
     pub engine: Engine,
+    /// The order desk under test. Its calls to the table may have faults.
     pub desk: OrderDesk,
+    /// The connection of `desk` to the table, which counts the requests.
     pub connection: Arc<EngineConnection>,
     /// The quantity of each product that the warehouses received, by the product's key.
     pub received: BTreeMap<String, i64>,
 }
 
+/// Returns the current time in the tests.
 pub fn now() -> DateTime<Utc> {
     "2027-02-15T12:00:00Z".parse().unwrap()
 }
 
-/// A date range that contains all days of the tests.
+/// Returns a date range that contains all dates in the tests.
 pub fn all_days() -> DateRange {
     (NaiveDate::from_ymd_opt(2000, 1, 1).unwrap(), NaiveDate::from_ymd_opt(2100, 1, 1).unwrap())
 }
 
-/// Returns a new clock that shows [`now`]. Clocks create different identifiers, because each clock has a different
-/// seed.
+/// Returns a new clock that shows [`now`]. Each clock has another seed, so the clocks create different identifiers.
 pub fn new_clock() -> Arc<SimulatedClock> {
     static CLOCKS: AtomicU64 = AtomicU64::new(1);
     Arc::new(SimulatedClock::new(now(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// Works on all fill tasks. Returns the number of orders that were filled.
+/// Processes all fill tasks, which are requests to fill the orders that wait for stock or an address. Checks that no
+/// order failed and that no task is unfinished. Returns the number of filled orders.
 pub async fn fill_all(desk: &OrderDesk) -> u32 {
     let done = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert_eq!((done.failed, done.unfinished_tasks), (0, 0));
@@ -53,16 +58,18 @@ fn assert_done(written: WriteOutcome) {
 }
 
 impl World {
-    /// Creates a table with the data of `company`, and with `stock` units of each product in each warehouse.
+    /// Creates a table with the data of `company` and with `stock` pieces of each product in each warehouse, and an
+    /// order desk whose calls never fail.
     pub async fn new(company: Company, stock: u64) -> Self {
         Self::with_connection(company, stock, EngineConnection::without_tokens()).await
     }
 
-    /// Creates the same world as [`World::new`], but `injector` decides which of the desk's calls fail.
+    /// Creates the same as [`World::new`], but `injector` decides which calls of the order desk to the table fail.
     pub async fn with_injector(company: Company, stock: u64, injector: Arc<Injector>) -> Self {
         Self::with_connection(company, stock, EngineConnection::with_injector(injector)).await
     }
 
+    /// Creates the same as [`World::new`], but the order desk uses `connection`.
     async fn with_connection(company: Company, stock: u64, connection: EngineConnection) -> Self {
         let (engine, connection) = (Engine::memory(), Arc::new(connection));
         let table_without_faults = OrdersTable::new(
@@ -118,20 +125,21 @@ impl World {
         world
     }
 
-    /// Returns a desk whose calls never fail.
+    /// Returns another order desk on the same table, whose calls never fail.
     pub fn desk_without_faults(&self) -> OrderDesk {
         let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let table = OrdersTable::new(client, "dueday-orders");
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
 
-    /// Returns the desk of a new process. The injector that decides which calls of `desk` fail also decides for the new
-    /// desk.
+    /// Returns the order desk of a new process, as after a crash. It uses the connection of `desk`, so its calls can
+    /// fail like those of `desk`.
     pub fn desk_after_restart(&self) -> OrderDesk {
         let table = OrdersTable::new(self.engine.client_with_connection(self.connection.clone()), "dueday-orders");
         OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
     }
 
+    /// Reads the orders, stocks and totals from all items of the table.
     pub async fn contents(&self) -> OrdersTableContents {
         let scan = self.engine.client().scan().table_name("dueday-orders").consistent_read(true);
         let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
@@ -153,8 +161,8 @@ impl World {
         assert_eq!(self.audit().await, Vec::<String>::new(), "{when}");
     }
 
-    /// Audits the table. Returns a line for each difference, and for each number or item that the audit could not
-    /// compare.
+    /// Audits the table. Returns a line for each number that differs from the records, and a line for each number or
+    /// item that the audit could not compare.
     pub async fn audit(&self) -> Vec<String> {
         let mut audit = OrdersAudit::begin(&self.desk_without_faults().table);
         while audit.next_orders().await.unwrap().is_some() {}

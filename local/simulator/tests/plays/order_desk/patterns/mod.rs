@@ -196,8 +196,8 @@ impl Questions<'_> {
 async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut company = Company::new(company_size(), SEED);
-    // Removes the milliseconds from the times of the payments. So some orders have equal times, and some list pages end
-    // between such orders.
+    // Removes the fractions of a second from the times of the payments. So some orders have equal times, and some list
+    // pages end between such orders.
     company.paid.iter_mut().for_each(|paid| paid.paid_at = paid.paid_at.trunc_subsecs(0));
     let world = World::new(company, 60).await;
     make_history(&world, &mut rng).await;
