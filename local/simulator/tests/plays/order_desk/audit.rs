@@ -14,13 +14,13 @@ use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 6, employees: 20, products: 3, warehouses: 3, months: 2 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 6, employees: 20, products: 3, warehouses: 3, months: 2 };
 
 type Item = HashMap<String, AttributeValue>;
 
 /// Returns a world with orders, among them open orders, one picked order and two cancelled orders.
 async fn world_with_orders(seed: u64) -> World {
-    let world = World::new(Company::new(SMALL, seed), 20).await;
+    let world = World::new(Company::new(COMPANY_SIZE, seed), 20).await;
     let desk = world.desk_without_faults();
     for paid in &world.company.paid {
         desk.place(paid).await.unwrap();
@@ -220,7 +220,7 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
 async fn audit_while_orders_change_reports_no_difference() {
     for seed in 1..=3 {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
-        let world = World::with_injector(Company::new(SMALL, seed), 30, injector).await;
+        let world = World::with_injector(Company::new(COMPANY_SIZE, seed), 30, injector).await;
         world.add_large_items().await;
         let desk = &world.desk;
         let placing = join_all(world.company.paid.iter().map(|paid| async move {

@@ -11,7 +11,7 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 use crate::order_desk::world::{World, all_days, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 2, employees: 20, products: 3, warehouses: 2, months: 2 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 2, employees: 20, products: 3, warehouses: 2, months: 2 };
 
 /// Places an order for each payment, and then changes the orders. After a crash, the test calls this function again, so
 /// each step must be safe to repeat.
@@ -37,9 +37,10 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
 /// Processes all orders, with `fault` at the call to the table with this `number`. After a crash, processes all orders
 /// again. Then checks the table. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
-    let mut company = Company::new(SMALL, 3);
+    let mut company = Company::new(COMPANY_SIZE, 3);
     for (_, address) in &mut company.customers {
-        *address = address.take().or_else(|| Company::new(SMALL, 3).customers.iter().find_map(|(_, a)| a.clone()));
+        *address =
+            address.take().or_else(|| Company::new(COMPANY_SIZE, 3).customers.iter().find_map(|(_, a)| a.clone()));
     }
     // All customers pay for the same SKU, so their orders compete for the same products.
     let sku = company.skus[0].0.clone();

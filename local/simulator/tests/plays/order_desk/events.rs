@@ -17,7 +17,7 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 use crate::order_desk::world::{World, all_days, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 2, employees: 20, products: 2, warehouses: 2, months: 1 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 2, employees: 20, products: 2, warehouses: 2, months: 1 };
 
 /// An event bus in memory that stores all published events.
 #[derive(Clone, Default)]
@@ -89,7 +89,7 @@ pub fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTable
 /// Creates a company whose customers pay for the same SKU. The customer of the first payment has no address. All other
 /// customers have the same address.
 fn company() -> Company {
-    let mut company = Company::new(SMALL, 5);
+    let mut company = Company::new(COMPANY_SIZE, 5);
     let sku = company.skus[0].0.clone();
     let address = company.customers.iter().find_map(|(_, address)| address.clone());
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());

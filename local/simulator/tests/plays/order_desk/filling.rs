@@ -15,12 +15,12 @@ use ulid::Ulid;
 use crate::order_desk::world::{BUCKETS, World, fill_all, now};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 50, employees: 20, products: 20, warehouses: 1, months: 3 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 50, employees: 20, products: 20, warehouses: 1, months: 3 };
 
 /// Returns a company whose customers all have the same address and pay for the same SKU. The SKU contains the first
 /// `lines` products, one piece of each product.
 pub fn company_with_one_sku(lines: usize) -> Company {
-    let mut company = Company::new(SMALL, 9);
+    let mut company = Company::new(COMPANY_SIZE, 9);
     let sku = company.skus[0].0.clone();
     let line = |product: &Product| OrderLine { product: product.id.clone(), quantity: 1 };
     company.skus[0].1 = company.products[..lines].iter().map(line).collect();

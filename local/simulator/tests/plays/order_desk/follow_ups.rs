@@ -20,12 +20,12 @@ use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all, now};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 3, employees: 20, products: 2, warehouses: 2, months: 1 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 3, employees: 20, products: 2, warehouses: 2, months: 1 };
 
 /// Returns a company with three customers, who have the same address. They pay for the same SKU, which contains three
 /// pieces of each of the two products.
 fn company() -> Company {
-    let mut company = Company::new(SMALL, 9);
+    let mut company = Company::new(COMPANY_SIZE, 9);
     let sku = company.skus[0].0.clone();
     let line = |product: &orders::Product| OrderLine { product: product.id.clone(), quantity: 3 };
     company.skus[0].1 = company.products.iter().map(line).collect();
@@ -284,12 +284,12 @@ async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_onc
 
 #[tokio::test]
 async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_split() {
-    let size = CompanySize { customers: 1, products: 20, warehouses: 1, ..SMALL };
+    let size = CompanySize { customers: 1, products: 20, warehouses: 1, ..COMPANY_SIZE };
     let mut company = Company::new(size, 9);
     let sku = company.skus[0].0.clone();
     let line = |product: &orders::Product| OrderLine { product: product.id.clone(), quantity: 2 };
     company.skus[0].1 = company.products.iter().map(line).collect();
-    let address = Company::new(SMALL, 9).customers.into_iter().find_map(|(_, address)| address);
+    let address = Company::new(COMPANY_SIZE, 9).customers.into_iter().find_map(|(_, address)| address);
     let region = company.warehouses[0].region.clone();
     company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());

@@ -15,7 +15,7 @@ use crate::order_desk::stale_indexes::StaleIndexes;
 use crate::order_desk::world::{BUCKETS, World, all_days, fill_all, new_clock};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 1, employees: 11, products: 1, warehouses: 1, months: 1 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 1, employees: 11, products: 1, warehouses: 1, months: 1 };
 
 /// The change of the order that is made during the hand-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,10 +33,11 @@ enum Index {
 
 /// Returns a company whose only customer has an address, and has paid for one piece of the only product.
 fn company() -> Company {
-    let mut company = Company::new(SMALL, 9);
+    let mut company = Company::new(COMPANY_SIZE, 9);
     let (sku, region) = (company.skus[0].0.clone(), company.warehouses[0].region.clone());
     company.skus[0].1[0].quantity = 1;
-    let address = Company::new(CompanySize { customers: 9, ..SMALL }, 9).customers.into_iter().find_map(|(_, of)| of);
+    let address =
+        Company::new(CompanySize { customers: 9, ..COMPANY_SIZE }, 9).customers.into_iter().find_map(|(_, of)| of);
     company.customers[0].1 = address.map(|address| orders::ShippingAddress { region, ..address });
     company.paid.truncate(1);
     company.paid[0].sku = sku;

@@ -21,13 +21,13 @@ use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{BUCKETS, World, fill_all, new_clock};
 
 /// The size of the sample company in this test.
-const COMPANY: CompanySize = CompanySize { customers: 60, employees: 20, products: 4, warehouses: 3, months: 4 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 60, employees: 20, products: 4, warehouses: 3, months: 4 };
 
 /// The number of times that the test kills the process of the order desk.
 const KILLS: usize = 100;
 
 /// The maximum number of events that the queue delivers to the process together.
-const BATCH: usize = 5;
+const MAX_BATCH_SIZE: usize = 5;
 
 /// The maximum number of requests to the table that a process sends before it is killed. Processing a whole
 /// batch of events needs more requests, so the kill interrupts the batch.
@@ -83,7 +83,7 @@ fn event_of(paid: &PaidPeriod) -> ReceivedEvent {
 
 /// Processes a batch of events from the queue, and the fill tasks. Returns the events that the queue must deliver
 /// again, because the order desk could not process them.
-async fn process(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent> {
+async fn process_batch(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<ReceivedEvent> {
     let mut failed = Vec::new();
     for event in batch {
         match process_event(desk, event).await {
@@ -111,11 +111,11 @@ async fn receive_stock(world: &World, desk: &OrderDesk, place: usize, quantity: 
 
 /// Kills the process `KILLS` times while it processes the events of all payments. Then checks the orders and their
 /// events.
-async fn run(seed: u64) {
+async fn run_with_kills(seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let kill = Arc::new(KillAtCall::default());
     let injector = Arc::new(Injector::active_during_runs(kill.clone()));
-    let mut world = World::with_injector(Company::new(COMPANY, seed), 2, injector.clone()).await;
+    let mut world = World::with_injector(Company::new(COMPANY_SIZE, seed), 2, injector.clone()).await;
     let stream = world.engine.stream("dueday-orders").unwrap();
     let stock_connection = EngineConnection::with_injector(Arc::new(Injector::new(Arc::new(YieldBeforeEachCall))));
     let stock_table =
@@ -125,10 +125,11 @@ async fn run(seed: u64) {
     let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
     while kills < KILLS || !queue.is_empty() {
         // The queue also delivers random events that may have been processed before.
-        let repeated = if queue.len() < BATCH && kills < KILLS { BATCH } else { rng.random_range(0..2) };
+        let repeated =
+            if queue.len() < MAX_BATCH_SIZE && kills < KILLS { MAX_BATCH_SIZE } else { rng.random_range(0..2) };
         queue.extend((0..repeated).map(|_| all[rng.random_range(0..all.len())].clone()));
         queue.shuffle(&mut rng);
-        let batch = queue.split_off(queue.len().saturating_sub(BATCH));
+        let batch = queue.split_off(queue.len().saturating_sub(MAX_BATCH_SIZE));
         let number = if kills < KILLS { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
         kill.number.store(number, Ordering::SeqCst);
         kill.takes_effect.store(rng.random_bool(0.5), Ordering::SeqCst);
@@ -136,7 +137,7 @@ async fn run(seed: u64) {
         let desk = world.desk_after_restart();
         let quantity = rng.random_range(1..6);
         let (processed, ()) = futures::join!(
-            injector.run(process(&desk, &batch)),
+            injector.run(process_batch(&desk, &batch)),
             receive_stock(&world, &stock_desk, deliveries, quantity),
         );
         let product = world.company.products[deliveries % world.company.products.len()].id.clone();
@@ -180,6 +181,6 @@ async fn run(seed: u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn months_have_one_order_each_after_the_process_was_killed_100_times() {
     for seed in 1..=2 {
-        run(seed).await;
+        run_with_kills(seed).await;
     }
 }

@@ -9,19 +9,19 @@ use ulid::Ulid;
 use crate::order_desk::world::{World, all_days, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 1, employees: 20, products: 2, warehouses: 2, months: 1 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 1, employees: 20, products: 2, warehouses: 2, months: 1 };
 
 /// Creates a world with one customer, who has paid for a SKU with products. Each warehouse has `stock` pieces of each
 /// product. The order is not placed yet.
 async fn world_with_one_payment(stock: u64) -> World {
-    let mut company = Company::new(SMALL, 5);
+    let mut company = Company::new(COMPANY_SIZE, 5);
     company.paid[0].sku = company.skus[0].0.clone();
     World::new(company, stock).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn order_waits_for_an_address_then_is_shipped_and_returned() {
-    let mut company = Company::new(SMALL, 5);
+    let mut company = Company::new(COMPANY_SIZE, 5);
     company.paid[0].sku = company.skus[0].0.clone();
     let (account, address) = company.customers[0].clone();
     company.customers[0].1 = None;
@@ -56,7 +56,7 @@ async fn order_waits_for_an_address_then_is_shipped_and_returned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn order_without_an_address_does_not_block_others_and_a_repeated_delivery_counts_once() {
-    let mut company = Company::new(CompanySize { customers: 3, ..SMALL }, 5);
+    let mut company = Company::new(CompanySize { customers: 3, ..COMPANY_SIZE }, 5);
     let (sku, lines) = company.skus[0].clone();
     let address = company.customers.iter().find_map(|(_, address)| address.clone());
     company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
@@ -87,7 +87,7 @@ async fn order_without_an_address_does_not_block_others_and_a_repeated_delivery_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sku_without_products_gives_no_order_and_is_reported_once() {
-    let mut company = Company::new(SMALL, 5);
+    let mut company = Company::new(COMPANY_SIZE, 5);
     company.paid[0].sku = "membership".parse().unwrap();
     let world = World::new(company, 5).await;
     let (desk, sku): (_, billing::Sku) = (&world.desk, "membership".parse().unwrap());

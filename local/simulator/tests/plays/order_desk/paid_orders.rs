@@ -18,7 +18,7 @@ use testkit::sample;
 use crate::order_desk::world::World;
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 8, employees: 20, products: 3, warehouses: 3, months: 2 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 8, employees: 20, products: 3, warehouses: 3, months: 2 };
 
 /// The name of the payments table.
 const PAYMENTS: &str = "dueday";
@@ -60,7 +60,7 @@ fn receipt_of(paid: &PaidPeriod) -> Receipt {
 impl PaidWorld {
     /// Creates both tables with the receipts of all payments, but without orders.
     pub async fn new() -> Self {
-        let mut company = Company::new(SMALL, 5);
+        let mut company = Company::new(COMPANY_SIZE, 5);
         company.paid.retain(|paid| company.skus.iter().any(|(sku, lines)| *sku == paid.sku && !lines.is_empty()));
         let paid = company.paid.clone();
         let world = World::new(company, 50).await;

@@ -17,12 +17,12 @@ use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, all_days, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_desks_that_get_each_payment_twice_in_any_order_place_each_order_once() {
     for seed in 1..=4 {
-        let world = World::new(Company::new(SMALL, seed), 6).await;
+        let world = World::new(Company::new(COMPANY_SIZE, seed), 6).await;
         let (mut rng, desks) =
             (ChaCha8Rng::seed_from_u64(seed), [world.desk_without_faults(), world.desk_without_faults()]);
         let mut deliveries: Vec<(usize, PaidPeriod)> =
@@ -51,7 +51,7 @@ async fn two_desks_that_get_each_payment_twice_in_any_order_place_each_order_onc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
-    let mut company = Company::new(SMALL, 9);
+    let mut company = Company::new(COMPANY_SIZE, 9);
     let (sku, lines) = company.skus[0].clone();
     let address = company.customers.iter().find_map(|(_, address)| address.clone());
     company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
@@ -123,7 +123,7 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
     let mut reassigned_orders = 0;
     for seed in 1..=5 {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
-        let world = World::with_injector(Company::new(SMALL, seed), 50, injector.clone()).await;
+        let world = World::with_injector(Company::new(COMPANY_SIZE, seed), 50, injector.clone()).await;
         let calls_before = injector.calls();
         let (desk, to) = (&world.desk, &"e-10".parse().unwrap());
         let placing = join_all(world.company.paid.iter().map(|paid| async move {
@@ -168,7 +168,7 @@ async fn a_customer_and_its_orders_have_one_representative_after_two_concurrent_
     let (mut stopped, mut completed) = (0, 0);
     for step in 0.. {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
-        let world = World::with_injector(Company::new(SMALL, 3), 50, injector).await;
+        let world = World::with_injector(Company::new(COMPANY_SIZE, 3), 50, injector).await;
         let other_desk = world.desk_without_faults();
         let account = &world.company.paid[0].account;
         let mut paid = world.company.paid.clone();

@@ -12,7 +12,7 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 use crate::order_desk::world::{World, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
 
 /// Returns the data of the refund `id` of `minor` minor units of the payment `paid`, as an event states them.
 /// `has_failed` states whether the refund failed.
@@ -52,9 +52,9 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
 /// Processes all payments, with `fault` at the call to the table with this `number`. After a crash, processes all
 /// payments again. Then checks the orders. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
-    let mut company = Company::new(SMALL, 5);
+    let mut company = Company::new(COMPANY_SIZE, 5);
     let region = &company.warehouses[0].region;
-    let address = Company::new(SMALL, 5).customers.into_iter().find_map(|(_, address)| address);
+    let address = Company::new(COMPANY_SIZE, 5).customers.into_iter().find_map(|(_, address)| address);
     let address = address.map(|address| ShippingAddress { region: region.clone(), ..address });
     company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
     let sku = company.skus[0].0.clone();

@@ -14,11 +14,11 @@ use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{World, fill_all};
 
 /// The size of the sample company in these tests.
-const SMALL: CompanySize = CompanySize { customers: 5, employees: 20, products: 2, warehouses: 2, months: 1 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 5, employees: 20, products: 2, warehouses: 2, months: 1 };
 
 /// Returns a company whose customers all have the same address and pay for the same SKU.
 fn company() -> Company {
-    let mut company = Company::new(SMALL, 9);
+    let mut company = Company::new(COMPANY_SIZE, 9);
     let sku = company.skus[0].0.clone();
     let address = company.customers.iter().find_map(|(_, address)| address.clone());
     company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
