@@ -22,7 +22,7 @@ use ulid::Ulid;
 
 /// The number of items of the same kind in which the test makes the same corruption. The corruption counts as found
 /// only if the audit finds it in all these items.
-const SAMPLES: usize = 3;
+const SAMPLES_PER_CORRUPTION: usize = 3;
 
 /// Returns four items that exist after a refund and a dispute of the payment of `receipt`: the refund, the won dispute,
 /// a resolved finding, and the receipt with the refunded amount. A simulation makes no such items, because its
@@ -96,7 +96,7 @@ fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
     let checker = InvariantChecker { shards: 4, today: result.to, now, records_kept, retry_days: 7, lease, lead };
     let mut items = result.records.items;
     for at in 0..items.len() {
-        if kind_of_account_item(&items[at]).as_deref() == Some("REC") && items.len() - at > SAMPLES {
+        if kind_of_account_item(&items[at]).as_deref() == Some("REC") && items.len() - at > SAMPLES_PER_CORRUPTION {
             let [refund, dispute, finding, refunded] = items_after_refund(&items[at]);
             items[at] = refunded;
             items.extend([refund, dispute, finding]);
@@ -108,11 +108,11 @@ fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
 
 /// The results of the audits, by kind of item and corruption. Each result contains the violated invariants that one
 /// audit reported after the corruption of one item.
-type Found = BTreeMap<(String, String), Vec<BTreeSet<String>>>;
+type FoundViolations = BTreeMap<(String, String), Vec<BTreeSet<String>>>;
 
 /// Corrupts the items of one simulated table, one attribute at a time. Adds the violated invariants that the audit
 /// reports to `found`.
-fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mut Found) {
+fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mut FoundViolations) {
     assert_eq!(audit_items(checker, items.iter()), [] as [String; 0]);
     let mut partitions: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     items.iter().for_each(|item| partitions.entry(item["PK"]["S"].as_str().unwrap()).or_default().push(item));
@@ -122,7 +122,7 @@ fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mu
         for name in item.as_object().unwrap().keys().filter(|name| !["PK", "SK"].contains(&name.as_str())) {
             for Corruption { what, item: corrupted } in corruptions_of_attribute(item, name) {
                 let samples = found.entry((kind.clone(), what)).or_default();
-                if samples.len() == SAMPLES {
+                if samples.len() == SAMPLES_PER_CORRUPTION {
                     continue;
                 }
                 let partition = partitions[item["PK"]["S"].as_str().unwrap()].iter().copied();
@@ -136,7 +136,7 @@ fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mu
 
 #[test]
 fn audit_finds_corrupted_attributes_or_they_are_listed_as_harmless() {
-    let mut found = Found::new();
+    let mut found = FoundViolations::new();
     // These simulations end with subscriptions in every state, and with open attempts.
     for seed in [16, 20] {
         let (checker, items) = simulated_items(seed);

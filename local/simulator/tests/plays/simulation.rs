@@ -13,7 +13,7 @@ use testkit::config;
 
 /// Returns the due date of each month and payment day. The dates are in a file that the script `due_dates.py` has
 /// written, so they do not depend on the code under test.
-fn due_dates() -> HashMap<(String, u32), String> {
+fn read_due_dates() -> HashMap<(String, u32), String> {
     let table = include_str!("../../../testkit/tests/story/data/due_dates.csv");
     let mut dates = HashMap::new();
     for line in table.lines().skip(1) {
@@ -26,7 +26,7 @@ fn due_dates() -> HashMap<(String, u32), String> {
 }
 
 /// Returns `count` successive months, such as `2026-02`. The first month is `from`.
-fn months(from: &str, count: usize) -> Vec<String> {
+fn list_months(from: &str, count: usize) -> Vec<String> {
     let (mut year, mut month): (i32, u32) = (from[..4].parse().unwrap(), from[5..7].parse().unwrap());
     let mut months = Vec::new();
     for _ in 0..count {
@@ -50,7 +50,7 @@ async fn simulation_charges_310_subscriptions_exactly_on_their_due_dates_for_25_
     assert_eq!(simulated.to.to_string(), "2028-02-29");
     assert_eq!((simulated.charges, simulated.receipts), (7_750, 7_750));
 
-    let dates = due_dates();
+    let dates = read_due_dates();
     let mut charged: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in &simulated.ledger {
         let LedgerEntry::Payment(payment) = entry else { continue };
@@ -70,7 +70,7 @@ async fn simulation_charges_310_subscriptions_exactly_on_their_due_dates_for_25_
         }
     }
     assert_eq!(days.len(), 310);
-    let months = months("2026-02", 25);
+    let months = list_months("2026-02", 25);
     for (subscription, day) in days {
         let expected: Vec<String> = months.iter().map(|month| dates[&(month.clone(), day)].clone()).collect();
         assert_eq!(charged[&subscription], expected, "charges of payment day {day}");
@@ -86,7 +86,7 @@ fn violated_invariants(results: &[InvariantResult]) -> Vec<Invariant> {
 }
 
 /// Returns a stored receipt of the due date `due`, in the table of a simulation.
-async fn receipt(simulated: &SimulationResult, due: &str) -> HashMap<String, AttributeValue> {
+async fn stored_receipt(simulated: &SimulationResult, due: &str) -> HashMap<String, AttributeValue> {
     let is_receipt =
         |item: &HashMap<String, AttributeValue>| item["SK"].as_s().unwrap().starts_with(&format!("REC#{due}#"));
     simulated.table.scan().await.unwrap().into_iter().find(is_receipt).unwrap()
@@ -99,14 +99,14 @@ async fn delete_item(simulated: &SimulationResult, item: &HashMap<String, Attrib
 
 /// Compares the table of a simulation with `ledger`, the list of the gateway's payments. Returns the violated
 /// invariants.
-async fn violated_invariants_with(simulated: &SimulationResult, ledger: &[LedgerEntry]) -> Vec<Invariant> {
+async fn violated_invariants_with_ledger(simulated: &SimulationResult, ledger: &[LedgerEntry]) -> Vec<Invariant> {
     violated_invariants(&check_invariants(&TableContents::read(&simulated.table, ledger).await.unwrap(), simulated.to))
 }
 
 #[tokio::test]
 async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
     let simulated = run_simulation(3, "2026-01-01", 4).await;
-    assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, []);
+    assert_eq!(violated_invariants_with_ledger(&simulated, &simulated.ledger).await, []);
     assert_eq!(simulated.charges, 12);
 
     let mut duplicated = simulated.ledger.clone();
@@ -116,9 +116,9 @@ async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
     second.request.attempt_no += 1;
     second.request.idempotency_key = "another".to_owned();
     duplicated.push(LedgerEntry::Payment(second));
-    assert_eq!(violated_invariants_with(&simulated, &duplicated).await, [Invariant::ChargedOnce]);
+    assert_eq!(violated_invariants_with_ledger(&simulated, &duplicated).await, [Invariant::ChargedOnce]);
 
-    let mut receipt_item = receipt(&simulated, "2026-02-01").await;
+    let mut receipt_item = stored_receipt(&simulated, "2026-02-01").await;
     let put = async |item: HashMap<String, AttributeValue>| {
         simulated
             .table
@@ -131,12 +131,12 @@ async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
             .unwrap();
     };
     delete_item(&simulated, &receipt_item).await;
-    assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, [Invariant::ReceiptedAndAdvanced]);
+    assert_eq!(violated_invariants_with_ledger(&simulated, &simulated.ledger).await, [Invariant::ReceiptedAndAdvanced]);
     put(receipt_item.clone()).await;
 
     let correct_amount = receipt_item.insert("ProcessedAmount".to_owned(), AttributeValue::N("1".to_owned())).unwrap();
     put(receipt_item.clone()).await;
-    assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
+    assert_eq!(violated_invariants_with_ledger(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
     receipt_item.insert("ProcessedAmount".to_owned(), correct_amount);
 
     // Removes the receipt and the charge of one month. The due date of the subscription is later than this month, so
@@ -150,7 +150,7 @@ async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
         .cloned()
         .collect();
     assert_eq!(without_payment.len(), 11);
-    assert_eq!(violated_invariants_with(&simulated, &without_payment).await, [Invariant::NothingSkipped]);
+    assert_eq!(violated_invariants_with_ledger(&simulated, &without_payment).await, [Invariant::NothingSkipped]);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub const STOPPED_NOT_CLAIMED: &str = "a stopped, ending or unpaid subscription 
 pub const ALL_SETTLED_LATER: &str = "without further faults, every owed month is settled";
 
 /// Returns all invariants, each with the function that checks it.
-pub fn all() -> Vec<Property<SubscriptionModel>> {
+pub fn all_invariants() -> Vec<Property<SubscriptionModel>> {
     vec![
         Property::always(CHARGED_ONCE, |_, state| is_charged_once(state)),
         Property::always(CHARGE_NOT_LOST, |_, state| no_charge_is_lost(state)),
@@ -109,12 +109,12 @@ fn sweep_without_faults(model: &SubscriptionModel, state: &mut State) {
     let Some(indexed_date) = state.stored.next_payment_on.filter(|indexed_date| *indexed_date <= state.today()) else {
         return;
     };
-    worker::claim(model, state, 0, indexed_date, true);
+    worker::claim_payment(model, state, 0, indexed_date, true);
     while state.workers[0].phase != Phase::Idle {
         worker::make_step(model, state, 0, true);
         if let Some(flight) = state.gateway.in_flight.pop() {
             let response = state.gateway.accept_charge(&flight.request, GatewayDecision::Succeeds, state.now);
-            worker::response_received(model, state, &flight, response);
+            worker::receive_response(model, state, &flight, response);
         }
     }
 }

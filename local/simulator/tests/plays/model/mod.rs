@@ -20,7 +20,7 @@ use gateway::GatewayDecision::{AcceptsForProcessing, DeclinesHard, DeclinesSoftl
 use invariants::{ALL_SETTLED_LATER, CHARGE_NOT_LOST, CHARGED_ONCE, STOPPED_NOT_CLAIMED};
 use stateright::{Checker, HasDiscoveries, Model};
 use store::{Claim, ClaimOutcome, SubscriptionKey, Table};
-use subscription_model::{LEASE, SubscriptionModel, instants};
+use subscription_model::{LEASE, SubscriptionModel, parse_instants};
 use testkit::sample;
 use ulid::Ulid;
 
@@ -59,7 +59,7 @@ fn charge_after_the_lease_expired_is_harmless_while_the_idempotency_key_exists()
 
 #[test]
 fn two_workers_charge_correctly_with_a_customer_action_at_any_moment() {
-    let a_day = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
+    let a_day = parse_instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
     let model = SubscriptionModel {
         instants: a_day,
         decisions: vec![Succeeds],
@@ -81,10 +81,10 @@ fn one_worker_charges_correctly_with_two_customer_actions() {
     // The first instant is the day before the due date, because a subscription can be paused only while no month is
     // owed.
     let days = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"];
-    explore(SubscriptionModel { instants: instants(&days), ..model.clone() }, 90_000);
+    explore(SubscriptionModel { instants: parse_instants(&days), ..model.clone() }, 90_000);
     let months = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-03-15T07:00:00Z"];
     explore(
-        SubscriptionModel { instants: instants(&months), decisions: vec![Succeeds, DeclinesHard], ..model },
+        SubscriptionModel { instants: parse_instants(&months), decisions: vec![Succeeds, DeclinesHard], ..model },
         90_000,
     );
 }
@@ -101,7 +101,7 @@ fn catch_up_after_an_outage_of_months_charges_once_and_loses_no_charge() {
     for catch_up in [CatchUp::Each, CatchUp::Latest] {
         let policy = Policy { catch_up, ..SubscriptionModel::new().policy };
         let model = SubscriptionModel {
-            instants: instants(&months),
+            instants: parse_instants(&months),
             policy,
             workers: 1,
             customer_actions: customer_actions.clone(),
@@ -141,7 +141,7 @@ fn breaking_any_rule_doubles_or_loses_a_charge() {
     }
     // On the day before the due date, the customer cancels the subscription at the end of the period. So no worker may
     // claim the month of this due date.
-    let day_before = instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
+    let day_before = parse_instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
     let model = SubscriptionModel {
         instants: day_before,
         customer_actions: vec![CustomerAction::CancelAtPeriodEnd],
@@ -160,13 +160,13 @@ fn breaking_any_rule_doubles_or_loses_a_charge() {
         ["2026-01-31T06:00:00Z", "2026-01-31T06:21:00Z", "2026-01-31T06:39:00Z", "2026-01-31T06:42:00Z"];
     assert_violates(
         SubscriptionModel {
-            instants: instants(&with_suspension),
+            instants: parse_instants(&with_suspension),
             flaw: Flaw::PermissionRenewedByLookUp,
             ..model.clone()
         },
         CHARGE_NOT_LOST,
     );
-    explore(SubscriptionModel { instants: instants(&with_suspension), ..model }, 20_000);
+    explore(SubscriptionModel { instants: parse_instants(&with_suspension), ..model }, 20_000);
 }
 
 /// Checks that `model`, in which a rule is broken, reaches a state that violates `invariant`.
@@ -181,7 +181,7 @@ fn assert_violates(model: SubscriptionModel, invariant: &'static str) {
 fn charge_permission_ends_early_enough_for_a_slow_request_within_the_lease() {
     let minutes = ["2026-01-31T06:00:00Z", "2026-01-31T06:04:00Z", "2026-01-31T06:12:00Z", "2026-01-31T06:21:00Z"];
     let model = SubscriptionModel {
-        instants: instants(&minutes),
+        instants: parse_instants(&minutes),
         decisions: vec![Succeeds, Rejects],
         ..SubscriptionModel::new()
     };

@@ -106,7 +106,7 @@ impl SubscriptionModel {
     /// - three days after the due date, when an attempt without a payment is settled as rejected.
     pub fn new() -> Self {
         Self {
-            instants: instants(&[
+            instants: parse_instants(&[
                 "2026-01-31T06:00:00Z",
                 "2026-01-31T06:30:00Z",
                 "2026-02-01T07:00:00Z",
@@ -125,7 +125,7 @@ impl SubscriptionModel {
 }
 
 /// Parses instants such as `2026-01-31T06:00:00Z`.
-pub fn instants(texts: &[&str]) -> Vec<DateTime<Utc>> {
+pub fn parse_instants(texts: &[&str]) -> Vec<DateTime<Utc>> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
@@ -231,7 +231,7 @@ impl Model for SubscriptionModel {
         let mut next = last.clone();
         match action {
             Action::Claim { worker, indexed_date, is_answered } => {
-                worker::claim(self, &mut next, worker, indexed_date, is_answered)
+                worker::claim_payment(self, &mut next, worker, indexed_date, is_answered)
             }
             Action::Step { worker, is_answered } => worker::make_step(self, &mut next, worker, is_answered),
             Action::TimeOut { worker } => worker::stop_waiting(self, &mut next, worker),
@@ -244,7 +244,7 @@ impl Model for SubscriptionModel {
             Action::Accept { flight, decision } => {
                 let flight = next.gateway.in_flight.remove(flight);
                 let response = next.gateway.accept_charge(&flight.request, decision, next.now);
-                worker::response_received(self, &mut next, &flight, response);
+                worker::receive_response(self, &mut next, &flight, response);
             }
             Action::Resolve { payment, status } => next.gateway.payments[payment].payment.status = status,
             Action::ForgetKey { payment } => next.gateway.payments[payment].is_forgotten = true,
@@ -259,6 +259,6 @@ impl Model for SubscriptionModel {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        invariants::all()
+        invariants::all_invariants()
     }
 }

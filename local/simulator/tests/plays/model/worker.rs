@@ -55,7 +55,13 @@ const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
 /// Lets `worker` claim the subscription, which the index shows with the due date `indexed_date`. `is_answered` states
 /// whether the worker gets the response to its claim.
-pub fn claim(model: &SubscriptionModel, state: &mut State, worker: usize, indexed_date: NaiveDate, is_answered: bool) {
+pub fn claim_payment(
+    model: &SubscriptionModel,
+    state: &mut State,
+    worker: usize,
+    indexed_date: NaiveDate,
+    is_answered: bool,
+) {
     state.workers[worker].today = state.today();
     let (token, until) = (unique_claim_token(model, state, worker), state.now + CHARGE_PERMISSION);
     request_claim(model, state, worker, (indexed_date, token, until), is_answered);
@@ -158,8 +164,10 @@ pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is
             }
             Phase::Idle
         }
-        Phase::TakingOver { attempt, token, until } => take_over(model, state, attempt, (token, until), is_answered),
-        Phase::LookingUp { held, until } => look_up(model, state, held, until),
+        Phase::TakingOver { attempt, token, until } => {
+            take_over_attempt(model, state, attempt, (token, until), is_answered)
+        }
+        Phase::LookingUp { held, until } => look_up_payment(model, state, held, until),
         Phase::Charging { held, until } => send_charge(state, worker, held, until),
         Phase::KeyReused { held } => {
             let attempt = attempt_of(&held);
@@ -196,7 +204,7 @@ pub fn item_after_take_over(
 }
 
 /// Takes over the attempt in doubt `attempt`, or tries it again after a lost response. Returns the worker's next phase.
-fn take_over(
+fn take_over_attempt(
     model: &SubscriptionModel,
     state: &mut State,
     attempt: Attempt,
@@ -217,7 +225,7 @@ fn take_over(
 }
 
 /// Looks up the payment of the attempt that the worker holds. Returns the worker's next phase.
-fn look_up(model: &SubscriptionModel, state: &State, held: Subscription, until: Instant) -> Phase {
+fn look_up_payment(model: &SubscriptionModel, state: &State, held: Subscription, until: Instant) -> Phase {
     let attempt = attempt_of(&held);
     let payments = match model.flaw {
         Flaw::NoLookUp => Vec::new(),
@@ -245,7 +253,7 @@ fn send_charge(state: &mut State, worker: usize, held: Subscription, until: Inst
 
 /// Delivers the gateway's response to the request `flight` to the worker that sent it, if the worker still waits for
 /// it.
-pub fn response_received(_: &SubscriptionModel, state: &mut State, flight: &RequestInFlight, response: ChargeResponse) {
+pub fn receive_response(_: &SubscriptionModel, state: &mut State, flight: &RequestInFlight, response: ChargeResponse) {
     let worker = &mut state.workers[flight.sender];
     let Phase::Waiting { held } = &worker.phase else { return };
     if ChargeRequest::from_attempt(held, attempt_of(held)) != flight.request {
