@@ -46,7 +46,7 @@ impl World {
 
     /// Returns the item whose `PK` begins with `pk` and whose `SK` begins with `sk`; the first in key order if there
     /// are several. Orders that are not open are left out.
-    async fn item(&self, pk: &str, sk: &str) -> Item {
+    async fn first_item(&self, pk: &str, sk: &str) -> Item {
         let mut items = self.all_items().await;
         items.sort_by_key(|item| (item["PK"].as_s().unwrap().clone(), item["SK"].as_s().unwrap().clone()));
         let begins = |item: &Item, name: &str, prefix: &str| item[name].as_s().unwrap().starts_with(prefix);
@@ -55,12 +55,12 @@ impl World {
     }
 
     /// Stores `item` without a condition, also if the item is wrong.
-    async fn put(&self, item: Item) {
+    async fn put_item(&self, item: Item) {
         self.engine.client().put_item().table_name("dueday-orders").set_item(Some(item)).send().await.unwrap();
     }
 
     /// Deletes the item that has the key of `item`.
-    async fn delete(&self, item: &Item) {
+    async fn delete_item(&self, item: &Item) {
         let key = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone()));
         let delete = self.engine.client().delete_item().table_name("dueday-orders").set_key(Some(key.into()));
         delete.send().await.unwrap();
@@ -73,26 +73,26 @@ impl World {
             let text = |text: String| AttributeValue::S(text);
             let (key, filler) = (text(format!("PADDING#{number}")), text("x".repeat(300_000)));
             let names = ["PK", "SK", "Filler"].map(str::to_owned);
-            self.put(names.into_iter().zip([key.clone(), key, filler]).collect()).await;
+            self.put_item(names.into_iter().zip([key.clone(), key, filler]).collect()).await;
         }
     }
 
     /// Makes the table like one from an earlier version of Dueday that recorded no stock movements: deletes the
     /// movements, and the attributes `IsOpened` and `Movements` of each stock.
-    async fn forget_movements(&self) {
+    async fn remove_movements(&self) {
         for mut item in self.all_items().await {
             if item["SK"].as_s().unwrap().starts_with("MOVEMENT#") {
-                self.delete(&item).await;
+                self.delete_item(&item).await;
             } else if item.remove("IsOpened").is_some() {
                 item.remove("Movements");
-                self.put(item).await;
+                self.put_item(item).await;
             }
         }
     }
 }
 
 /// Returns the number attribute `name` of `item`.
-fn number(item: &Item, name: &str) -> i64 {
+fn number_attribute(item: &Item, name: &str) -> i64 {
     item[name].as_n().unwrap().parse().unwrap()
 }
 
@@ -107,21 +107,21 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         ("EMP#", "20", "Total"),
         ("PRODUCT#", "MOVEMENT#", "StockChange"),
     ] {
-        let item = world.item(pk, sk).await;
+        let item = world.first_item(pk, sk).await;
         let mut damaged = item.clone();
-        damaged.insert(name.to_owned(), AttributeValue::N((number(&item, name) + 1).to_string()));
-        world.put(damaged).await;
+        damaged.insert(name.to_owned(), AttributeValue::N((number_attribute(&item, name) + 1).to_string()));
+        world.put_item(damaged).await;
         let found = world.audit().await;
         assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
-        world.put(item).await;
+        world.put_item(item).await;
         assert_eq!(world.audit().await, Vec::<String>::new(), "{pk} {sk} repaired");
     }
     for (pk, sk) in [("PRODUCT#", "MOVEMENT#"), ("ORDER#", "MOVEMENT#"), ("ORDER#", "CUSTOMER#"), ("EMP#", "20")] {
-        let item = world.item(pk, sk).await;
-        world.delete(&item).await;
+        let item = world.first_item(pk, sk).await;
+        world.delete_item(&item).await;
         let found = world.audit().await;
         assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
-        world.put(item).await;
+        world.put_item(item).await;
     }
     // An item without a required attribute cannot be read. The audit must report this item.
     for (pk, sk, name) in [
@@ -130,13 +130,13 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         ("EMP#", "20", "Total"),
         ("PRODUCT#", "MOVEMENT#", "Warehouse"),
     ] {
-        let item = world.item(pk, sk).await;
+        let item = world.first_item(pk, sk).await;
         let mut unreadable = item.clone();
         unreadable.remove(name);
-        world.put(unreadable).await;
+        world.put_item(unreadable).await;
         let found = world.audit().await;
         assert!(found.iter().any(|line| line.contains("cannot be read")), "{pk} {sk}: {found:?}");
-        world.put(item).await;
+        world.put_item(item).await;
     }
     assert_eq!(world.audit().await, Vec::<String>::new());
 }
@@ -144,13 +144,13 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_opening_movement_is_written_while_an_item_cannot_be_read() {
     let world = world_with_orders(5).await;
-    world.forget_movements().await;
+    world.remove_movements().await;
     let desk = world.desk_without_faults();
-    let order = world.item("ORDER#", "CUSTOMER#").await;
+    let order = world.first_item("ORDER#", "CUSTOMER#").await;
     let mut unreadable = order.clone();
     unreadable.remove("Status");
     for (item, expected) in [(unreadable, 0), (order, 9)] {
-        world.put(item).await;
+        world.put_item(item).await;
         let mut audit = OrdersAudit::begin(&desk.table);
         while audit.next_orders().await.unwrap().is_some() {}
         let report = audit.finish(|| ()).await.unwrap();
@@ -161,10 +161,10 @@ async fn no_opening_movement_is_written_while_an_item_cannot_be_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn verification_of_a_difference_ends_as_soon_as_there_is_no_time() {
     let world = world_with_orders(5).await;
-    let mut stock = world.item("PRODUCT#", "WAREHOUSE#").await;
-    let less = (number(&stock, "Stock") - 1).to_string();
+    let mut stock = world.first_item("PRODUCT#", "WAREHOUSE#").await;
+    let less = (number_attribute(&stock, "Stock") - 1).to_string();
     stock.insert("Stock".to_owned(), AttributeValue::N(less));
-    world.put(stock).await;
+    world.put_item(stock).await;
     world.add_large_items().await;
     let table = world.desk_without_faults().table;
     let (mut scan, mut pages) = (table.scan_for_audit(), 0);
@@ -189,7 +189,7 @@ async fn verification_of_a_difference_ends_as_soon_as_there_is_no_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
     let world = world_with_orders(5).await;
-    world.forget_movements().await;
+    world.remove_movements().await;
     let is_unopened = |lines: &[String]| lines.iter().all(|line| line.ends_with("no opening movement"));
     let unopened = world.audit().await;
     assert!(unopened.len() == 9 && is_unopened(&unopened), "no false difference: {unopened:?}");
@@ -209,10 +209,10 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
         assert_eq!(world.audit().await, Vec::<String>::new());
     }
     // The opening movements are written, so the audit now finds a wrong stock.
-    let mut stock = world.item("PRODUCT#", "WAREHOUSE#").await;
-    let less = (number(&stock, "Stock") - 1).to_string();
+    let mut stock = world.first_item("PRODUCT#", "WAREHOUSE#").await;
+    let less = (number_attribute(&stock, "Stock") - 1).to_string();
     stock.insert("Stock".to_owned(), AttributeValue::N(less));
-    world.put(stock).await;
+    world.put_item(stock).await;
     assert_eq!(world.audit().await.len(), 2, "the stock, and the total stock");
 }
 

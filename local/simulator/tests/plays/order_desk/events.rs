@@ -33,7 +33,7 @@ impl Bus for KeepingBus {
 
 /// Publishes the events of all changes in `stream`, from the first record on. Returns the id, the type and the data of
 /// each event.
-pub async fn published(stream: &Stream) -> Vec<(String, String, OrderData)> {
+pub async fn publish_all_events(stream: &Stream) -> Vec<(String, String, OrderData)> {
     let (bus, mut position) = (KeepingBus::default(), None);
     let publisher = Publisher::new(bus.clone());
     loop {
@@ -54,14 +54,14 @@ pub async fn published(stream: &Stream) -> Vec<(String, String, OrderData)> {
 }
 
 /// Returns the type of each event.
-fn types(events: &[(String, String, OrderData)]) -> Vec<&str> {
+fn event_types(events: &[(String, String, OrderData)]) -> Vec<&str> {
     events.iter().map(|(_, event_type, _)| event_type.as_str()).collect()
 }
 
 /// Compares the event with the highest version of each order with the stored order. Returns a text for each difference,
 /// and also if the table contains other orders than the events. A picked order counts as open, because no event is
 /// published when an order is picked.
-pub fn disagreements(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
+pub fn differences_from_table(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
     let mut newest = BTreeMap::<&str, &OrderData>::new();
     for (_, _, data) in events {
         let known = newest.entry(&data.order).or_insert(data);
@@ -136,9 +136,9 @@ async fn the_life_of_an_order_has_one_event_for_each_change_of_its_status() {
     desk.advance(paid.order, OrderStatus::Delivered).await.unwrap();
     desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
 
-    let events = published(&stream).await;
+    let events = publish_all_events(&stream).await;
     assert_eq!(
-        types(&events),
+        event_types(&events),
         [
             "order.placed",
             "order.backordered",
@@ -158,8 +158,8 @@ async fn the_life_of_an_order_has_one_event_for_each_change_of_its_status() {
     assert_eq!(data(3).warehouse.as_deref(), Some(warehouse.as_str()));
     let parcels: Vec<bool> = events.iter().map(|(_, _, data)| data.tracking_number.is_some()).collect();
     assert_eq!(parcels, [false, false, false, false, true, false, false]);
-    assert_eq!(disagreements(&events, &world.contents().await), Vec::<String>::new());
-    assert_eq!(published(&stream).await, events, "a record that is delivered again gives the same events");
+    assert_eq!(differences_from_table(&events, &world.contents().await), Vec::<String>::new());
+    assert_eq!(publish_all_events(&stream).await, events, "a record that is delivered again gives the same events");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,9 +177,9 @@ async fn an_order_of_an_earlier_version_gets_its_lines_with_the_next_change() {
     world.engine.execute("UpdateItem", &request).unwrap();
     let stream = world.engine.stream("dueday-orders").unwrap();
     desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
-    let events = published(&stream).await;
-    assert_eq!(types(&events), ["order.cancelled"]);
-    assert_eq!(disagreements(&events, &world.contents().await), Vec::<String>::new());
+    let events = publish_all_events(&stream).await;
+    assert_eq!(event_types(&events), ["order.cancelled"]);
+    assert_eq!(differences_from_table(&events, &world.contents().await), Vec::<String>::new());
 }
 
 /// Places and fills the orders, and advances them to later statuses. After a crash, the test calls this function again,
@@ -211,9 +211,9 @@ async fn events_agree_with_the_table_even_if_each_call_is_interrupted() {
         if injector.run(process_everything(&world)).await.is_none() {
             injector.run(process_everything(&world)).await.unwrap();
         }
-        let events = published(&stream).await;
+        let events = publish_all_events(&stream).await;
         let when = format!("{fault:?} at {number}");
-        assert_eq!(disagreements(&events, &world.contents().await), Vec::<String>::new(), "{when}");
+        assert_eq!(differences_from_table(&events, &world.contents().await), Vec::<String>::new(), "{when}");
         let ids: BTreeSet<&String> = events.iter().map(|(id, ..)| id).collect();
         assert_eq!(ids.len(), events.len(), "{when}: each change has events with other ids");
         let of_first = events.iter().filter(|(_, _, data)| data.order == world.company.paid[0].order.to_string());

@@ -12,7 +12,7 @@ use orders::{
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
-use crate::order_desk::world::{BUCKETS, World, fill_all, now};
+use crate::order_desk::world::{BUCKETS, World, fill_all, test_time};
 
 /// The size of the sample company in these tests.
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 50, employees: 20, products: 20, warehouses: 1, months: 3 };
@@ -38,7 +38,7 @@ pub async fn receive_stock(world: &mut World, desk: &OrderDesk, product: &Produc
 }
 
 /// Counts the orders with the status `status` among the orders of the payments `paid`.
-pub async fn count(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
+pub async fn count_orders(world: &World, paid: &[PaidPeriod], status: &str) -> usize {
     let contents = world.contents().await;
     paid.iter().filter(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status == status).count()
 }
@@ -61,7 +61,7 @@ struct SteppingClock(AtomicI64);
 
 impl Clock for SteppingClock {
     fn now(&self) -> DateTime<Utc> {
-        now() + TimeDelta::seconds(self.0.fetch_add(1, Ordering::Relaxed))
+        test_time() + TimeDelta::seconds(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
     fn ulid(&self) -> Ulid {
@@ -88,7 +88,7 @@ async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
         for paid in paid {
             desk.place(paid).await.unwrap();
         }
-        assert_eq!(count(&world, paid, "BACKORDERED").await, waiting);
+        assert_eq!(count_orders(&world, paid, "BACKORDERED").await, waiting);
         let next = if is_returned { OrderStatus::Returned } else { OrderStatus::Cancelled };
         for step in [OrderStatus::Picked, OrderStatus::Shipped].into_iter().filter(|_| is_returned) {
             desk.advance(paid[0].order, step).await.unwrap();
@@ -132,7 +132,7 @@ async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_dea
     // order that the first call filled.
     receive_stock(&mut world, &desk, &product, 60).await;
     let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
-    let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(40)).await;
+    let first = stepping.fill_waiting_orders(test_time() + TimeDelta::seconds(40)).await;
     assert!((30..40).contains(&first.filled), "{first:?}");
     assert_eq!((first.unfinished_tasks, first.failed), (1, 0));
     let tasks = desk.table.fill_tasks().await.unwrap().items;
@@ -165,7 +165,7 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
         // Each call has time for eight orders. More stock arrives between two calls. The next call must still continue
         // after the last tried order, and must not begin again with the oldest order.
         let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
-        let done = stepping.fill_waiting_orders(now() + TimeDelta::seconds(10)).await;
+        let done = stepping.fill_waiting_orders(test_time() + TimeDelta::seconds(10)).await;
         (filled, calls) = (filled + done.filled, calls + 1);
         if done.unfinished_tasks == 0 || calls == 20 {
             break;
@@ -173,7 +173,7 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
         receive_stock(&mut world, &desk, &product, 1).await;
     }
     assert_eq!((filled as usize, calls), (orders_of_newest, 9));
-    assert_eq!(count(&world, &paid, "OPEN").await, orders_of_newest);
+    assert_eq!(count_orders(&world, &paid, "OPEN").await, orders_of_newest);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,7 +186,7 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     let product = world.company.products[0].id.clone();
     receive_stock(&mut world, &desk, &product, 40).await;
     let stepping = desk_with_clock(&world, Arc::new(SteppingClock(AtomicI64::new(0))));
-    let first = stepping.fill_waiting_orders(now() + TimeDelta::seconds(35)).await;
+    let first = stepping.fill_waiting_orders(test_time() + TimeDelta::seconds(35)).await;
     assert_eq!(first.unfinished_tasks, 1, "{first:?}");
     let target = FillTarget::Product(product.clone());
     let pass = desk.table.fill_tasks().await.unwrap().items[0].pass.clone().unwrap();
@@ -202,7 +202,7 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
     // A pass tries the waiting orders of the product from the oldest to the newest. A worker with an outdated pass
     // cannot store it, neither while the task has a newer pass nor after the task was deleted.
-    let new_pass = left[0].pass_at(now());
+    let new_pass = left[0].pass_at(test_time());
     assert!(desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
     assert!(!desk.table.save_fill_pass(&target, &pass).await.unwrap());
     assert_eq!(fill_all(&desk).await, 0);
@@ -213,12 +213,12 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
 #[tokio::test(flavor = "multi_thread")]
 async fn task_stays_until_the_indexes_must_contain_the_orders_that_were_placed_before_the_change() {
     let world = World::new(company_with_one_sku(1), 0).await;
-    let clock = Arc::new(clock::SimulatedClock::new(now(), 77));
+    let clock = Arc::new(clock::SimulatedClock::new(test_time(), 77));
     let desk = desk_with_clock(&world, clock.clone()).with_index_delay(TimeDelta::seconds(30));
     let target = FillTarget::Product(world.company.products[0].id.clone());
     desk.table.request_fill(&target, clock.ulid()).await.unwrap();
     for (seconds, tasks) in [(0, 1), (29, 1), (30, 0)] {
-        clock.set(now() + TimeDelta::seconds(seconds));
+        clock.set(test_time() + TimeDelta::seconds(seconds));
         assert_eq!(desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await, FillCounts::default());
         assert_eq!(desk.table.fill_tasks().await.unwrap().items.len(), tasks, "after {seconds} seconds");
     }

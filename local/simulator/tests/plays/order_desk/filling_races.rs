@@ -8,7 +8,7 @@ use emulator::{Call, Fault, Faults, Injector};
 use futures::future::join_all;
 use orders::{OrderDesk, OrderStatus, ProductId};
 
-use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count, receive_stock};
+use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count_orders, receive_stock};
 use crate::order_desk::paused::poll_steps;
 use crate::order_desk::world::{World, fill_all};
 
@@ -47,7 +47,7 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
     for paid in &paid {
         desk.place(paid).await.unwrap();
     }
-    assert_eq!(count(&world, &paid, "BACKORDERED").await, 30);
+    assert_eq!(count_orders(&world, &paid, "BACKORDERED").await, 30);
     let products: Vec<ProductId> = world.company.products[..2].iter().map(|product| product.id.clone()).collect();
     for round in 0..4 {
         for product in &products {
@@ -69,8 +69,8 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
         world.assert_consistent(&paid, &format!("round {round}")).await;
         assert_nothing_to_fill(&world, &format!("round {round}")).await;
     }
-    let cancelled = count(&world, &paid, "CANCELLED").await;
-    assert_eq!((cancelled, count(&world, &paid, "OPEN").await), (12, 10 + 4 * 3));
+    let cancelled = count_orders(&world, &paid, "CANCELLED").await;
+    assert_eq!((cancelled, count_orders(&world, &paid, "OPEN").await), (12, 10 + 4 * 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +108,10 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
     let cancelled = results.iter().filter(|(_, is_cancelled)| *is_cancelled).count();
     assert_eq!(shipped + cancelled, 20, "{results:?}");
     assert!(shipped > 0 && cancelled > 0, "{results:?}");
-    assert_eq!((count(&world, &paid, "SHIPPED").await, count(&world, &paid, "CANCELLED").await), (shipped, cancelled));
+    assert_eq!(
+        (count_orders(&world, &paid, "SHIPPED").await, count_orders(&world, &paid, "CANCELLED").await),
+        (shipped, cancelled)
+    );
     world.assert_consistent(&paid, "after the race").await;
 }
 
@@ -132,7 +135,7 @@ async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
         let (placed, ()) = futures::join!(placing.place(&paid), receiving);
         placed_as_waiting += u32::from(placed.unwrap() == orders::PlaceOutcome::Placed(OrderStatus::BackOrdered));
         fill_all(&desk).await;
-        assert_eq!(count(&world, std::slice::from_ref(&paid), "OPEN").await, 1, "delay {delay}");
+        assert_eq!(count_orders(&world, std::slice::from_ref(&paid), "OPEN").await, 1, "delay {delay}");
     }
     assert!(placed_as_waiting > 0);
 }

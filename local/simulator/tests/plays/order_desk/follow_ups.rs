@@ -17,7 +17,7 @@ use ulid::Ulid;
 
 use crate::order_desk::paused::poll_steps;
 use crate::order_desk::races::YieldBeforeEachCall;
-use crate::order_desk::world::{World, fill_all, now};
+use crate::order_desk::world::{World, fill_all, test_time};
 
 /// The size of the sample company in these tests.
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 3, employees: 20, products: 2, warehouses: 2, months: 1 };
@@ -36,18 +36,18 @@ fn company() -> Company {
 }
 
 /// Returns a request for a follow-up order with the idempotency key `key`.
-fn request(key: &str) -> IdempotentRequest {
+fn idempotent_request(key: &str) -> IdempotentRequest {
     IdempotentRequest {
-        made_at: now(),
+        made_at: test_time(),
         key_hash: key.to_owned(),
         request_hash: "body".to_owned(),
         response: StoredResponse::default(),
-        expires_at: now() + TimeDelta::hours(48),
+        expires_at: test_time() + TimeDelta::hours(48),
     }
 }
 
 /// Returns an order line with `quantity` pieces of the first product.
-fn first_product(world: &World, quantity: u32) -> Vec<OrderLine> {
+fn line_of_first_product(world: &World, quantity: u32) -> Vec<OrderLine> {
     vec![OrderLine { product: world.company.products[0].id.clone(), quantity }]
 }
 
@@ -59,25 +59,25 @@ async fn split(
     keep: Option<&[OrderLine]>,
     key: Option<&str>,
 ) -> Result<FollowUpOutcome, DeskError> {
-    let request = key.map(request);
+    let request = key.map(idempotent_request);
     desk.split(id, keep, request.as_ref(), |_| String::new(), |_| Ok::<_, DeskError>(())).await
 }
 
 /// Replaces all products of the shipped order `id`, with the idempotency key `key`.
 async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<FollowUpOutcome, DeskError> {
     let replacement = ReplacementRequest { lines: None, reason: "parcel lost".parse().unwrap() };
-    let request = key.map(request);
+    let request = key.map(idempotent_request);
     desk.replace(id, &replacement, request.as_ref(), |_| String::new()).await
 }
 
 /// Returns the data of an event that the payment `paid` was refunded in full.
-fn refund(paid: &PaidPeriod) -> RefundNews {
+fn full_refund(paid: &PaidPeriod) -> RefundNews {
     let amount = Money::new(paid.amount.minor(), paid.amount.currency());
     RefundEvent { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
 }
 
 /// Returns the statuses of the orders of the payment `paid`: of the main order first, then of the follow-up orders.
-async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
+async fn statuses_of_orders(world: &World, paid: &PaidPeriod) -> Vec<String> {
     let contents = world.contents().await;
     let main = format!("ORDER#{}", paid.order);
     let of_month = contents.orders.iter().filter(|(id, _)| **id == main || id.starts_with(&format!("{main}.")));
@@ -85,7 +85,7 @@ async fn statuses(world: &World, paid: &PaidPeriod) -> Vec<String> {
 }
 
 /// Picks and ships the order `id`, unless this was done before.
-async fn ship(desk: &OrderDesk, id: OrderId) {
+async fn pick_and_ship(desk: &OrderDesk, id: OrderId) {
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
         // The order desk may refuse the step, because the order was shipped before the crash.
         match desk.advance(id, next).await {
@@ -102,12 +102,12 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     for paid in paid {
         desk.place(paid).await.unwrap();
     }
-    split(desk, paid[0].order, Some(&first_product(world, 2)), Some("open")).await.unwrap();
+    split(desk, paid[0].order, Some(&line_of_first_product(world, 2)), Some("open")).await.unwrap();
     split(desk, paid[2].order, None, Some("backordered")).await.unwrap();
-    ship(desk, paid[1].order).await;
+    pick_and_ship(desk, paid[1].order).await;
     replace(desk, paid[1].order, Some("replaced")).await.unwrap();
-    desk.record_refund(&refund(&paid[0])).await.unwrap();
-    desk.record_refund(&refund(&paid[1])).await.unwrap();
+    desk.record_refund(&full_refund(&paid[0])).await.unwrap();
+    desk.record_refund(&full_refund(&paid[1])).await.unwrap();
     fill_all(desk).await;
 }
 
@@ -133,7 +133,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     world.assert_consistent(&paid, &when).await;
     let mut found = Vec::new();
     for paid in &paid {
-        found.push(statuses(&world, paid).await.join(" "));
+        found.push(statuses_of_orders(&world, paid).await.join(" "));
     }
     // The pieces of the cancelled orders return to the stock. They fill the follow-up order that contains the remaining
     // pieces of the third order.
@@ -168,15 +168,15 @@ enum Rival {
 }
 
 /// Makes the change `rival` of the order of the payment `paid`, with an order desk whose calls never fail.
-async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
-    let keep = first_product(world, 1);
+async fn make_change(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
+    let keep = line_of_first_product(world, 1);
     match rival {
         Rival::Cancel => drop(desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap()),
         Rival::Pick => {
             let picked = desk.advance(paid.order, OrderStatus::Picked).await;
             assert!(picked.is_ok() || matches!(picked, Err(DeskError::Transition(_))), "{picked:?}");
         }
-        Rival::Refund => desk.record_refund(&refund(paid)).await.unwrap(),
+        Rival::Refund => desk.record_refund(&full_refund(paid)).await.unwrap(),
         Rival::Delivery => {
             for product in world.company.products.clone() {
                 let warehouse = &world.company.warehouses[0].id;
@@ -222,11 +222,11 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
             let (desk, splitting, paid) =
                 (world.desk_without_faults(), world.desk.clone(), world.company.paid[0].clone());
             desk.place(&paid).await.unwrap();
-            let keep = first_product(&world, 2);
+            let keep = line_of_first_product(&world, 2);
             let mut first = Box::pin(split(&splitting, paid.order, Some(&keep), None));
             let result = poll_steps(&mut first, step).await;
             let is_finished_first = result.is_some();
-            make(rival, &mut world, &desk, &paid).await;
+            make_change(rival, &mut world, &desk, &paid).await;
             let result = match result {
                 Some(result) => result,
                 None => first.await,
@@ -239,7 +239,7 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
             let when = format!("{rival:?} at step {step} with stock {stock}");
             fill_all(&desk).await;
             world.assert_consistent(std::slice::from_ref(&paid), &when).await;
-            let statuses = statuses(&world, &paid).await;
+            let statuses = statuses_of_orders(&world, &paid).await;
             if matches!(rival, Refund) {
                 assert!(statuses.iter().all(|status| status == "CANCELLED"), "{when}: {statuses:?}");
             }
@@ -262,7 +262,7 @@ async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_onc
     let world = World::with_injector(company(), 7, injector).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     desk.place(paid).await.unwrap();
-    ship(desk, paid.order).await;
+    pick_and_ship(desk, paid.order).await;
     // Creates twelve replacements of the order at the same time. Each warehouse has enough stock for at most two of
     // them.
     let replacing = (0..12).map(|_| async {
@@ -277,7 +277,7 @@ async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_onc
     let mut parts = join_all(replacing).await;
     parts.sort_unstable();
     assert_eq!(parts, (2..=13).collect::<Vec<u8>>());
-    let statuses = statuses(&world, paid).await;
+    let statuses = statuses_of_orders(&world, paid).await;
     assert_eq!(statuses.iter().filter(|status| *status == "OPEN").count(), 3, "{statuses:?}");
     world.assert_consistent(std::slice::from_ref(paid), "after the race").await;
 }
@@ -310,7 +310,7 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
         assert_eq!((created.order.status, created.order.lines.len()), (OrderStatus::Open, 20));
         assert_eq!(created.follow_up.lines.len(), 20);
         world.assert_consistent(std::slice::from_ref(paid), "after the split").await;
-        ship(desk, paid.order).await;
+        pick_and_ship(desk, paid.order).await;
         for part in 3..=99 {
             let Ok(FollowUpOutcome::Created(created)) = replace(desk, paid.order, None).await else {
                 panic!("{part}");
@@ -332,7 +332,7 @@ async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() 
         let world = World::with_injector(company(), 9, injector).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[0]);
         desk.place(paid).await.unwrap();
-        ship(&desk, paid.order).await;
+        pick_and_ship(&desk, paid.order).await;
         let mut first = Box::pin(replace(&world.desk, paid.order, None));
         let result = poll_steps(&mut first, step).await;
         let is_finished_first = result.is_some();

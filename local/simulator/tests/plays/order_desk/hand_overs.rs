@@ -26,7 +26,7 @@ enum Rival {
 
 /// Whether the indexes contain the change of the order that is made during the hand-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Index {
+enum IndexState {
     UpToDate,
     Lagging,
 }
@@ -45,7 +45,7 @@ fn company() -> Company {
 }
 
 /// Returns an order desk that lets other tasks run before each request. `indexes` responds to its queries of indexes.
-fn desk_with(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
+fn desk_with_indexes(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
     let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
     let connection =
         Arc::new(EngineConnection::with_injector(injector).without_transaction_tokens().and_observer(indexes));
@@ -54,7 +54,7 @@ fn desk_with(world: &World, indexes: Arc<StaleIndexes>) -> OrderDesk {
 }
 
 /// Makes the change `rival`: picks the order of the payment `paid`, or receives a piece in stock and fills the order.
-async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
+async fn make_change(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
     match rival {
         Rival::Pick => drop(desk.advance(paid.order, OrderStatus::Picked).await.unwrap()),
         Rival::Fill => {
@@ -69,10 +69,10 @@ async fn make(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeri
 #[tokio::test]
 async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
     for (rival, index) in [
-        (Rival::Pick, Index::UpToDate),
-        (Rival::Pick, Index::Lagging),
-        (Rival::Fill, Index::UpToDate),
-        (Rival::Fill, Index::Lagging),
+        (Rival::Pick, IndexState::UpToDate),
+        (Rival::Pick, IndexState::Lagging),
+        (Rival::Fill, IndexState::UpToDate),
+        (Rival::Fill, IndexState::Lagging),
     ] {
         // The hand-over is suspended after `step` steps. Then the change `rival` is made completely, and the hand-over
         // continues. Each request to the table takes two steps.
@@ -84,12 +84,12 @@ async fn order_that_is_picked_or_filled_during_a_hand_over_is_handed_over() {
             let to = "e-10".parse().unwrap();
             other_desk.hand_over(&paid.account, &"e-0".parse().unwrap(), all_days()).await.unwrap();
             let indexes = StaleIndexes::new(&world.engine).await;
-            let desk = desk_with(&world, indexes.clone());
+            let desk = desk_with_indexes(&world, indexes.clone());
             let mut handing_over = Box::pin(desk.hand_over(&paid.account, &to, all_days()));
             let result = poll_steps(&mut handing_over, step).await;
             let is_finished_first = result.is_some();
-            make(rival, &mut world, &other_desk, &paid).await;
-            if index == Index::UpToDate {
+            make_change(rival, &mut world, &other_desk, &paid).await;
+            if index == IndexState::UpToDate {
                 indexes.update().await;
             }
             let handed_over = match result {
@@ -141,7 +141,7 @@ async fn order_that_no_index_contains_yet_is_handed_over_by_a_repeated_request()
     let (other_desk, paid) = (world.desk_without_faults(), &world.company.paid[0]);
     other_desk.hand_over(&paid.account, &"e-0".parse().unwrap(), all_days()).await.unwrap();
     let indexes = StaleIndexes::new(&world.engine).await;
-    let (desk, to) = (desk_with(&world, indexes.clone()), "e-10".parse().unwrap());
+    let (desk, to) = (desk_with_indexes(&world, indexes.clone()), "e-10".parse().unwrap());
     other_desk.place(paid).await.unwrap();
     let representative = async || other_desk.table.get_order(paid.order).await.unwrap().unwrap().0.representative;
     for (expected, handed_over) in [("e-0", 0), ("e-10", 1)] {

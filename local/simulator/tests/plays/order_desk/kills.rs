@@ -16,7 +16,7 @@ use serde_json::json;
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
-use crate::order_desk::events::{disagreements, published};
+use crate::order_desk::events::{differences_from_table, publish_all_events};
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::world::{BUCKETS, World, fill_all, new_clock};
 
@@ -164,8 +164,8 @@ async fn run_with_kills(seed: u64) {
     fill_all(&world.desk_without_faults()).await;
     world.assert_consistent(&world.company.paid, &format!("seed {seed}")).await;
 
-    let (events, contents) = (published(&stream).await, world.contents().await);
-    assert_eq!(disagreements(&events, &contents), Vec::<String>::new(), "seed {seed}");
+    let (events, contents) = (publish_all_events(&stream).await, world.contents().await);
+    assert_eq!(differences_from_table(&events, &contents), Vec::<String>::new(), "seed {seed}");
     let mut by_id = BTreeMap::new();
     for (id, event_type, data) in &events {
         let first = by_id.entry(id).or_insert((event_type, data));

@@ -53,17 +53,17 @@ pub struct NaiveReader {
 }
 
 /// Returns the string attribute `name` of `item`.
-fn text(item: &Attributes, name: &str) -> Option<String> {
+fn string_attribute(item: &Attributes, name: &str) -> Option<String> {
     item.get(name).and_then(|value| value.as_s().ok()).cloned()
 }
 
 /// Returns the number attribute `name` of `item`.
-fn number(item: &Attributes, name: &str) -> i64 {
+fn number_attribute(item: &Attributes, name: &str) -> i64 {
     item[name].as_n().unwrap().parse().unwrap()
 }
 
 /// Splits a key such as `ORDER#id` into its two parts.
-fn split(key: &str) -> (&str, &str) {
+fn split_key(key: &str) -> (&str, &str) {
     key.split_once('#').unwrap_or((key, ""))
 }
 
@@ -74,7 +74,7 @@ impl NaiveReader {
         let items: Result<Vec<Attributes>, _> = scan.into_paginator().items().send().collect().await;
         let (items, mut reader) = (items.unwrap(), Self::default());
         for item in &items {
-            reader.add(item);
+            reader.add_item(item);
         }
         // A payment for a SKU without products can have refunds, but has no order. Such refunds are left out.
         for (id, order) in &mut reader.orders {
@@ -84,50 +84,50 @@ impl NaiveReader {
     }
 
     /// Adds the data of one item of the table. Ignores the items that the access patterns do not need.
-    fn add(&mut self, item: &Attributes) {
-        let (pk, sk) = (text(item, "PK").unwrap(), text(item, "SK").unwrap());
-        let ((kind, id), (end, end_id)) = (split(&pk), split(&sk));
+    fn add_item(&mut self, item: &Attributes) {
+        let (pk, sk) = (string_attribute(item, "PK").unwrap(), string_attribute(item, "SK").unwrap());
+        let ((kind, id), (end, end_id)) = (split_key(&pk), split_key(&sk));
         let (id, end_id) = (id.to_owned(), end_id.to_owned());
         match (kind, end) {
             ("ORDER", "CUSTOMER") => {
                 let order = self.orders.entry(id).or_default();
                 order.customer = end_id;
-                order.status = text(item, "Status").unwrap();
-                order.paid_at = text(item, "PlacedDate").unwrap();
-                order.representative = text(item, "Representative");
-                order.warehouse = text(item, "Warehouse");
-                order.amount = number(item, "PaymentAmount");
-                order.currency = text(item, "Currency").unwrap();
+                order.status = string_attribute(item, "Status").unwrap();
+                order.paid_at = string_attribute(item, "PlacedDate").unwrap();
+                order.representative = string_attribute(item, "Representative");
+                order.warehouse = string_attribute(item, "Warehouse");
+                order.amount = number_attribute(item, "PaymentAmount");
+                order.currency = string_attribute(item, "Currency").unwrap();
             }
             ("ORDER", "REFUNDS") => {
                 let refunds = item["Refunds"].as_l().unwrap().iter().map(|refund| refund.as_m().unwrap());
                 let made = refunds.filter(|refund| !refund["HasFailed"].as_bool().unwrap());
-                self.refunds.insert(id, made.map(|refund| number(refund, "Amount")).sum());
+                self.refunds.insert(id, made.map(|refund| number_attribute(refund, "Amount")).sum());
             }
             ("ORDER", "PRODUCT") => {
-                self.orders.entry(id).or_default().products.insert(end_id, number(item, "Quantity"));
+                self.orders.entry(id).or_default().products.insert(end_id, number_attribute(item, "Quantity"));
             }
             ("EMP", "EMP") => {
                 let employee = self.employees.entry(id).or_default();
-                employee.name = text(item, "Name").unwrap();
+                employee.name = string_attribute(item, "Name").unwrap();
                 let assignment = item.get("Assignment").map(|assignment| assignment.as_m().unwrap());
-                let of_assignment = |name| assignment.and_then(|assignment| text(assignment, name));
+                let of_assignment = |name| assignment.and_then(|assignment| string_attribute(assignment, name));
                 employee.title = of_assignment("JobTitle");
                 employee.warehouse = of_assignment("Warehouse");
                 employee.department = of_assignment("Department");
             }
             ("EMP", "JH") => {
-                let title = text(item, "JobTitle").unwrap();
+                let title = string_attribute(item, "JobTitle").unwrap();
                 self.employees.entry(id).or_default().jobs.insert(end_id, title);
             }
             ("EMP", "HR-CONFIDENTIAL") => {
-                self.employees.entry(id).or_default().hired_on = text(item, "Data").unwrap();
+                self.employees.entry(id).or_default().hired_on = string_attribute(item, "Data").unwrap();
             }
             ("CUSTOMER", "CUSTOMER") => {
-                self.customers.insert(id, text(item, "Representative"));
+                self.customers.insert(id, string_attribute(item, "Representative"));
             }
             ("PRODUCT", "WAREHOUSE") => {
-                self.stock.insert((id, end_id), number(item, "Stock"));
+                self.stock.insert((id, end_id), number_attribute(item, "Stock"));
             }
             _ => {}
         }
@@ -155,7 +155,10 @@ impl NaiveReader {
     /// Returns the total of each representative's orders in one quarter (such as `2026-Q1`) and one currency, largest
     /// total first.
     pub fn ranking(&self, quarter: &str, currency: &str) -> Vec<(i64, String)> {
-        let sums = self.sums().into_iter().filter(|((_, of, in_currency), _)| of == quarter && in_currency == currency);
+        let sums = self
+            .representative_totals()
+            .into_iter()
+            .filter(|((_, of, in_currency), _)| of == quarter && in_currency == currency);
         let mut ranking: Vec<(i64, String)> = sums.map(|((representative, ..), sum)| (sum, representative)).collect();
         ranking.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
         ranking
@@ -163,13 +166,13 @@ impl NaiveReader {
 
     /// Returns the totals of the orders of `representative` by quarter and currency, oldest quarter first.
     pub fn totals_of(&self, representative: &str) -> Vec<(String, String, i64)> {
-        let sums = self.sums().into_iter().filter(|((id, ..), _)| id == representative);
+        let sums = self.representative_totals().into_iter().filter(|((id, ..), _)| id == representative);
         sums.map(|((_, quarter, currency), sum)| (quarter, currency, sum)).collect()
     }
 
     /// Returns the totals of the orders by representative, quarter and currency. A total is the sum of the payments
     /// minus their refunds. Cancelled and returned orders do not count. Totals of 0 are left out.
-    fn sums(&self) -> BTreeMap<(String, String, String), i64> {
+    fn representative_totals(&self) -> BTreeMap<(String, String, String), i64> {
         let mut sums = BTreeMap::new();
         for order in self.orders.values() {
             let Some(representative) = &order.representative else { continue };

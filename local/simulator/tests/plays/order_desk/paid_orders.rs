@@ -21,10 +21,10 @@ use crate::order_desk::world::World;
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 8, employees: 20, products: 3, warehouses: 3, months: 2 };
 
 /// The name of the payments table.
-const PAYMENTS: &str = "dueday";
+const PAYMENTS_TABLE: &str = "dueday";
 
 /// Returns the time at which the tests compare orders and receipts: some weeks after the latest payment.
-pub fn now() -> DateTime<Utc> {
+pub fn audit_time() -> DateTime<Utc> {
     "2025-03-15T12:00:00Z".parse().unwrap()
 }
 
@@ -65,7 +65,7 @@ impl PaidWorld {
         let paid = company.paid.clone();
         let world = World::new(company, 50).await;
         let client = world.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
-        let payments = Table::new(client, PAYMENTS, TimeDelta::days(190));
+        let payments = Table::new(client, PAYMENTS_TABLE, TimeDelta::days(190));
         payments.create_if_absent().await.unwrap();
         let world = Self { world, payments, paid };
         for paid in &world.paid {
@@ -81,13 +81,13 @@ impl PaidWorld {
         let mut item = receipt_of(paid).to_item();
         let expires = expiry(paid.paid_at, self.payments.receipt_retention());
         item.insert(TIME_TO_LIVE.to_owned(), AttributeValue::N(expires.to_string()));
-        self.payments.client().put_item().table_name(PAYMENTS).set_item(Some(item)).send().await.unwrap();
+        self.payments.client().put_item().table_name(PAYMENTS_TABLE).set_item(Some(item)).send().await.unwrap();
     }
 
     /// Deletes the receipt of the payment `paid`.
     pub async fn delete_receipt(&self, paid: &PaidPeriod) {
         let key = receipt_of(paid).key().attributes();
-        self.payments.client().delete_item().table_name(PAYMENTS).set_key(Some(key)).send().await.unwrap();
+        self.payments.client().delete_item().table_name(PAYMENTS_TABLE).set_key(Some(key)).send().await.unwrap();
     }
 
     /// Places the orders of the payments `paid`.
@@ -101,7 +101,7 @@ impl PaidWorld {
     /// Scans the orders table as the command `dueday orders audit` does. Returns the summary of the orders.
     async fn scan_orders(&self) -> OrderSummary {
         let mut audit = OrdersAudit::begin(&self.world.desk_without_faults().table);
-        let mut recent = OrderSummary::new(now(), self.payments.receipt_retention());
+        let mut recent = OrderSummary::new(audit_time(), self.payments.receipt_retention());
         while let Some(orders) = audit.next_orders().await.unwrap() {
             orders.iter().for_each(|order| recent.add(order));
         }
@@ -112,8 +112,8 @@ impl PaidWorld {
     /// difference: the name of the check, and the id of the order.
     async fn compare(&self, recent: &OrderSummary) -> Vec<(String, String)> {
         let orders = self.world.desk_without_faults().table;
-        let all = DateTime::<Utc>::MIN_UTC..now();
-        let compared = compare_orders_with_receipts((&self.payments, &orders), recent, now(), all, |_| ()).await;
+        let all = DateTime::<Utc>::MIN_UTC..audit_time();
+        let compared = compare_orders_with_receipts((&self.payments, &orders), recent, audit_time(), all, |_| ()).await;
         let mut differences = compared.unwrap().differences;
         differences.sort();
         differences.into_iter().map(|difference| (difference.check.to_string(), difference.item)).collect()
@@ -121,7 +121,7 @@ impl PaidWorld {
 }
 
 /// Returns a difference that the check `check` reports about the order of the payment `paid`.
-fn difference(check: &str, paid: &PaidPeriod) -> (String, String) {
+fn expected_difference(check: &str, paid: &PaidPeriod) -> (String, String) {
     (check.to_owned(), paid.order.to_string())
 }
 
@@ -140,7 +140,7 @@ async fn order_that_is_placed_between_the_scans_hides_no_order_without_a_receipt
     // but not the new order, and the scan of the receipts will read the receipt of the new order, so both counts are
     // equal.
     world.place(std::slice::from_ref(last)).await;
-    assert_eq!(world.compare(&recent).await, [difference("paid", without_receipt)]);
+    assert_eq!(world.compare(&recent).await, [expected_difference("paid", without_receipt)]);
 
     world.put_receipt(without_receipt).await;
     assert_eq!(world.compare(&recent).await, [], "the new order alone is no difference");
@@ -151,10 +151,14 @@ async fn each_missing_order_and_each_missing_receipt_is_found() {
     let world = PaidWorld::new().await;
     let (missing, placed) = world.paid.split_last().unwrap();
     world.place(placed).await;
-    assert_eq!(world.compare(&world.scan_orders().await).await, [difference("ordered", missing)]);
+    assert_eq!(world.compare(&world.scan_orders().await).await, [expected_difference("ordered", missing)]);
     world.delete_receipt(&placed[1]).await;
     world.delete_receipt(&placed[3]).await;
-    let mut expected = [difference("paid", &placed[1]), difference("paid", &placed[3]), difference("ordered", missing)];
+    let mut expected = [
+        expected_difference("paid", &placed[1]),
+        expected_difference("paid", &placed[3]),
+        expected_difference("ordered", missing),
+    ];
     expected[..2].sort();
     assert_eq!(world.compare(&world.scan_orders().await).await, expected);
 }

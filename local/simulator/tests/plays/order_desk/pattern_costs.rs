@@ -12,7 +12,7 @@ use store::Paging;
 use strum::IntoEnumIterator as _;
 
 use crate::order_desk::naive_reader::NaiveReader;
-use crate::order_desk::world::{World, all_days, now};
+use crate::order_desk::world::{World, all_days, test_time};
 
 /// The comments in `docs/orders.md` before and after the list of costs.
 const SECTION: (&str, &str) = (
@@ -68,7 +68,7 @@ async fn orders_document_shows_the_requests_and_read_units_of_each_access_patter
     );
     let found = table.employees(EmployeeList::WithName("Ada Archer"), &all).await.unwrap();
     costs.add("2", "employees of a name", found.items.len());
-    let job = table.current_job(&employee, now().date_naive()).await.unwrap();
+    let job = table.current_job(&employee, test_time().date_naive()).await.unwrap();
     costs.add("3", "current job of an employee", job.iter().count());
     let found = table.orders_of_customer(&customer, &every, year, &all).await.unwrap();
     costs.add("4", "orders of a customer in a year, in any status", found.items.len());
@@ -80,7 +80,7 @@ async fn orders_document_shows_the_requests_and_read_units_of_each_access_patter
     let found = table.orders_in(&every, all_days(), buckets, &page).await.unwrap();
     costs.add("5", "the first 50 orders in any status (`GET /orders` without a status)", found.items.len());
     let found = table
-        .employees(EmployeeList::Hired { after: day("2023-06-30"), today: now().date_naive() }, &all)
+        .employees(EmployeeList::Hired { after: day("2023-06-30"), today: test_time().date_naive() }, &all)
         .await
         .unwrap();
     costs.add("6", "employees hired since July 2023", found.items.len());

@@ -28,7 +28,7 @@ fn company() -> Company {
 
 /// Returns four requests for stock movements in the first two warehouses: a count in the first, a write-off in the
 /// second, and a transfer in each direction.
-fn requests(world: &World) -> Vec<MovementRequest> {
+fn movement_requests(world: &World) -> Vec<MovementRequest> {
     let [here, there] = [0, 1].map(|number: usize| world.company.warehouses[number].id.clone());
     let reason: billing::Label = "test".parse().unwrap();
     let transfer = |from: &orders::WarehouseId, to: &orders::WarehouseId| MovementRequest::Transfer {
@@ -47,7 +47,7 @@ fn requests(world: &World) -> Vec<MovementRequest> {
 
 /// Replaces the products of the order of `paid` by three pieces of the last product. Repeats the request after each
 /// write conflict with another request.
-async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
+async fn exchange_products(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
     let product = world.company.products.last().unwrap().id.clone();
     let lines = [OrderLine { product, quantity: 3 }];
     while let Err(error) = desk.change_lines(paid.order, &lines, |_| Ok::<_, DeskError>(())).await {
@@ -57,7 +57,7 @@ async fn exchange(world: &World, desk: &OrderDesk, paid: &PaidPeriod) {
 
 /// Makes the stock movement `request` of `product`, with the id `id`. Repeats the request after each write conflict
 /// with another request.
-async fn move_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, request: &MovementRequest) {
+async fn move_stock_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, request: &MovementRequest) {
     while let Err(error) = desk.move_stock(product, id, request).await {
         assert!(error.is_transient(), "{error}");
     }
@@ -69,12 +69,12 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
         let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(company(), 30, injector).await;
         let (shared, desk, product) = (&world, &world.desk, &world.company.skus[0].1[0].product);
-        let all = requests(&world);
+        let all = movement_requests(&world);
         let moving = join_all(all.iter().map(|request| async move {
             for _ in 0..seed * 7 {
                 tokio::task::yield_now().await;
             }
-            move_until_done(desk, product, Ulid::generate(), request).await;
+            move_stock_until_done(desk, product, Ulid::generate(), request).await;
         }));
         let ordering = join_all(world.company.paid.iter().zip(0..).map(|(paid, number)| async move {
             while let Err(error) = desk.place(paid).await {
@@ -85,7 +85,7 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
                     assert!(error.is_transient(), "{error}");
                 }
             } else {
-                exchange(shared, desk, paid).await;
+                exchange_products(shared, desk, paid).await;
             }
         }));
         futures::join!(moving, ordering);
@@ -99,17 +99,17 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
 /// Places an order, makes all stock movements, and exchanges the products of the order. Then the order is shipped, and
 /// returned with products that cannot be sold again. After a crash, the test calls this function again, so each step
 /// must be safe to repeat.
-async fn move_everything(world: &World, ids: &[Ulid]) {
+async fn move_stock_and_return_order(world: &World, ids: &[Ulid]) {
     let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
     let paid = &world.company.paid[0];
     desk.place(paid).await.unwrap();
-    for (id, request) in ids.iter().zip(requests(world)) {
+    for (id, request) in ids.iter().zip(movement_requests(world)) {
         desk.move_stock(product, *id, &request).await.unwrap();
     }
     let unsellable = Step { is_unsellable: true, ..OrderStatus::Returned.into() };
     let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     if order.status == OrderStatus::Open {
-        exchange(world, desk, paid).await;
+        exchange_products(world, desk, paid).await;
     }
     for step in [OrderStatus::Picked.into(), OrderStatus::Shipped.into(), unsellable] {
         if order.status != OrderStatus::Returned {
@@ -132,8 +132,8 @@ async fn movements_that_stop_at_any_request_are_made_once_when_they_are_repeated
             let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
             let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
             let world = World::with_injector(company(), 30, injector.clone()).await;
-            if injector.run(move_everything(&world, &ids)).await.is_none() {
-                injector.run(move_everything(&world, &ids)).await.unwrap();
+            if injector.run(move_stock_and_return_order(&world, &ids)).await.is_none() {
+                injector.run(move_stock_and_return_order(&world, &ids)).await.unwrap();
             }
             let paid = &world.company.paid[..1];
             world.assert_consistent(paid, &format!("{fault:?} at {number}")).await;

@@ -30,7 +30,7 @@ pub struct World {
 }
 
 /// Returns the current time in the tests.
-pub fn now() -> DateTime<Utc> {
+pub fn test_time() -> DateTime<Utc> {
     "2027-02-15T12:00:00Z".parse().unwrap()
 }
 
@@ -39,10 +39,10 @@ pub fn all_days() -> DateRange {
     (NaiveDate::from_ymd_opt(2000, 1, 1).unwrap(), NaiveDate::from_ymd_opt(2100, 1, 1).unwrap())
 }
 
-/// Returns a new clock that shows [`now`]. Each clock has another seed, so the clocks create different identifiers.
+/// Returns a new clock that shows [`test_time`]. Each clock has another seed, so the clocks create different identifiers.
 pub fn new_clock() -> Arc<SimulatedClock> {
     static CLOCKS: AtomicU64 = AtomicU64::new(1);
-    Arc::new(SimulatedClock::new(now(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
+    Arc::new(SimulatedClock::new(test_time(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// Processes all fill tasks, which are requests to fill the orders that wait for stock or an address. Checks that no

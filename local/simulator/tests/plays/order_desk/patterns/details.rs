@@ -8,11 +8,11 @@ use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use simulator::euro;
 
-use super::Questions;
+use super::RandomComparisons;
 
-impl Questions<'_> {
+impl RandomComparisons<'_> {
     /// Compares the access patterns 1, 3, 8, 12, 13 and 14 with the naive reader, with random parameters.
-    pub async fn ask_for_details(&mut self) {
+    pub async fn compare_details(&mut self) {
         let ids: Vec<String> = self.naive.employees.keys().cloned().collect();
         let id = ids.choose(&mut self.rng).unwrap().clone();
         let (naive, employee) = (&self.naive.employees[&id], id.parse().unwrap());
@@ -24,7 +24,7 @@ impl Questions<'_> {
         let expected = naive.jobs.range(..=day.to_string()).next_back().map(|(_, title)| title.clone());
         let current = self.table.current_job(&employee, day).await.unwrap();
         assert_eq!(current.map(|job| job.job_title.as_str().to_owned()), expected, "{id} {day}");
-        self.count("current job", expected.is_none());
+        self.count_comparison("current job", expected.is_none());
 
         let representative = format!("e-{}", 10 * self.rng.random_range(0..20));
         let details = self.table.employee_details(&representative.parse().unwrap()).await.unwrap().unwrap();
@@ -35,7 +35,7 @@ impl Questions<'_> {
         let found: Vec<_> = found.filter(|(.., sum)| *sum != 0).collect();
         let expected = self.naive.totals_of(&representative);
         assert_eq!(found, expected, "{representative}: oldest quarter first");
-        self.count("quarter totals of a representative", expected.is_empty());
+        self.count_comparison("quarter totals of a representative", expected.is_empty());
 
         let product = format!("p-{}", self.rng.random_range(0..50));
         let (product_id, expected) = (product.parse().unwrap(), self.naive.stock_of(&product));
@@ -53,7 +53,7 @@ impl Questions<'_> {
         assert_eq!(in_warehouses(&one).into_iter().collect::<Vec<_>>(), [("wh-1".to_owned(), expected["wh-1"])]);
         let total = self.table.get_product(&product_id).await.unwrap().unwrap().total_stock;
         assert_eq!(i64::try_from(total).unwrap(), expected.values().sum::<i64>(), "{product}");
-        self.count("stock of a product", expected.is_empty());
+        self.count_comparison("stock of a product", expected.is_empty());
 
         let quarter = format!("202{}-Q{}", self.rng.random_range(5..8), self.rng.random_range(1..5));
         let ranking = self.table.get_ranking(quarter.parse::<Quarter>().unwrap(), euro()).await.unwrap();
@@ -68,6 +68,6 @@ impl Questions<'_> {
         let found: Vec<_> = found.filter(|(sum, _)| *sum != 0).collect();
         let expected = self.naive.ranking(&quarter, "EUR");
         assert_eq!(found, expected, "{quarter}");
-        self.count("ranking", expected.is_empty());
+        self.count_comparison("ranking", expected.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use billing::Money;
 use orders::{CreditedOrder, Order, OrderLine, OrderToPack, ProductOrder};
 
-use super::instant;
+use super::time_text;
 use crate::order_desk::naive_reader::ScannedOrder;
 
 /// An order as the result list of an access pattern shows it. A field is `None` if this kind of list does not contain
@@ -58,7 +58,7 @@ impl ListedOrder {
     pub fn of_product(product: &str, order: &ProductOrder) -> Self {
         Self {
             id: order.order.to_string(),
-            paid_at: instant(order.placed_at),
+            paid_at: time_text(order.placed_at),
             status: order.status.to_string(),
             line: Some((product.to_owned(), order.quantity.into())),
             ..Self::default()
@@ -85,7 +85,7 @@ impl From<&Order> for ListedOrder {
     fn from(order: &Order) -> Self {
         Self {
             id: order.id.to_string(),
-            paid_at: instant(order.placed_at),
+            paid_at: time_text(order.placed_at),
             status: order.status.to_string(),
             customer: Some(order.customer.to_string()),
             amounts: Some(amounts(order.total, order.refunded)),
@@ -105,7 +105,7 @@ impl From<&CreditedOrder> for ListedOrder {
     fn from(order: &CreditedOrder) -> Self {
         Self {
             id: order.order.to_string(),
-            paid_at: instant(order.placed_at),
+            paid_at: time_text(order.placed_at),
             status: order.status.to_string(),
             customer: Some(order.customer.to_string()),
             amounts: Some(amounts(order.total, order.refunded)),

@@ -21,7 +21,7 @@ use store::Paging;
 use strum::IntoEnumIterator as _;
 
 use crate::order_desk::naive_reader::{NaiveReader, ScannedOrder};
-use crate::order_desk::world::{World, fill_all, now};
+use crate::order_desk::world::{World, fill_all, test_time};
 
 /// The seed of the random company, of its history, and of the parameters of the access patterns.
 const SEED: u64 = 7;
@@ -32,7 +32,7 @@ const PAGE_SIZES: [Option<usize>; 4] = [Some(1), Some(7), Some(100), None];
 /// time.
 const MAX_PAGES: usize = 60;
 /// The number of comparisons of each access pattern, each with other random parameters.
-const QUESTIONS: usize = 12;
+const COMPARISONS: usize = 12;
 
 /// Returns the size of the sample company: three years, and 400 customers or the number in the environment variable
 /// `DUEDAY_COMPANY_CUSTOMERS`.
@@ -53,7 +53,7 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
     for (n, paid) in world.company.paid.iter().enumerate() {
         // The event of a refund can arrive before the event of its payment.
         if n % 20 == 0 {
-            refund(&desk, paid, paid.amount.minor(), false).await;
+            record_refund(&desk, paid, paid.amount.minor(), false).await;
         }
         desk.place(paid).await.unwrap();
         let steps: &[OrderStatus] = match rng.random_range(0..8) {
@@ -71,29 +71,29 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
             }
         }
         match n % 20 {
-            1 | 2 => refund(&desk, paid, paid.amount.minor(), false).await,
-            3 | 4 => refund(&desk, paid, paid.amount.minor() / 3, false).await,
+            1 | 2 => record_refund(&desk, paid, paid.amount.minor(), false).await,
+            3 | 4 => record_refund(&desk, paid, paid.amount.minor() / 3, false).await,
             5 => {
-                refund(&desk, paid, paid.amount.minor() / 3, false).await;
-                refund(&desk, paid, paid.amount.minor() / 3, true).await;
+                record_refund(&desk, paid, paid.amount.minor() / 3, false).await;
+                record_refund(&desk, paid, paid.amount.minor() / 3, true).await;
             }
             _ => {}
         }
     }
-    change_people(world, &desk, rng).await;
+    change_representatives_and_jobs(world, &desk, rng).await;
     fill_all(&desk).await;
 }
 
 /// Records a refund of `minor` minor units of the payment `paid`. If `has_failed` is true, records that this refund
 /// failed.
-async fn refund(desk: &OrderDesk, paid: &PaidPeriod, minor: i64, has_failed: bool) {
+async fn record_refund(desk: &OrderDesk, paid: &PaidPeriod, minor: i64, has_failed: bool) {
     let (amount, refund) = (Money::new(minor, paid.amount.currency()), format!("refund of {minor}"));
     let news = RefundEvent { order: paid.order, account: paid.account.clone(), refund, amount, has_failed };
     desk.record_refund(&news).await.unwrap();
 }
 
 /// Assigns 20 random customers to another representative, and changes the jobs of three employees.
-async fn change_people(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
+async fn change_representatives_and_jobs(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
     let ordering: Vec<&PaidPeriod> = world.company.paid.iter().collect();
     for _ in 0..20 {
         let customer = &ordering.choose(rng).unwrap().account;
@@ -107,7 +107,7 @@ async fn change_people(world: &World, desk: &OrderDesk, rng: &mut ChaCha8Rng) {
         let assignment = employee.assignment.clone().unwrap();
         let title = "Chief Picker".parse().unwrap();
         let promoted = (n != 23).then_some(orders::Assignment { job_title: title, ..assignment });
-        desk.table.reassign(&employee, promoted.as_ref(), now().date_naive()).await.unwrap();
+        desk.table.reassign(&employee, promoted.as_ref(), test_time().date_naive()).await.unwrap();
     }
 }
 
@@ -134,13 +134,13 @@ async fn all_pages<T>(limit: Option<usize>, read: impl AsyncFn(Paging) -> Result
 }
 
 /// Formats a time like the table does, with milliseconds.
-fn instant(at: chrono::DateTime<chrono::Utc>) -> String {
+fn time_text(at: chrono::DateTime<chrono::Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
 /// Asserts that each stored order has the customer, the amount and the time of its payment, and the products of the
 /// SKU.
-fn assert_as_paid(naive: &NaiveReader, company: &Company) {
+fn assert_orders_match_payments(naive: &NaiveReader, company: &Company) {
     let mut paid = 0;
     for period in &company.paid {
         let (_, lines) = company.skus.iter().find(|(sku, _)| *sku == period.sku).unwrap();
@@ -151,7 +151,7 @@ fn assert_as_paid(naive: &NaiveReader, company: &Company) {
         let products = lines.iter().map(|line| (line.product.to_string(), i64::from(line.quantity))).collect();
         let found = (&*order.customer, order.amount, &*order.currency, &order.paid_at, &order.products);
         let (customer, currency) = (period.account.to_string(), period.amount.currency().to_string());
-        let expected = (&*customer, period.amount.minor(), &*currency, &instant(period.paid_at), &products);
+        let expected = (&*customer, period.amount.minor(), &*currency, &time_text(period.paid_at), &products);
         assert_eq!(found, expected, "{}", period.order);
         paid += 1;
     }
@@ -159,7 +159,7 @@ fn assert_as_paid(naive: &NaiveReader, company: &Company) {
 }
 
 /// Compares the results of the access patterns with those of the naive reader, for random parameters.
-struct Questions<'a> {
+struct RandomComparisons<'a> {
     world: &'a World,
     table: &'a OrdersTable,
     naive: NaiveReader,
@@ -170,14 +170,14 @@ struct Questions<'a> {
     lists_by_one: usize,
 }
 
-impl Questions<'_> {
+impl RandomComparisons<'_> {
     /// Counts a comparison of the access pattern `pattern`, if its result was not empty.
-    fn count(&mut self, pattern: &'static str, is_empty: bool) {
+    fn count_comparison(&mut self, pattern: &'static str, is_empty: bool) {
         *self.compared.entry(pattern).or_default() += usize::from(!is_empty);
     }
 
     /// Returns a random date range between 2025 and 2028.
-    fn days(&mut self) -> DateRange {
+    fn random_days(&mut self) -> DateRange {
         let first = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap() + Days::new(self.rng.random_range(0..1_000));
         let length =
             if self.rng.random_bool(0.5) { self.rng.random_range(0..10) } else { self.rng.random_range(0..400) };
@@ -185,7 +185,7 @@ impl Questions<'_> {
     }
 
     /// Returns random order statuses, at least one.
-    fn statuses(&mut self) -> Vec<OrderStatus> {
+    fn random_statuses(&mut self) -> Vec<OrderStatus> {
         let all: Vec<OrderStatus> = OrderStatus::iter().collect();
         let count = self.rng.random_range(1..=all.len());
         all.choose_multiple(&mut self.rng, count).copied().collect()
@@ -203,7 +203,7 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
     make_history(&world, &mut rng).await;
     world.assert_consistent(&world.company.paid, "after three years").await;
     let (naive, _) = NaiveReader::read(&world.engine).await;
-    assert_as_paid(&naive, &world.company);
+    assert_orders_match_payments(&naive, &world.company);
     let statuses: BTreeSet<&str> = naive.orders.values().map(|order| order.status.as_str()).collect();
     assert_eq!(statuses.len(), OrderStatus::iter().count(), "each status must occur: {statuses:?}");
     // Each kind of refunded order must occur: partly refunded, fully refunded without a cancellation (after the
@@ -216,17 +216,17 @@ async fn access_patterns_return_the_same_as_a_naive_reader_of_all_items() {
         assert!(refunded.filter(is_such).count() > 5, "in full: {is_in_full}, cancelled: {is_cancelled}");
     }
     let desk = world.desk_without_faults();
-    let mut questions =
-        Questions { world: &world, table: &desk.table, naive, rng, compared: BTreeMap::new(), lists_by_one: 0 };
-    for _ in 0..QUESTIONS {
-        questions.ask_for_orders().await;
-        questions.ask_for_people().await;
-        questions.ask_for_details().await;
+    let mut comparisons =
+        RandomComparisons { world: &world, table: &desk.table, naive, rng, compared: BTreeMap::new(), lists_by_one: 0 };
+    for _ in 0..COMPARISONS {
+        comparisons.compare_orders().await;
+        comparisons.compare_people().await;
+        comparisons.compare_details().await;
     }
     assert!(desk.table.employee_details(&"unknown".parse().unwrap()).await.unwrap().is_none());
-    for (pattern, compared) in &questions.compared {
+    for (pattern, compared) in &comparisons.compared {
         assert!(*compared > 0, "each answer about {pattern} was empty");
     }
-    assert_eq!(questions.compared.len(), 16);
-    assert!(questions.lists_by_one > 0);
+    assert_eq!(comparisons.compared.len(), 16);
+    assert!(comparisons.lists_by_one > 0);
 }

@@ -7,13 +7,13 @@ use rand::seq::IndexedRandom as _;
 use store::Paging;
 
 use super::listed_order::ListedOrder;
-use super::{Questions, all_pages, page_sizes};
+use super::{RandomComparisons, all_pages, page_sizes};
 use crate::order_desk::naive_reader::ScannedOrder;
 
-impl Questions<'_> {
+impl RandomComparisons<'_> {
     /// Compares the access patterns 4, 5, 8 and 10, and the list of the orders of a warehouse, with random parameters.
-    pub async fn ask_for_orders(&mut self) {
-        let (statuses, days) = (self.statuses(), self.days());
+    pub async fn compare_orders(&mut self) {
+        let (statuses, days) = (self.random_statuses(), self.random_days());
         let names: BTreeSet<String> = statuses.iter().map(ToString::to_string).collect();
         let (from, to) = (days.0.to_string(), days.1.to_string());
         let is_within = |order: &ScannedOrder| {
@@ -71,12 +71,12 @@ impl Questions<'_> {
         let is_refunded = |(_, id): &(String, String)| self.naive.orders[id].refunds > 0;
         let listed = [&of_customer, &of_all, &of_representative, &of_warehouse];
         let no_refunds = !listed.into_iter().flatten().any(is_refunded);
-        self.count("refunds", no_refunds);
-        self.count("orders of a customer", of_customer.is_empty());
-        self.count("orders in a status", of_all.is_empty());
-        self.count("orders of a product", of_product.is_empty());
-        self.count("orders of a representative", of_representative.is_empty());
-        self.count("orders of a warehouse", of_warehouse.is_empty());
+        self.count_comparison("refunds", no_refunds);
+        self.count_comparison("orders of a customer", of_customer.is_empty());
+        self.count_comparison("orders in a status", of_all.is_empty());
+        self.count_comparison("orders of a product", of_product.is_empty());
+        self.count_comparison("orders of a representative", of_representative.is_empty());
+        self.count_comparison("orders of a warehouse", of_warehouse.is_empty());
     }
 
     /// Asserts that the list `found` contains exactly the orders `expected`, each order once, and oldest payment first.

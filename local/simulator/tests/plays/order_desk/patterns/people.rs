@@ -8,12 +8,12 @@ use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use store::Paging;
 
-use super::{Questions, all_pages, page_sizes};
-use crate::order_desk::world::now;
+use super::{RandomComparisons, all_pages, page_sizes};
+use crate::order_desk::world::test_time;
 
-impl Questions<'_> {
+impl RandomComparisons<'_> {
     /// Compares the access patterns 2, 6, 7, 9 and 11, and the list of a department, with random parameters.
-    pub async fn ask_for_people(&mut self) {
+    pub async fn compare_people(&mut self) {
         let employee =
             self.naive.employees.values().collect::<Vec<_>>().choose(&mut self.rng).copied().unwrap().clone();
         let warehouse = format!("wh-{}", self.rng.random_range(0..10));
@@ -27,7 +27,7 @@ impl Questions<'_> {
         let titled = self.naive.employees_where(|other| other.title.as_deref().map(simple) == Some(simple(title)));
         let working = self.naive.employees_where(|other| other.warehouse.as_ref() == Some(&warehouse));
         let of_department = self.naive.employees_where(|other| other.department.as_deref() == Some(department));
-        let today = now().date_naive().to_string();
+        let today = test_time().date_naive().to_string();
         let hired =
             self.naive.employees_where(|other| other.hired_on > hired_after.to_string() && other.hired_on <= today);
         let customers: Vec<String> = self
@@ -66,7 +66,9 @@ impl Questions<'_> {
             let found: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
             assert_eq!(found, of_department, "{department}");
             let found = all_pages(limit, async |paging: Paging| {
-                table.employees(EmployeeList::Hired { after: hired_after, today: now().date_naive() }, &paging).await
+                table
+                    .employees(EmployeeList::Hired { after: hired_after, today: test_time().date_naive() }, &paging)
+                    .await
             });
             let found = found.await;
             self.assert_current_copies(&found);
@@ -79,12 +81,12 @@ impl Questions<'_> {
             let found: Vec<String> = found.await.iter().map(ToString::to_string).collect();
             assert_eq!(found, customers, "{representative}");
         }
-        self.count("employees by name", named.is_empty());
-        self.count("employees by title", titled.is_empty());
-        self.count("employees of a warehouse", working.is_empty());
-        self.count("employees of a department", of_department.is_empty());
-        self.count("employees by hire date", hired.is_empty());
-        self.count("customers of a representative", customers.is_empty());
+        self.count_comparison("employees by name", named.is_empty());
+        self.count_comparison("employees by title", titled.is_empty());
+        self.count_comparison("employees of a warehouse", working.is_empty());
+        self.count_comparison("employees of a department", of_department.is_empty());
+        self.count_comparison("employees by hire date", hired.is_empty());
+        self.count_comparison("customers of a representative", customers.is_empty());
     }
 
     /// Asserts that each employee in `found`, the result of an access pattern, has the employee's current data.
