@@ -9,7 +9,7 @@ use futures::future::join_all;
 use orders::{OrderDesk, OrderStatus, ProductId};
 
 use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count_orders, receive_stock};
-use crate::order_desk::paused::poll_steps;
+use crate::order_desk::suspended_operation::poll_steps;
 use crate::order_desk::world::{World, fill_all};
 
 /// Injects no fault, but lets other tasks run before each call to the table takes effect. The field is the number of

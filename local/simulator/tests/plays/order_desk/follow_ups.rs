@@ -15,8 +15,8 @@ use simulator::{Company, CompanySize};
 use testkit::FAULTS_AFTER_EACH_CALL;
 use ulid::Ulid;
 
-use crate::order_desk::paused::poll_steps;
 use crate::order_desk::races::YieldBeforeEachCall;
+use crate::order_desk::suspended_operation::poll_steps;
 use crate::order_desk::world::{World, fill_all, test_time};
 
 /// The size of the sample company in these tests.

@@ -9,9 +9,9 @@ use orders::{Buckets, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
-use crate::order_desk::paused::poll_steps;
 use crate::order_desk::races::YieldBeforeEachCall;
 use crate::order_desk::stale_indexes::StaleIndexes;
+use crate::order_desk::suspended_operation::poll_steps;
 use crate::order_desk::world::{BUCKETS, World, all_days, fill_all, new_clock};
 
 /// The size of the sample company in these tests.

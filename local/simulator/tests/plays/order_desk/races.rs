@@ -13,7 +13,7 @@ use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
 
-use crate::order_desk::paused::poll_steps;
+use crate::order_desk::suspended_operation::poll_steps;
 use crate::order_desk::world::{World, all_days, fill_all};
 
 /// The size of the sample company in these tests.
