@@ -39,7 +39,8 @@ pub fn all_days() -> DateRange {
     (NaiveDate::from_ymd_opt(2000, 1, 1).unwrap(), NaiveDate::from_ymd_opt(2100, 1, 1).unwrap())
 }
 
-/// Returns a new clock that shows [`test_time`]. Each clock has another seed, so the clocks create different identifiers.
+/// Returns a new clock that shows [`test_time`]. Each clock has another seed, so the clocks create different
+/// identifiers.
 pub fn new_clock() -> Arc<SimulatedClock> {
     static CLOCKS: AtomicU64 = AtomicU64::new(1);
     Arc::new(SimulatedClock::new(test_time(), CLOCKS.fetch_add(1, Ordering::Relaxed)))
