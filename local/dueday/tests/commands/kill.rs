@@ -24,7 +24,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use sandbox::LedgerEntry;
 use serde_json::Value;
-use simulator::{Invariant, SubscriptionName, TableContents, check};
+use simulator::{Invariant, SubscriptionName, TableContents, check_invariants};
 use store::CreateOutcome;
 use sweep::BatchRequest;
 use terminal::{dueday, output};
@@ -209,7 +209,7 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     assert!(report.complete && report.adds_up(), "{report:?}");
 
     let settled = files.read_contents().await;
-    let broken: Vec<_> = check(&settled, today).into_iter().filter(|finding| !finding.holds()).collect();
+    let broken: Vec<_> = check_invariants(&settled, today).into_iter().filter(|finding| !finding.holds()).collect();
     // The only violations that the checker reports are the run records without an end, which the killed runs left.
     assert!(broken.iter().all(|finding| finding.invariant == Invariant::RunsEnded), "{broken:?}");
     let all = settled.subscriptions.len();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use billing::{Dispute, DisputeStatus, Status, Subscription};
 use clock::Clock as _;
-use emulator::{EngineConnection, Fault, Injector};
+use emulator::{EngineConnection, Injector};
 use gateways::SigningSecrets;
 use inbound::InboundOutcome;
 use store::TableError;

@@ -15,7 +15,7 @@ use axum::http::{Request, StatusCode};
 use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Deployment, EngineConnection, Fault, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
+use emulator::{Deployment, EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{SigningSecrets, Stripe, WebhookError};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::Disputes;

@@ -202,7 +202,7 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     assert_eq!((left.len(), left[0].pass.as_ref()), (1, None), "the next pass starts with the oldest order");
     // A pass tries the waiting orders of the product from the oldest to the newest. A worker with an outdated pass
     // cannot store it, neither while the task has a newer pass nor after the task was deleted.
-    let new_pass = left[0].pass_at(test_time());
+    let new_pass = left[0].current_or_new_pass(test_time());
     assert!(desk.table.save_fill_pass(&target, &new_pass).await.unwrap());
     assert!(!desk.table.save_fill_pass(&target, &pass).await.unwrap());
     assert_eq!(fill_all(&desk).await, 0);

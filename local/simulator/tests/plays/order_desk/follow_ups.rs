@@ -71,7 +71,7 @@ async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<Fol
 }
 
 /// Returns the data of an event that the payment `paid` was refunded in full.
-fn full_refund(paid: &PaidPeriod) -> RefundNews {
+fn full_refund(paid: &PaidPeriod) -> RefundEvent {
     let amount = Money::new(paid.amount.minor(), paid.amount.currency());
     RefundEvent { order: paid.order, account: paid.account.clone(), refund: "r".to_owned(), amount, has_failed: false }
 }

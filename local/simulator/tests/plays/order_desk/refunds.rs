@@ -16,7 +16,7 @@ const COMPANY_SIZE: CompanySize = CompanySize { customers: 4, employees: 20, pro
 
 /// Returns the data of the refund `id` of `minor` minor units of the payment `paid`, as an event states them.
 /// `has_failed` states whether the refund failed.
-fn refund_news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundNews {
+fn refund_event(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> RefundEvent {
     let amount = Money::new(minor, paid.amount.currency());
     RefundEvent { order: paid.order, account: paid.account.clone(), refund: id.to_owned(), amount, has_failed }
 }
@@ -25,10 +25,10 @@ fn refund_news(paid: &PaidPeriod, id: &str, minor: i64, has_failed: bool) -> Ref
 /// safe to repeat.
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
-    let in_full = |n: usize| refund_news(&paid[n], "full", paid[n].amount.minor(), false);
+    let in_full = |n: usize| refund_event(&paid[n], "full", paid[n].amount.minor(), false);
     // The event of a refund can be delivered before the event of its payment.
     desk.record_refund(&in_full(0)).await.unwrap();
-    desk.record_refund(&refund_news(&paid[1], "part", 100, false)).await.unwrap();
+    desk.record_refund(&refund_event(&paid[1], "part", 100, false)).await.unwrap();
     for paid in paid {
         desk.place(paid).await.unwrap();
     }
@@ -41,11 +41,11 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     }
     desk.record_refund(&in_full(2)).await.unwrap();
     desk.record_refund(&in_full(3)).await.unwrap();
-    desk.record_refund(&refund_news(&paid[4], "failed", 200, true)).await.unwrap();
-    desk.record_refund(&refund_news(&paid[4], "failed", 200, false)).await.unwrap();
-    desk.record_refund(&refund_news(&paid[5], "a", 100, false)).await.unwrap();
-    desk.record_refund(&refund_news(&paid[5], "b", 50, false)).await.unwrap();
-    desk.record_refund(&refund_news(&paid[5], "a", 100, true)).await.unwrap();
+    desk.record_refund(&refund_event(&paid[4], "failed", 200, true)).await.unwrap();
+    desk.record_refund(&refund_event(&paid[4], "failed", 200, false)).await.unwrap();
+    desk.record_refund(&refund_event(&paid[5], "a", 100, false)).await.unwrap();
+    desk.record_refund(&refund_event(&paid[5], "b", 50, false)).await.unwrap();
+    desk.record_refund(&refund_event(&paid[5], "a", 100, true)).await.unwrap();
     fill_all(desk).await;
 }
 

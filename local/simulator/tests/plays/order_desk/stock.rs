@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use emulator::{Call, Fault, Injector};
+use emulator::{Call, Injector};
 use futures::future::join_all;
 use orders::{DeskError, MovementRequest, OrderDesk, OrderLine, OrderStatus, PaidPeriod, ProductId, Step};
 use simulator::{Company, CompanySize};
