@@ -27,7 +27,7 @@ const REPORT_EVERY: u32 = 100_000;
 /// The arguments of `bench audit`.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// Number of subscriptions, each of an account of its own
+    /// Number of subscriptions; each subscription has its own account
     #[arg(long, default_value_t = 1_000_000)]
     pub subscriptions: u32,
     /// Number of measurements; the result is the ratio of the medians

@@ -43,7 +43,7 @@ pub struct EngineArgs {
     /// Delay of each response in milliseconds
     #[arg(long, default_value_t = 0)]
     pub delay_ms: u64,
-    /// Ignore the idempotency tokens of transactions; with a delay, they are always ignored
+    /// Ignore the idempotency tokens of transactions; with a delay, the tokens are always ignored
     #[arg(long)]
     pub without_tokens: bool,
 }

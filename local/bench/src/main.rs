@@ -54,15 +54,15 @@ enum Command {
     Latency(latency::LatencyArgs),
     /// Measure the peak memory with more and more due payments
     Memory(memory::MemoryArgs),
-    /// Compare with django-flexible-subscriptions on PostgreSQL, both on disk
+    /// Compare Dueday with django-flexible-subscriptions on PostgreSQL; both store their data on a disk
     Durable(durable::DurableArgs),
     /// Measure reading all open orders, from a write-sharded index and with a scan
     Buckets(buckets::BucketsArgs),
-    /// Measure the audit of a large table beside a plain scan of it
+    /// Measure the audit of a large table, and compare it with a plain scan of the same table
     Audit(audit_speed::AuditArgs),
     /// Measure the speed and the peak memory of the comparison with the gateway
     Reconcile(reconcile::ReconcileArgs),
-    /// Measure how much broken webhook endpoints delay the deliveries to all others
+    /// Measure how much broken webhook endpoints delay the deliveries to all other endpoints
     Deliveries(deliveries::DeliveriesArgs),
     /// Compare the HTTP API with the same API in JavaScript and in Python
     Api(http_api::ApiArgs),

@@ -11,7 +11,7 @@ pub enum SimulationError {
     Calendar,
     #[error("the subscription of account {account} cannot be created: {source}")]
     CreateSubscription { account: String, source: CreateSubscriptionError },
-    #[error("a batch run did not reach the end of the index, or its counts do not add up: {report}")]
+    #[error("a batch run did not reach the end of the index, or the counts in its report do not add up: {report}")]
     Unfinished { report: String },
     #[error(transparent)]
     Sweep(#[from] SweepError),

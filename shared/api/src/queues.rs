@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 pub struct QueueState {
     /// The name of the queue in `template.yaml`, such as `Deliveries`.
     pub name: String,
-    /// The number of messages that wait: those that are due, and those that are delayed. Null if the queue could not be read.
+    /// The number of messages that wait: the due and the delayed messages. Null if the queue could not be read.
     pub waiting: Option<u64>,
-    /// The number of messages that a function is processing, or that it will get again because it failed. Null if the queue could
-    /// not be read.
+    /// The number of messages that a function is processing, or that a function will receive again because its
+    /// processing failed. Null if the queue could not be read.
     pub in_progress: Option<u64>,
     /// Whether the queue is a dead-letter queue: it stores messages that could not be processed. No function reads this queue, so
     /// a person must look at its messages. Null if the queue could not be read.

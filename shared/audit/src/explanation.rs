@@ -62,7 +62,7 @@ pub enum ReasonCode {
     HeldBack,
     /// The payment was owed, and the runs left payments of the shard unsettled. This payment may be one of them.
     LeftUnsettled,
-    /// The payment was owed, the runs walked the shard to its end without charging it, and the records do not explain
+    /// The payment was owed, the runs processed the shard to its end without charging it, and the records do not explain
     /// why.
     Unexplained,
     Paid,

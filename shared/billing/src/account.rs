@@ -61,8 +61,8 @@ impl Account {
     }
 }
 
-/// The mail status of an address. `deliverable`: no mail has failed. `bounced`: the mail server rejected a
-/// mail permanently. `complained`: the recipient reported a mail as spam.
+/// The mail status of an address. `deliverable`: no mail to the address has bounced or was reported as spam.
+/// `bounced`: the mail server rejected a mail permanently. `complained`: the recipient reported a mail as spam.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -66,7 +66,9 @@ impl PaymentLimit {
     /// Returns the description of the limit, for operators.
     pub fn description(self) -> &'static str {
         match self {
-            Self::MaxCharges => "The largest number of charges per day; a day with more charges is not started",
+            Self::MaxCharges => {
+                "The largest number of charges per day; the payments of a day with more charges are not started"
+            }
             Self::MaxSums => "The largest sums of charges per day; a day with a larger sum is not started",
             Self::MaxProcessingDays => {
                 "Days for which the bank may process a debit; after that, runs report the row of the payment as failed"

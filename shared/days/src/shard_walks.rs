@@ -16,7 +16,7 @@ use store::{Position, RunEnd, RunRecord};
         as = Walked,
         description = "The state of a shard on a day, computed from the records of its runs. `complete`: a chain of \
             runs leads from the start of the shard to its end and left no row unfinished. `running`: the shard was \
-            complete, and another run is processing it. `missing`: there is no run. `open`: a run has begun and has \
+            complete, and another run is processing it again. `missing`: there is no run. `open`: a run has begun and has \
             not ended; it is still running or was cut off. `gap`: a run began at a position at which no other run had \
             ended. `unfinished`: no run reached the end of the shard. `stopped`: a run stopped early or deferred rows, \
             and no later run has processed the whole shard. `left_behind`: the runs reached the end, but left rows \

@@ -33,9 +33,9 @@ pub const GATEWAY_KEY: Variable = Variable::new(
 
 variables! {
     GATEWAY = Variable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
-        "The payment gateway: stripe, or the URL of a gateway, such as http://127.0.0.1:7879").rare_flag("gateway");
+        "The payment gateway: stripe, sandbox, or the URL of a gateway, such as http://127.0.0.1:7879").rare_flag("gateway");
     SANDBOX_URL = Variable::new(&[Api, Payments, Reconcile], "DUEDAY_SANDBOX_URL", "URL",
-        "With the gateway sandbox, the function URL of the sandbox gateway in the same stack");
+        "The function URL of the stack's sandbox gateway. Required if DUEDAY_GATEWAY is sandbox");
     GATEWAY_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Reconcile], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with the key that signs the requests to your own gateway");
     STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",

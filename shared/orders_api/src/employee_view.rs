@@ -39,7 +39,7 @@ pub struct AssignmentView {
 pub struct EmployeeFields {
     /// The name of the employee.
     pub(super) name: Label,
-    /// The first assignment of the employee.
+    /// The first assignment (job, department and warehouse) of the employee.
     pub(super) assignment: AssignmentView,
     /// The first day of employment.
     #[schema(value_type = NaiveDate)]

@@ -38,7 +38,7 @@ pub struct OrderView {
     /// The warehouse from whose stock the products were deducted; null if none were deducted yet.
     warehouse: Option<WarehouseId>,
     /// The address that the order is shipped to: the customer's address when the order was placed, or a later correction.
-    /// Null if the customer had no address then, until the products are deducted from the stock.
+    /// If the customer had no address then, null until the products are deducted from the stock.
     address: Option<AddressView>,
     /// When the order was shipped; null until then.
     shipped_at: Option<DateTime<Utc>>,

@@ -23,7 +23,7 @@ pub struct SkuPath {
     sku: Sku,
 }
 
-/// The products that a SKU will stand for.
+/// The set of products that the SKU stands for from now on.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutSku)]

@@ -111,7 +111,7 @@ pub struct MovementView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderMovement)]
 pub struct OrderMovementView {
-    /// The version that the order got from the change.
+    /// The version of the order after the change that caused the movement.
     version: u64,
     /// The effect of the change on the stock: `deducted` when the order was filled, `restored` when it was cancelled or
     /// returned, `written_off` when the returned products were not sellable, `exchanged` when other products replaced them.
@@ -254,9 +254,9 @@ pub async fn transfer(
 
 /// List the movements of a product
 ///
-/// The changes of the stock that people and programs requested: deliveries, counts, write-offs and transfers. Newest first,
-/// by the time in the identifier. The products of orders also change the stock; `GET /products/{product}/orders` lists these
-/// orders, and `GET /orders/{order}/movements` the movements of an order.
+/// The changes of the stock that people and programs requested: deliveries, counts, write-offs and transfers. They are
+/// sorted by the time in the identifier (a ULID), newest first. The products of orders also change the stock;
+/// `GET /products/{product}/orders` lists these orders, and `GET /orders/{order}/movements` the movements of an order.
 #[utoipa::path(
     get,
     path = "/products/{product}/movements",

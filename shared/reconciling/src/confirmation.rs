@@ -22,9 +22,9 @@ pub struct DaysToCompare {
 pub enum ConfirmationProblem {
     #[error("{0} was not compared with the gateway since the copy was noticed")]
     NotCompared(NaiveDate),
-    #[error("the comparison of {0} is missing or incomplete")]
+    #[error("the comparison of {0} with the gateway has not ended")]
     NotEnded(NaiveDate),
-    #[error("{0} was compared with --report-only")]
+    #[error("the latest comparison of {0} used the option --report-only")]
     ReportOnly(NaiveDate),
     #[error("{0} has no comparison of payments, because the gateway does not list them")]
     PaymentsNotCompared(NaiveDate),

@@ -39,7 +39,7 @@ async fn scoped_key<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Opti
     let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(None) };
     let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
     let key = value.to_str().ok().filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len())).filter(is_visible);
-    let expected = format!("must be 1 to {MAX_KEY_CHARS} visible ASCII characters");
+    let expected = format!("must be 1 to {MAX_KEY_CHARS} printable ASCII characters");
     let key = key.ok_or_else(|| Problem::invalid_field("Idempotency-Key", expected))?;
     let caller = Caller::from_request_parts(parts, state).await?;
     Ok(Some(format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path())))

@@ -190,7 +190,7 @@ fn add_error_responses(operation: &mut Value) {
         ),
         (
             429,
-            "This was done too often in the last hour; Retry-After contains the seconds until it is allowed again",
+            "The hourly limit of this operation is reached; Retry-After contains the seconds until it is allowed again",
             is_limited,
         ),
         (503, "Temporarily unavailable: the same request may succeed later", true),

@@ -74,7 +74,7 @@ def key_hash(request):
     if key is None:
         return None
     if not KEY.fullmatch(key):
-        raise Problem("invalid-field", "must be 1 to 255 visible ASCII characters", "Idempotency-Key")
+        raise Problem("invalid-field", "must be 1 to 255 printable ASCII characters", "Idempotency-Key")
     return sha256(f"operator\n{request.method}\n{request.url.path}\n{key}")
 
 

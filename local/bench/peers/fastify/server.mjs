@@ -37,7 +37,7 @@ const noAccount = () => new Problem('not-found', 'there is no such account');
 function keyHash(request) {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return undefined;
-  if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw new Problem('invalid-field', 'must be 1 to 255 visible ASCII characters', 'Idempotency-Key');
+  if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw new Problem('invalid-field', 'must be 1 to 255 printable ASCII characters', 'Idempotency-Key');
   return sha256(`operator\n${request.method}\n${request.url.split('?')[0]}\n${key}`);
 }
 

@@ -25,7 +25,7 @@ use world::World;
 
 #[derive(Debug, Args)]
 pub struct ApiArgs {
-    /// Number of requests of each kind in each measurement; a third of this number for sign-ups
+    /// Number of requests of each kind in each measurement; for sign-ups, a third of this number
     #[arg(long, default_value_t = 600)]
     pub requests: usize,
     /// Number of requests of each kind before each measurement

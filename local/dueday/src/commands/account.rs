@@ -51,7 +51,7 @@ struct EraseArgs {
     account: AccountId,
     #[command(flatten)]
     confirmation: ConfirmationArgs,
-    /// The order desk's table on AWS; used with --table
+    /// The name of the order desk's table on AWS; has no effect without --table
     #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE")]
     orders_table: String,
 }

@@ -202,7 +202,7 @@ fn summary(account: &str, report: &Report, wait: Duration) -> String {
         format_seconds(wait.as_secs())
     );
     text + &format!(
-        "Not removed from the test data: {}, {} and a checkout page.\n",
+        "The gateway's test data now contains {}, {} and a checkout page of this check. The check does not remove them.\n",
         format_count(number(report.payment_ids.len()), "payment"),
         format_count(number(report.refunds), "refund")
     )

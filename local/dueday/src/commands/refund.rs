@@ -62,11 +62,11 @@ fn parse_ulid(text: &str) -> Result<Ulid, String> {
 /// Checks an idempotency key by the same rule as the API.
 ///
 /// # Errors
-/// The key is empty, longer than 255 characters, or has a character that is not visible ASCII.
+/// The key is empty, longer than 255 characters, or has a character that is not printable ASCII.
 pub fn parse_idempotency_key(text: &str) -> Result<String, String> {
     let is_visible = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
     let is_valid = is_visible && (1..=255).contains(&text.len());
-    is_valid.then(|| text.to_owned()).ok_or_else(|| "must be 1 to 255 visible ASCII characters".to_owned())
+    is_valid.then(|| text.to_owned()).ok_or_else(|| "must be 1 to 255 printable ASCII characters".to_owned())
 }
 
 /// Runs `dueday refund`.

@@ -35,14 +35,14 @@ const COLUMNS: [Column; 7] = [
 #[command(after_help = "\
 The states of a shard:
   complete     the runs processed all rows of the shard and left none unfinished
-  running      the shard was complete, and another run is processing it
+  running      the shard was complete, and another run is processing it again
   open         a run has started and has not ended
   missing      no run has started
   gap          a run started at a position that no earlier run had reached
   unfinished   every run reached its time limit before the end of the shard
   stopped      a run stopped or did not charge, and no later run was complete
   left_behind  the last runs left failed, in-doubt or leased rows
-  rejected     the gateway rejected a charge
+  rejected     the gateway rejected the charge of a row; a person must find the cause
   expired      records of that day have expired
 
 A complete shard becomes incomplete if a later run of the day stops, leaves rows unfinished or is killed. It becomes \

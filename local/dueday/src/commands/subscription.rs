@@ -64,7 +64,7 @@ pub enum Action {
     Retry(SubscriptionSelector),
 }
 
-/// The arguments of `dueday subscription change`. What is not given stays unchanged.
+/// The arguments of `dueday subscription change`. Values that are not given stay unchanged.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["price", "payment_day", "product_name", "email", "account_email"])))]

@@ -35,7 +35,7 @@ fn repeated_replacement_with_the_same_key_sends_the_products_once() {
 
     for (more, expected) in [
         (&["--reason", "broken", "--idempotency-key", "ticket 4711"][..], "belongs to a replacement of other products"),
-        (&["--reason", "broken", "--idempotency-key", ""], "must be 1 to 255 visible ASCII characters"),
+        (&["--reason", "broken", "--idempotency-key", ""], "must be 1 to 255 printable ASCII characters"),
     ] {
         let (code, _, stderr) = replace(more);
         assert!(code == 2 && stderr.contains(expected), "{more:?}: {stderr}");

@@ -37,7 +37,7 @@ fn person_accepts_a_receipt_whose_payment_the_gateway_has_lost() {
     let compare = ["reconcile", "--from", day, "--to", day];
     assert_eq!(run(data, &[&compare, ["--report-only"].as_slice()].concat()).0, 1);
     let (code, _, stderr) = run(data, &accept);
-    assert!(code == 2 && stderr.contains("was compared with --report-only"), "{stderr}");
+    assert!(code == 2 && stderr.contains("used the option --report-only"), "{stderr}");
     let (code, days, _) = run(data, &compare);
     assert_eq!((code, &days[0]["differences"]), (1, &json!({"receipt_without_payment": 1})), "{days}");
     assert_eq!(days[0]["first_differences"][0]["id"], payment);

@@ -166,7 +166,7 @@ async fn only_one_execution_runs_until_it_finishes_or_its_lease_expires() {
     assert_eq!(
         begin_execution(&world, 104, "second").await.unwrap()["held_by"],
         "first",
-        "each walk of a shard renews the lease of the execution"
+        "each run over a shard renews the lease of the execution"
     );
     assert_eq!(
         begin_execution(&world, 105, "second").await.unwrap()["held_by"],

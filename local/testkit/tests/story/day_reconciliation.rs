@@ -135,7 +135,10 @@ impl ChargedWorld {
         let actor = Actor::Operator(None);
         let action = NewAction { at, actor, kind: ActionKind::AcceptDifference, reason: Some(reason) };
         assert!(self.world.table.accept_difference(&accepted, &action).await.unwrap(), "{accepted:?}");
-        assert!(!self.world.table.accept_difference(&accepted, &action).await.unwrap(), "it is accepted already");
+        assert!(
+            !self.world.table.accept_difference(&accepted, &action).await.unwrap(),
+            "the difference is already accepted"
+        );
         let entries = self.world.table.get_actions_without_account(&Paging::all(), at).await.unwrap().items;
         assert!(entries.iter().any(|entry| entry.item.as_deref() == Some(id)), "{entries:?}");
     }

@@ -42,8 +42,8 @@ type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
 
 /// Show the owed payment of a card link
 ///
-/// A mail about an owed payment leads the customer to this page; it needs no token. The page shows what is owed, and has a
-/// button to enter a card.
+/// The link in a mail about an owed payment opens this page. The request needs no token. The page shows what
+/// is owed, and has a button to enter a card.
 #[utoipa::path(
     get,
     path = "/card-links/{link}",

@@ -86,7 +86,7 @@ impl ErasureView {
     responses(
         (status = 200, description = "The account was erased", body = ErasureView),
         (status = 202, description = "The erasure is in progress", body = ErasureView),
-        (status = 409, description = "Something is owed or in progress; `detail` names it", body = Problem)
+        (status = 409, description = "A payment is owed, or an operation is still in progress; `detail` names it", body = Problem)
     )
 )]
 pub async fn request(

@@ -71,7 +71,7 @@ pub struct ShardWalk {
     sums: RunSumsView,
     /// Whether the counts of every run add up: each row that the run has seen has one outcome.
     adds_up: bool,
-    /// Why the latest of the runs that ended early did so; null if no run ended early.
+    /// The reason why the latest run that ended early did so; null if no run ended early.
     stopped: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl From<ShardProof> for ShardWalk {
     }
 }
 
-/// The record of a run: one invocation's walk through one shard of an index.
+/// The record of a run. A run processes the rows of one shard of an index in one invocation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunView {
@@ -100,7 +100,8 @@ pub struct RunView {
     deadline: Option<DateTime<Utc>>,
     /// The time at which the run ended; null while it is running, and if its process was terminated.
     ended_at: Option<DateTime<Utc>>,
-    /// The lane of the walk: the due payments or reminders, or the payments whose attempt is still open.
+    /// The part of the shard that the run processes: the due payments or reminders, or the payments whose attempt is still
+    /// open.
     lane: Lane,
     /// Whether the run began at the start of the lane. If not, it continued where an earlier run had ended.
     from_start: bool,

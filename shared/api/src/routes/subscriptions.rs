@@ -103,8 +103,8 @@ fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
 /// Create a subscription
 ///
 /// The first payment is due on the first payment day after today, unless `first_payment_date` is another day. If it is
-/// due today, the next run charges it or, with `charge_now`, it is charged before the response; `charge_now` requires
-/// an Idempotency-Key.
+/// due today, the next run charges it. With `charge_now`, it is charged before the response; this requires an
+/// Idempotency-Key.
 ///
 /// With `charge_now`, the field `payment` of the response says whether the customer has paid. Deliver the goods when
 /// `payment` is `paid`; do not rely on `status`, since a subscription is `active` even before the first payment. If

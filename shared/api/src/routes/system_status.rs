@@ -25,8 +25,7 @@ pub struct StatusView {
     today: NaiveDate,
     /// True if charging is switched on. While it is off, runs charge nothing.
     charging: bool,
-    /// The limits of the payment batch, by name, such as `max-charges`. `none` is the value of a ceiling that does not
-    /// exist.
+    /// The limits of the payment batch, by name, such as `max-charges`. `none` means that there is no such limit.
     limits: BTreeMap<String, String>,
     /// The days of both batches: yesterday, unless the table was created today, and today.
     days: Vec<BatchDayView>,
@@ -52,7 +51,7 @@ pub struct StatusView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BatchDay)]
 pub struct BatchDayView {
-    /// The date of the day.
+    /// The date.
     date: NaiveDate,
     /// The batch.
     batch: Batch,

@@ -154,7 +154,7 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
             Problem::conflict(error.to_string())
         }
         EndpointError::DeliveryLost(_) => {
-            tracing::error!(%error, error_type = error.error_type(), "{DELIVERY_UNREADABLE} and cannot be repeated");
+            tracing::error!(%error, error_type = error.error_type(), "{DELIVERY_UNREADABLE}, so it cannot be sent again");
             Problem::conflict(error.to_string())
         }
         EndpointError::NoEncryptionKeys => {

@@ -43,7 +43,7 @@ pub struct ExplanationView {
     reason: ReasonCode,
     /// The explanation as a sentence.
     answer: String,
-    /// Whether an operator must act: a payment is owed, and the customer is not the cause or the cause is not recorded.
+    /// Whether an operator must act: a payment is owed, and the recorded cause is not the customer, or no cause is recorded.
     needs_attention: bool,
     /// The due date of the payment that the explanation is about; null if it is not about a payment.
     due_date: Option<NaiveDate>,

@@ -24,7 +24,7 @@ pub struct ReceivedEvent {
 
 /// The error for a message that is not an event that this version of Dueday can read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the message is not a known event")]
+#[error("this version of Dueday cannot read the event in the message")]
 pub struct UnreadableEvent;
 
 /// The required attributes of a CloudEvent, and its subject. The subject is the account id, if the event belongs to an

@@ -44,7 +44,7 @@ impl Deliverer {
             // An unreadable delivery is only logged, so that the other deliveries do not have to wait until an operator
             // has repaired it.
             Err(error @ TableError::Unreadable { .. }) => {
-                tracing::error!(%error, error_type = "Table", "{DELIVERY_UNREADABLE} and is not made");
+                tracing::error!(%error, error_type = "Table", "{DELIVERY_UNREADABLE}, so it is not sent");
                 Ok(false)
             }
             Err(error) => Err(error),

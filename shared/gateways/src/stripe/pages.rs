@@ -119,7 +119,9 @@ impl CheckoutPages for Stripe {
                 Ok(CheckoutPageState::Complete { payment_method, given_at })
             }
             (Status::Complete, ..) => Err(GatewayError::Unknown {
-                reason: format!("the complete Checkout Session {id} does not contain the payment method"),
+                reason: format!(
+                    "the Checkout Session {id} has the status complete, but no customer, or no payment method with a creation time"
+                ),
             }),
         }
     }

@@ -47,7 +47,7 @@ pub enum FollowUpError {
     Refunded(OrderId),
     #[error("a paid month can have at most {} follow-up orders", MAX_PART.saturating_sub(1))]
     TooMany,
-    #[error("the order has {ordered} pieces of {product}, and {quantity} were requested")]
+    #[error("the order has only {ordered} pieces of {product}; the list contains {quantity}")]
     MoreThanOrdered { product: ProductId, ordered: u32, quantity: u32 },
     #[error("at least one product must be listed")]
     NoLines,

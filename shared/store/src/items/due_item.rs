@@ -91,7 +91,8 @@ impl DueItem {
     }
 }
 
-/// A lane of a walk over a shard: one pass over its rows. A batch walks one or more lanes, one after the other.
+/// A lane: one pass over the rows of a shard, either for due payments or reminders, or for open payment attempts. The
+/// payment batch has both lanes; the reminder batch has only the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -106,8 +107,8 @@ pub enum Lane {
     /// Processes the rows that are due, except open payment attempts.
     #[default]
     Due,
-    /// Looks up open payment attempts at the gateway. They have their own lane so that slow look-ups do not delay due
-    /// payments.
+    /// Looks up open payment attempts at the gateway. Open attempts have their own lane, so that slow look-ups do not
+    /// delay due payments.
     Open,
 }
 

@@ -34,7 +34,7 @@ pub enum Action {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The command asks for each answer that no option gives, checks it, and writes the profiles `dev` and `prod` to \
-samconfig.toml. `sam deploy` uses the profile `dev`, which charges at the sandbox gateway of its stack. Then no other question is asked. All other parameters of template.yaml \
+samconfig.toml. `sam deploy` uses the profile `dev`, which charges at the sandbox gateway of its stack, and asks no questions. All other parameters of template.yaml \
 have defaults; add them to `parameter_overrides` in samconfig.toml to change them.
 
 Examples:

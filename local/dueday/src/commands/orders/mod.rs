@@ -50,7 +50,7 @@ Examples:
 
 On one machine, the command exits with 1 while the order of a paid month could not be placed.")]
 pub struct OrdersArgs {
-    /// The order desk's table on AWS; used with --table
+    /// The name of the order desk's table on AWS; has no effect without --table
     #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE", global = true)]
     orders_table: String,
     /// The number of buckets of the index over all orders, for a new table on AWS
@@ -97,7 +97,8 @@ enum Action {
         #[arg(value_name = "PRODUCT=N", required = true, value_parser = parse_line)]
         lines: Vec<OrderLine>,
     },
-    /// Split an order that is not picked yet: it keeps what can be shipped now, and another order gets the rest
+    /// Split an order that is not picked yet: it keeps the products that can be shipped now, and a new
+    /// order gets the other products
     #[command(after_help = follow_ups::SPLIT_COMMAND_AFTER_HELP)]
     Split(follow_ups::SplitArgs),
     /// Send products of a shipped order again, without a payment
@@ -126,7 +127,7 @@ enum Action {
     WriteOff(stock::WriteOffArgs),
     /// Move pieces of a product from the stock of a warehouse to the stock of another one
     Transfer(stock::TransferArgs),
-    /// List the requested changes of a product's stock, or those by the products of an order, newest first
+    /// List the requested changes of a product's stock, or the stock changes that an order caused, newest first
     Movements(stock::MovementsArgs),
     /// Compare the stock with its movements, the totals with the orders, and the orders with the receipts
     #[command(after_help = audit::AFTER_HELP)]

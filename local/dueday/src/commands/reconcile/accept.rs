@@ -55,7 +55,9 @@ pub async fn accept_difference(context: &Context, args: &AcceptArgs) -> Result<E
     if day.report_only {
         // A later comparison may settle a payment without a receipt, or store a finding, which `dueday findings
         // resolve` resolves. So this difference cannot be accepted yet.
-        return Err(Failure::Refused(format!("{on} was compared with --report-only: run `{compare}` first")));
+        return Err(Failure::Refused(format!(
+            "the latest comparison of {on} used the option --report-only: run `{compare}` first"
+        )));
     }
     let differences: Vec<&Difference> = day.first_differences.iter().filter(|found| found.id == *id).collect();
     if differences.is_empty() {
