@@ -26,7 +26,8 @@ impl LedgerPayment {
 }
 
 impl Oracle {
-    /// Records a late payment that the gateway makes at `now` with the payment method `card`.
+    /// Records a payment that the gateway made only at `now`, after it had responded to the charge request with an
+    /// error. `card` is the charged payment method.
     pub fn record_late_payment(&mut self, now: DateTime<Utc>, payment: &Payment, card: &str) {
         let ledger_payment = LedgerPayment::of(payment, card);
         let is_charged = |(_, other): (&String, &LedgerPayment)| other.is_succeeded_or_pending();

@@ -19,8 +19,8 @@ const MAX_REJECTIONS: u32 = 3;
 const UNKNOWN_ATTEMPT_EXPIRY: TimeDelta = TimeDelta::hours(48);
 
 impl Oracle {
-    /// Checks that `records` correctly state the outcome of the open attempt of `next`, and applies the outcome to
-    /// `next`.
+    /// Checks that `records` state the outcome of the open attempt correctly. Applies the outcome to `next`, which then
+    /// has the state that is expected after the write.
     ///
     /// # Errors
     /// The violation, if the records are wrong.

@@ -21,7 +21,7 @@ fn year_with_corrupted_items_charges_no_month_twice_and_the_audit_finds_the_corr
     let chosen = std::env::var("DUEDAY_CORRUPTION_SEEDS").ok();
     let (first, count) = match chosen.as_deref().and_then(|text| text.split_once(',')) {
         Some((first, count)) => (first.parse().unwrap(), count.parse().unwrap()),
-        None => (1, 2),
+        None => (1, 1),
     };
     let (mut days, mut charges, mut injected, mut found) = (0, 0, 0, 0);
     let mut missed: BTreeMap<String, u32> = BTreeMap::new();

@@ -51,10 +51,8 @@ fn simulation_with_an_unreliable_stripe_has_no_violation() {
         (0.02, 2, &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")]),
         (0.05, 3, &[("DUEDAY_TIME_ZONE", "America/New_York"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")]),
         (0.1, 4, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"), ("DUEDAY_RETRY_GAPS", "3,9,15")]),
-        (0.1, 8, &[]),
-        (0.1, 17, &[]),
     ] {
-        let result = simulate(GatewayKind::Stripe, FaultConfig { rate: fault_rate, seed }, 6, settings);
+        let result = simulate(GatewayKind::Stripe, FaultConfig { rate: fault_rate, seed }, 4, settings);
         assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
         (charges, faults) = (charges + result.counts.charges, faults + result.faults);
         (late_payments, receipts_by_event) =
@@ -71,8 +69,8 @@ fn simulation_with_an_unreliable_stripe_has_no_violation() {
 fn simulation_with_the_same_seed_repeats_every_call() {
     let fault_config = FaultConfig { rate: 0.05, seed: 42 };
     for gateway in [GatewayKind::Sandbox, GatewayKind::Stripe] {
-        let (first, again) = (simulate(gateway, fault_config, 2, &[]), simulate(gateway, fault_config, 2, &[]));
+        let (first, again) = (simulate(gateway, fault_config, 1, &[]), simulate(gateway, fault_config, 1, &[]));
         assert_eq!(first, again);
-        assert_ne!(first.digest, simulate(gateway, FaultConfig { seed: 43, ..fault_config }, 2, &[]).digest);
+        assert_ne!(first.digest, simulate(gateway, FaultConfig { seed: 43, ..fault_config }, 1, &[]).digest);
     }
 }
