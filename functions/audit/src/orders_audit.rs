@@ -67,7 +67,8 @@ pub(crate) struct ReceiptCheck<'a> {
 }
 
 impl<'a> ReceiptCheck<'a> {
-    /// Prepares the check of receipts at the time `now`.
+    /// Creates the check of receipts, and reads the time from which each payment must have an order. `now` is the time
+    /// of the audit.
     pub async fn new(payments: &'a Table, orders: &'a OrdersTable, now: DateTime<Utc>) -> Result<Self, TableError> {
         // Payments before the first order need no order: the merchant may not have used the order desk yet.
         let first = orders.first_paid_at().await?.unwrap_or(now);

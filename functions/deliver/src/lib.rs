@@ -104,7 +104,8 @@ impl DeliveryHandler {
         Self { deliverer, queue, clock }
     }
 
-    /// Creates the deliveries of `events` and adds them to the queue.
+    /// Creates a delivery of each event in `events` for each webhook endpoint that subscribed to its type, and adds the
+    /// deliveries to the queue of deliveries.
     async fn create_deliveries(&self, events: &[ReceivedEvent]) -> Result<(), MessageError> {
         if events.is_empty() {
             return Ok(());

@@ -24,7 +24,7 @@ pub struct GatewayArgs {
     pub delay_ms: u64,
 }
 
-/// The state of the gateway's server.
+/// The state of the server that imitates a payment gateway: the number of charges so far, and the delay of each charge.
 #[derive(Clone)]
 struct Gateway {
     charge_count: Arc<AtomicU64>,

@@ -38,7 +38,7 @@ pub struct DayReconciliation {
     pub report_only: bool,
     /// The gateway's lists that could not be compared, because the gateway does not offer them.
     pub not_compared: BTreeSet<GatewayList>,
-    /// True if the gateway does not list the payments of a day, and the payments of each customer in the table were
+    /// True if the gateway offers no list of all payments of a day, so the payments of each customer in the table were
     /// compared instead. This happens only in a table that was restored from a backup.
     pub customers_compared: bool,
     /// The number of differences of each kind.

@@ -31,8 +31,8 @@ pub const NOTICE_MESSAGE_FAILED: &str = "a message failed and stays in the queue
 /// How long a worker's claim prevents other workers from sending the same notice.
 const NOTICE_CLAIM_LEASE: TimeDelta = TimeDelta::minutes(2);
 
-/// The maximum age of an event for which a notice is sent. Queues store messages for at most 14 days. The mark that a
-/// notice was sent is stored longer, so no notice is sent again after its mark has expired.
+/// The maximum age of an event for which a notice is sent. Queues store messages for at most 14 days. The table
+/// remembers a sent notice for a longer time. So when it has forgotten a notice, the event is too old for another notice.
 const MAX_EVENT_AGE: TimeDelta = TimeDelta::days(14);
 
 /// Stripe's decline code if the bank requires the customer to confirm the payment.

@@ -25,7 +25,7 @@ pub const ENCRYPTION_KEYS: Variable = Variable::new(
     &[],
     "DUEDAY_ENCRYPTION_KEYS",
     "KEYS",
-    "With --table, the keys that encrypt the signing secrets of webhook endpoints: the text of the secret in AWS Secrets Manager",
+    "With --table, the keys that encrypt the signing secrets of webhook endpoints: the value of the stack's secret EncryptionKeys",
 );
 
 variables! {

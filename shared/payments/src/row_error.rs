@@ -23,7 +23,9 @@ pub(super) enum RowError {
     #[error("the month of the due date {due_on} is already paid; correct the item")]
     AlreadyPaid { due_on: NaiveDate },
     /// The subscription is not charged, and the day is not complete until a person resolves the finding.
-    #[error("a successful payment of {due_on} or later has no receipt; resolve its finding (dueday findings)")]
+    #[error(
+        "not charged: a successful payment for the due date {due_on}, or for a later one, has no receipt; resolve its finding (dueday findings)"
+    )]
     OpenFinding { due_on: NaiveDate },
     #[error("the attempt has been in doubt since {}: {error}; resolve it by hand", minute(.since))]
     InDoubtTooLong { since: DateTime<Utc>, error: GatewayError },

@@ -1,4 +1,5 @@
-//! The interface between the sweep and the two batches: the payment batch and the reminder batch implement [`Task`].
+//! The trait [`Task`], which the payment batch and the reminder batch implement. The sweep, the loop over the rows of a
+//! shard, calls it for each row.
 
 use std::fmt::Debug;
 use std::num::NonZeroU32;

@@ -42,7 +42,7 @@ The states of a shard:
   unfinished   every run reached its time limit before the end of the shard
   stopped      a run stopped or did not charge, and no later run was complete
   left_behind  the last runs left failed, in-doubt or leased rows
-  rejected     the gateway rejected the charge of a row; a person must find the cause
+  rejected     the gateway rejected the charge of a row
   expired      records of that day have expired
 
 A complete shard becomes incomplete if a later run of the day stops, leaves rows unfinished or is killed. It becomes \

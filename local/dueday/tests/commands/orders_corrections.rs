@@ -32,7 +32,10 @@ fn wrong_data_and_the_wrong_first_day_of_a_later_job_are_corrected() {
     // The columns are: the options, and a part of the error.
     for (options, expected) in [
         (&["--job-start", yesterday, "2026-01-12"][..], "must be from 2026-01-13 to "),
-        (&["--job-start", "2026-01-12", "2026-01-13"], "no later job of the employee begins on 2026-01-12"),
+        (
+            &["--job-start", "2026-01-12", "2026-01-13"],
+            "no job of the employee after the first one begins on 2026-01-12",
+        ),
         (&["--salary", "53000"], "--currency"),
         (&["--salary", "a lot", "--currency", "EUR"], "--salary a lot"),
         (&[], "--job-start"),

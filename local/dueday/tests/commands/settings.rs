@@ -43,7 +43,7 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
         let compared = DayReconciliation::new(day.parse().unwrap(), started_at);
         assert!(table.create_reconciliation(&compared).await.unwrap());
         let (_, _, stderr) = confirm();
-        assert!(stderr.contains(&format!("the comparison of {day} is missing or incomplete")), "{stderr}");
+        assert!(stderr.contains(&format!("the comparison of {day} with the gateway has not ended")), "{stderr}");
         let next = DayReconciliation { ended_at: Some(started_at), ..compared.clone() };
         table.update_reconciliation(&compared, next).await.unwrap();
     }

@@ -14,8 +14,8 @@ pub enum StripeFault {
     InProgress,
     /// 503: the request fails before it begins.
     NotBegun,
-    /// As `NotBegun`, and the response states that the client may repeat the request ("Advanced error handling", on
-    /// `Stripe-Should-Retry`).
+    /// 503 with `Stripe-Should-Retry: true`: the request fails before it begins, and the client may repeat it ("Advanced error
+    /// handling").
     Busy,
     /// 500: the request fails before it has an effect, and the error is stored under its idempotency key.
     FailsBefore,

@@ -41,8 +41,8 @@ impl Api {
         Ok(IdempotentRequest { response, ..request })
     }
 
-    /// Returns the decrypted response in `replayed`, the idempotency record of `request`, with the status code
-    /// `status`. Earlier versions stored the response as plain text.
+    /// Decrypts the response that was stored for the first request with the idempotency key of `request`, and returns it
+    /// with the status code `status`. Earlier versions stored the response as plain text.
     ///
     /// # Errors
     /// 422 if the key was used for a request with another body; 409 if the response cannot be decrypted; 503 if this

@@ -84,7 +84,7 @@ pub struct SetupView {
     id: String,
     /// The id of the account.
     account: AccountId,
-    /// The state of the setup.
+    /// The state of the payment method setup.
     status: SetupStatus,
     /// The URL of the gateway's page. Everyone who has the URL can enter a payment method: send it only to the
     /// customer.
@@ -104,7 +104,7 @@ pub struct SetupView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReturnedFromSetup)]
 pub struct ReturnView {
-    /// The state of the setup.
+    /// The state of the payment method setup.
     status: SetupStatus,
 }
 

@@ -39,7 +39,7 @@ pub struct OrderSummary {
 /// The result of the comparison of all orders with the receipts of their payments.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// The number of receipts for SKUs with products.
+    /// The number of receipts whose payment must have an order.
     pub receipts: u64,
     pub differences: Vec<OrderDifference>,
 }

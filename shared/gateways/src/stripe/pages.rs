@@ -120,7 +120,7 @@ impl CheckoutPages for Stripe {
             }
             (Status::Complete, ..) => Err(GatewayError::Unknown {
                 reason: format!(
-                    "the Checkout Session {id} has the status complete, but no customer, or no payment method with a creation time"
+                    "the complete Checkout Session {id} has no customer, or no payment method with a creation time"
                 ),
             }),
         }

@@ -67,7 +67,7 @@ pub enum DeskError {
     // The message does not contain the first day of the current job: it can be the hire date, which is confidential.
     #[error("the current job of {0} cannot end before its first day")]
     BeforeCurrentJob(EmployeeId),
-    #[error("no later job of the employee begins on {0}; the first job begins on the hire date")]
+    #[error("no job of the employee after the first one begins on {0}; the first job begins on the hire date")]
     NoLaterJob(NaiveDate),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },

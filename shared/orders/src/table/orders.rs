@@ -45,8 +45,8 @@ pub struct ChangeRecords<'a> {
     /// The recorded refunds of the payment, before and after the change. `None` as the value before means that no
     /// refunds were recorded.
     pub refunds: Option<(Option<&'a OrderRefunds>, &'a OrderRefunds)>,
-    /// The customer, if the order gets the address of the customer or still waits for an address. The transaction is
-    /// refused if the customer changed since it was read.
+    /// The customer, if the order had no address before the change, so that the change depends on the customer's address.
+    /// The transaction is refused if the customer changed since it was read.
     pub customer: Option<&'a Customer>,
 }
 

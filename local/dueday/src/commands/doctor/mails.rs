@@ -119,7 +119,7 @@ fn check_account(response: Response, is_prod: bool) -> Finding {
         (true, _) if enforcement == "PROBATION" => Finding::wrong(
             ACCOUNT_CHECK,
             "the account is under review",
-            "Reduce bounces and complaints; see the case of AWS",
+            "Reduce bounces and complaints; see the support case that AWS has opened",
         ),
         (true, _) => {
             Finding::good(ACCOUNT_CHECK, format!("it is out of the sandbox, and may send {}", describe_quota(&account)))

@@ -167,7 +167,7 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
     Ok(imported)
 }
 
-/// Runs `dueday orders import`: imports the file at `path`.
+/// Runs `dueday orders import`: imports the products, warehouses, initial stocks and SKUs in the file at `path`.
 pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let rows = parse_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;

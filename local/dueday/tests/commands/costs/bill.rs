@@ -132,8 +132,9 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let heartbeats = DAYS_PER_MONTH * 24.0 * 4.0;
     let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle) + prices.dollars("write_unit", heartbeats);
 
-    // A walk processes the rows of one shard. The concurrent walks of a batch share the rate limit of the gateway, so
-    // each walk takes as long as the whole batch. There are two batches.
+    // A walk processes the rows of one shard. All concurrent walks share the rate limit of the gateway, and run
+    // until the end of the batch. So the billed time is the duration of the batch times the number of concurrent walks,
+    // for each of the two batches.
     let walk_seconds = BATCHES * payments / PAYMENTS_PER_SECOND * at_once;
     let walk_invocations = walk_seconds / WALK_SECONDS;
     let run_invocations = RUNS_PER_MONTH * (2.0 + stack.parameter("Shards"));

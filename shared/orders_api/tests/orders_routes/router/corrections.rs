@@ -103,12 +103,12 @@ async fn wrong_first_day_of_a_later_job_is_corrected_between_the_jobs_before_and
         ),
         (
             job_start_body("2026-11-01", "2026-11-02"),
-            "422 refused-field job_start: no later job of the employee begins on 2026-11-01; the first job begins on the hire \
+            "422 refused-field job_start: no job of the employee after the first one begins on 2026-11-01; the first job begins on the hire \
              date",
         ),
         (
             job_start_body("2026-12-02", "2026-12-03"),
-            "422 refused-field job_start: no later job of the employee begins on 2026-12-02; the first job begins on the hire \
+            "422 refused-field job_start: no job of the employee after the first one begins on 2026-12-02; the first job begins on the hire \
              date",
         ),
     ] {

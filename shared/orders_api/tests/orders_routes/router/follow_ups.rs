@@ -216,8 +216,8 @@ async fn impossible_follow_ups_are_refused_and_change_nothing() {
     let picked = [("beans", 1)];
     check(&splitting, keep(&[]), "422 refused-field lines: at least one product must be listed").await;
     check(&splitting, keep(&all), "422 refused-field lines: the list contains all products of the order").await;
-    check(&splitting, keep(&[("beans", 4)]), "422 refused-field lines: the order has 3 pieces of beans").await;
-    check(&splitting, keep(&[("tea", 1)]), "422 refused-field lines: the order has 0 pieces of tea").await;
+    check(&splitting, keep(&[("beans", 4)]), "422 refused-field lines: the order has only 3 pieces of beans").await;
+    check(&splitting, keep(&[("tea", 1)]), "422 refused-field lines: the order has only 0 pieces of tea").await;
     check(&splitting, keep(&[("beans", 1), ("beans", 1)]), "422 refused-field lines: the product beans is").await;
     check(&splitting, json!({}), "422 refused-field lines: the products of an open order are reserved").await;
     check(&replacing, json!({"reason": "x"}), "409 conflict -: an order that is OPEN cannot be replaced").await;
@@ -227,7 +227,8 @@ async fn impossible_follow_ups_are_refused_and_change_nothing() {
     check(&splitting, keep(&picked), "409 conflict -: an order that is PICKED cannot be split").await;
     advance(&test_desk, &order, &["ship"]).await;
     check(&splitting, keep(&picked), "409 conflict -: an order that is SHIPPED cannot be split").await;
-    check(&replacing, replacement(&[("cups", 3)]), "422 refused-field lines: the order has 2 pieces of cups").await;
+    check(&replacing, replacement(&[("cups", 3)]), "422 refused-field lines: the order has only 2 pieces of cups")
+        .await;
     check(&replacing, replacement(&[]), "422 refused-field lines: at least one product must be listed").await;
     check(&replacing, json!({}), "400 invalid-field reason").await;
     for unknown in ["2027-01-31.01JZXCVBNM0123456789ABCDEF", "2027-01-31.01JZXCVBNM0123456789ABCDEF.2"] {
