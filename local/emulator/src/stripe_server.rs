@@ -3,11 +3,11 @@
 
 mod accounts;
 mod disputes;
+mod first_list_pages;
 mod idempotency_keys;
 mod in_process;
 mod injected_faults;
 mod intents;
-mod lists;
 mod random_faults;
 mod refunds;
 mod requests;

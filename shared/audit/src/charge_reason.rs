@@ -51,7 +51,8 @@ pub enum ChargeReason {
 }
 
 impl ChargeReason {
-    /// Returns the due date of the explained payment; `None` if the reason is not about a payment.
+    /// Returns the due date that the reason is about: the date of a payment, or of the end of the subscription. `None` if
+    /// the reason is about no date.
     pub fn due_on(&self) -> Option<NaiveDate> {
         match self {
             ChargeReason::Charged(receipt) | ChargeReason::Paid(receipt) => Some(receipt.due_on),

@@ -203,7 +203,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// The reason why an amount or a currency is invalid.
+/// The reason why an amount or a currency is invalid, or why two amounts cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     #[error("must be a current ISO 4217 currency code in capitals, like EUR")]

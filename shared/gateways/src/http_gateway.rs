@@ -76,7 +76,7 @@ pub struct HttpGateway {
     refunds: String,
     lists: String,
     account: String,
-    /// The simulated time to send in the header [`CLOCK_HEADER`]; `None` to leave the header out.
+    /// The clock whose time is sent in the header [`CLOCK_HEADER`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
     /// The keys and the clock for signatures; `None` if requests are not signed.
     signing: Option<Arc<RequestSigning>>,

@@ -9,6 +9,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::{AsyncSmtpTransportBuilder, Error};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use tokio::sync::Mutex;
+use url::Url;
 
 use super::mail_encoding::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
@@ -35,6 +36,18 @@ pub fn parse_login(text: &str) -> Result<Login, String> {
     }
 }
 
+/// Returns whether connections to the mail server at `url` are always encrypted.
+fn is_encrypted(url: &Url) -> bool {
+    // The first parameter `tls` counts, as in lettre.
+    let tls = url.query_pairs().find(|(name, _)| name == "tls");
+    url.scheme() == "smtps" || tls.is_some_and(|(_, value)| value == "required")
+}
+
+/// Returns whether the mail server at `url` is on this machine. Hosts of `smtp` URLs are not parsed as IP addresses.
+fn is_local(url: &Url) -> bool {
+    matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
+}
+
 /// A mailer that sends mails by SMTP.
 #[derive(Debug)]
 pub struct SmtpMailer {
@@ -58,16 +71,13 @@ impl SmtpMailer {
     ///
     /// The error does not contain the URL, because the URL may contain a password.
     pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
-        let invalid_url =
-            |_: Error| MailError { reason: "the URL is not a valid SMTP URL".to_owned(), is_transient: false };
-        let is_encrypted = url.starts_with("smtps://") || url.contains("tls=required");
-        let is_local =
-            ["smtp://127.0.0.1", "smtp://localhost", "smtp://[::1]"].iter().any(|local| url.starts_with(local));
-        if !is_encrypted && !is_local {
+        let invalid_url = || MailError { reason: "the URL is not a valid SMTP URL".to_owned(), is_transient: false };
+        let parsed = Url::parse(url).map_err(|_| invalid_url())?;
+        if !is_encrypted(&parsed) && !is_local(&parsed) {
             let reason = "the connection must be encrypted: use smtps://, or smtp:// with ?tls=required".to_owned();
             return Err(MailError { reason, is_transient: false });
         }
-        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(invalid_url)?;
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| invalid_url())?;
         let builder = builder.timeout(Some(RESPONSE_TIMEOUT));
         Ok(Self { builder, from: parse_sender(from)?, login: None, server: Mutex::default() })
     }
@@ -175,8 +185,16 @@ mod tests {
         {
             assert!(SmtpMailer::new(url, from).is_ok(), "{url}");
         }
-        for url in ["smtp://user:secret@mail.example.com", "http://user:secret@mail.example.com?tls=required", "secret"]
-        {
+        for url in [
+            "smtp://user:secret@mail.example.com",
+            "smtp://localhost.example.com:25?secret",
+            "smtp://127.0.0.1.example.com?secret",
+            "smtp://localhost@mail.example.com?secret",
+            "smtp://mail.example.com:587?secret=tls=required",
+            "smtp://mail.example.com:587?tls=opportunistic&tls=required&secret",
+            "http://user:secret@mail.example.com?tls=required",
+            "secret",
+        ] {
             let error = SmtpMailer::new(url, from).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }

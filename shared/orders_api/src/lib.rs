@@ -2,6 +2,7 @@
 //! resource. The crate `rest` has the code that this API shares with the HTTP API for subscriptions and payments.
 
 mod address;
+mod advance_orders;
 mod company;
 mod customers;
 mod desk_for_caller;
@@ -10,7 +11,6 @@ mod employee_view;
 mod employees;
 mod follow_ups;
 mod lines;
-mod many_orders;
 mod openapi;
 mod order_view;
 mod orders;
@@ -75,7 +75,7 @@ fn all_routes() -> OpenApiRouter<OrdersApi> {
         .routes(routes!(orders::list))
         .routes(routes!(orders::read_ranking))
         .routes(routes!(orders::read))
-        .routes(routes!(many_orders::advance))
+        .routes(routes!(advance_orders::advance))
         .routes(routes!(orders::advance_order))
         .routes(routes!(orders::correct_address))
         .routes(routes!(orders::change_lines))

@@ -227,13 +227,16 @@ impl PaymentBatch {
         }
     }
 
-    /// Opens the connection to the gateway before the first charge, by reading the gateway account. If the gateway does
-    /// not return the account in time, the first run reads the account again.
+    /// Opens the connection to the gateway before the first charge, by reading the gateway account. If the account cannot
+    /// be read, or not in time, the first run reads it again.
     pub async fn connect(&self) {
         let account = self.account.get_or_try_init(|| self.gateway.account());
-        if !matches!(tokio::time::timeout(CONNECT_TIMEOUT, account).await, Ok(Ok(_))) {
-            tracing::warn!("the gateway did not return its account in time: the first run reads the account again");
-        }
+        let error = match tokio::time::timeout(CONNECT_TIMEOUT, account).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no response in time".to_owned(),
+        };
+        tracing::warn!(%error, "the gateway account could not be read yet: the first run reads it again");
     }
 
     /// Returns whether the time until `deadline` is enough for a charge and its settlement.

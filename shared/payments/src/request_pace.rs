@@ -44,7 +44,7 @@ struct PaceState {
     bucket: Option<Arc<DefaultDirectRateLimiter>>,
     /// The end of the latest pause; `None` before the first pause.
     paused_until: Option<Instant>,
-    /// The number of pauses since the gateway last responded without refusing the request.
+    /// The number of pauses since the gateway's last usable response, which can also be a declined charge.
     pauses: u32,
 }
 
@@ -99,7 +99,8 @@ impl RequestPace {
         throttle_count.0 < MAX_TRIES_OF_REQUEST
     }
 
-    /// Records that the gateway has responded without refusing the request: the next pause is short again.
+    /// Records that the gateway has returned a usable response, which can also be a declined charge: the next pause is
+    /// short again.
     pub fn record_response(&self) {
         self.state().pauses = 0;
     }

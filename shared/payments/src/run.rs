@@ -105,12 +105,15 @@ impl PaymentRun {
         std::mem::take(&mut state.totals)
     }
 
-    /// Records that the first lane (due payments) has counted the row of `subscription` and left its attempt open.
+    /// Records that this run has counted the row of `subscription` while it processed the due payments, and that the
+    /// attempt may still be open.
     pub(super) fn mark_left_open(&self, subscription: SubscriptionId) {
         self.state().left_open.insert(subscription);
     }
 
-    /// Returns whether the first lane has counted the row of `subscription` and left its attempt open.
+    /// Returns whether this run has counted the row of `subscription` while it processed the due payments, and the attempt
+    /// may still be open. When the run processes the open attempts, it skips the subscription, so that its row is not
+    /// counted twice.
     pub(super) fn was_left_open(&self, subscription: SubscriptionId) -> bool {
         self.state().left_open.contains(&subscription)
     }

@@ -69,7 +69,8 @@ pub struct RunsArgs {
     pub batch: Option<Batch>,
 }
 
-/// The runs of one day, as printed with `--json`.
+/// The report on one day, as printed with `--json`: whether the day is done, the state of each shard, and the open
+/// findings.
 #[derive(Serialize)]
 struct RunsReport {
     date: NaiveDate,

@@ -70,7 +70,8 @@ impl DailyTimer {
         })
     }
 
-    /// Runs both batches now and at every scheduled time. Returns only if the output cannot be written.
+    /// Runs the reminder batch and the payment batch now and at every scheduled time. If rows are left unfinished, the
+    /// next run starts as soon as their leases have expired. Returns only if the output cannot be written.
     pub async fn run(&self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();

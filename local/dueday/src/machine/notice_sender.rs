@@ -73,13 +73,13 @@ impl NoticeSender {
         let mut reported_error = None;
         loop {
             let failed = self.send().await.unwrap_or_else(|error| Some(error.to_string()));
-            tokio::time::sleep(if failed.is_some() { PAUSE_AFTER_ERROR } else { CHECK_INTERVAL }).await;
             if reported_error != failed {
                 output::print_message(match &failed {
                     Some(reason) => format!("error: mails cannot be sent: {reason}. They are tried again every minute"),
                     None => "The waiting mails have been sent.".to_owned(),
                 });
             }
+            tokio::time::sleep(if failed.is_some() { PAUSE_AFTER_ERROR } else { CHECK_INTERVAL }).await;
             reported_error = failed;
         }
     }

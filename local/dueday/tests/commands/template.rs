@@ -1,5 +1,5 @@
-//! Checks that `template.yaml` declares the tables that the code creates, and the variables, routes, schedules and
-//! alarms of the functions.
+//! Checks that `template.yaml` agrees with the code (tables, streams, environment variables, routes and schedules) and
+//! with the documented alarms.
 
 use std::collections::BTreeSet;
 

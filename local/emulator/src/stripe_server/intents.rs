@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::accounts::{is_missing_customer, missing_customer};
-use super::lists::created_range;
+use super::first_list_pages::created_range;
 use super::{
     BANK_PROCESSING_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour,
     decline_json, error_response, invalid_request,

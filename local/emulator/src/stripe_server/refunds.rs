@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::lists::created_range;
+use super::first_list_pages::created_range;
 use super::{BegunAndResponse, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request};
 
 /// A refund.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::lists::first_list_page;
+use super::first_list_pages::first_list_page;
 use super::{BegunAndResponse, JsonResponse, ServerState, invalid_request};
 
 /// A webhook endpoint that was created by the API.

@@ -147,7 +147,7 @@ async fn charge_with_a_late_response_is_found_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn later_runs_complete_a_run_that_crashed_at_any_call() {
+async fn later_runs_complete_a_run_that_was_interrupted_at_any_call() {
     for (card, status, receipts) in [
         ("pm_card_visa", Status::Active, 1),
         ("pm_card_visa_chargeDeclinedLostCard", Status::Unpaid, 0),

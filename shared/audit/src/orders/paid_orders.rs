@@ -39,7 +39,8 @@ pub struct OrderSummary {
 /// The result of the comparison of all orders with the receipts of their payments.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// The number of receipts whose payment must have an order.
+    /// The number of receipts for SKUs whose payments need an order: the SKU has products, and no payment was made while
+    /// it had none.
     pub receipts: u64,
     pub differences: Vec<OrderDifference>,
 }

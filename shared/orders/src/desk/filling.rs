@@ -28,13 +28,13 @@ impl OrderDesk {
         let mut tasks = match self.separate_fill_tasks().await {
             Ok(tasks) => {
                 for error in tasks.unreadable {
-                    tracing::error!(%error, error_type = "Table", "failed to read a fill task");
+                    tracing::error!(%error, error_type = "Table", "failed to read a fill task (a request to fill backordered orders)");
                     counts.failed += 1;
                 }
                 tasks.items
             }
             Err(error) => {
-                tracing::error!(%error, error_type = "Table", "failed to list the fill tasks");
+                tracing::error!(%error, error_type = "Table", "failed to list the fill tasks (requests to fill backordered orders)");
                 return FillCounts { failed: 1, ..counts };
             }
         };
@@ -48,7 +48,7 @@ impl OrderDesk {
             match desk.fill_page(&task, deadline, &mut counts).await {
                 Ok(unfinished) => tasks.extend(unfinished),
                 Err(error) => {
-                    tracing::error!(target = %task.target, %error, error_type = "Table", "failed to work on a fill task");
+                    tracing::error!(target = %task.target, %error, error_type = "Table", "failed to fill the backordered orders of a product or customer");
                     counts.failed += 1;
                 }
             }

@@ -66,9 +66,9 @@ fn movement_log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
 
 impl OrdersTable {
     /// Adds the delivery `delivery` to the stock of its warehouse, and records it as a movement, in one transaction.
-    /// `is_in_stock` is whether a stock of the product in the warehouse is already stored. The transaction also writes
-    /// the fill task of the product, with `change` as the identifier of the change. Returns `Refused(0)` or
-    /// `Refused(1)` if the identifier of the delivery was used before. Returns `Refused` with another number if the
+    /// `is_in_stock` is whether a stock of the product in the warehouse is already stored. The transaction also writes a
+    /// fill task: a request to try again to fill the backordered orders of the product. `change` is the new identifier of
+    /// this request. Returns `Refused(0)` or `Refused(1)` if the identifier of the delivery was used before. Returns `Refused` with another number if the
     /// product does not exist, or if `is_in_stock` is wrong by now.
     pub async fn add_stock(
         &self,
@@ -123,8 +123,8 @@ impl OrdersTable {
     }
 
     /// Changes the stock by `movement`, which was computed from the stock `before`, and records the movement, in one
-    /// transaction. If the stock of a warehouse grows, the transaction also writes the fill task of the product, with
-    /// `change` as the identifier of the change. Returns `Refused` if a movement with this id is recorded, if the
+    /// transaction. If the stock of a warehouse grows, the transaction also writes a fill task: a request to try again to
+    /// fill the backordered orders of the product. `change` is the new identifier of this request. Returns `Refused` if a movement with this id is recorded, if the
     /// product does not exist, or if the stock is no longer `before`.
     pub async fn move_stock(
         &self,

@@ -99,7 +99,7 @@ impl DueItem {
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "The kind of work of a walk. `due`: charge the payments that are due. `open`: look up the payment \
+        description = "One pass over the rows of a shard. `due`: charge the payments that are due. `open`: look up the payment \
                        attempts that were started and have no outcome yet."
     )
 )]
@@ -155,7 +155,7 @@ impl Position {
         self.pk.is_empty()
     }
 
-    /// Returns whether this position is before the first index entry of the first lane.
+    /// Returns whether this position is before the first row of the first lane: no row of the shard was read yet.
     pub fn is_start(&self) -> bool {
         self.lane.is_first() && self.is_start_of_lane()
     }

@@ -38,9 +38,12 @@ fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
         (0, 0) => Finding::good(CHECK_NAME, "there are none, which Stage=dev allows"),
         (confirmed, 0) => Finding::good(CHECK_NAME, format!("{confirmed} confirmed")),
         (_, pending) => {
-            let advice =
-                "Open the link in the message of Amazon SNS to this address; `aws sns subscribe` sends it again";
-            Finding::wrong(CHECK_NAME, format!("{pending} not confirmed, and without alarms until then"), advice)
+            let advice = "Open the link in the mail of Amazon SNS to each unconfirmed address; `aws sns subscribe` sends it again";
+            Finding::wrong(
+                CHECK_NAME,
+                format!("{pending} not confirmed: they get no alarms until they are confirmed"),
+                advice,
+            )
         }
     }
 }

@@ -56,7 +56,7 @@ struct OrdersAuditReport {
     /// The number of items of the orders table that were compared.
     items: u64,
     orders: u64,
-    /// The number of receipts for SKUs with products.
+    /// The number of receipts for SKUs whose payments need an order.
     receipts: u64,
     differences: Vec<OrderDifference>,
     /// The numbers (stocks or totals) that changed during each scan, so that they could not be compared.

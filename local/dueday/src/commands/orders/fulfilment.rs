@@ -115,8 +115,9 @@ pub async fn set_address(
             return fill_orders_after_change(context, desk, &format!("the address of the order {} was set", order.id))
                 .await;
         }
-        context
-            .print(&OrderView::from(&order), || format!("the order {} is shipped to the new address\n", order.id))?;
+        context.print(&OrderView::from(&order), || {
+            format!("the order {} will be shipped to the new address\n", order.id)
+        })?;
         return Ok(Exit::Done);
     }
     desk.set_shipping_address(&args.account, address).await?;

@@ -146,7 +146,7 @@ impl Stack {
 }
 
 #[test]
-fn deliveries_rule_excludes_only_events_that_were_published_without_a_webhook_endpoint() {
+fn deliveries_rule_excludes_unreadable_records_and_events_published_without_a_webhook_endpoint() {
     let stack = Stack::read();
     let resources = |resource: &str| json!([resource]);
     for (event_type, resources, expected) in [
