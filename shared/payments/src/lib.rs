@@ -31,7 +31,7 @@ use ulid::Ulid;
 use ::config::BillingConfig;
 use billing::{ClaimToken, GatewayAccount, Policy};
 use clock::Clock;
-use gateways::PaymentGateway;
+use gateways::{GatewayError, PaymentGateway};
 use request_pace::RequestPace;
 use row_error::RowError;
 use run::RowContext;
@@ -231,12 +231,11 @@ impl PaymentBatch {
     /// be read, or not in time, the first run reads it again.
     pub async fn connect(&self) {
         let account = self.account.get_or_try_init(|| self.gateway.account());
-        let error = match tokio::time::timeout(CONNECT_TIMEOUT, account).await {
-            Ok(Ok(_)) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no response in time".to_owned(),
-        };
-        tracing::warn!(%error, "the gateway account could not be read yet: the first run reads it again");
+        let no_response = |_| Err(GatewayError::Unknown { reason: "no response in time".to_owned() });
+        if let Err(error) = tokio::time::timeout(CONNECT_TIMEOUT, account).await.unwrap_or_else(no_response) {
+            let error_type = error.error_type();
+            tracing::warn!(%error, error_type, "the gateway account could not be read yet: the first run reads it again");
+        }
     }
 
     /// Returns whether the time until `deadline` is enough for a charge and its settlement.
