@@ -43,7 +43,8 @@ fn is_encrypted(url: &Url) -> bool {
     url.scheme() == "smtps" || tls.is_some_and(|(_, value)| value == "required")
 }
 
-/// Returns whether the mail server at `url` is on this machine. Hosts of `smtp` URLs are not parsed as IP addresses.
+/// Returns whether the mail server at `url` is on this machine. The host is compared as text, because the URL parser
+/// recognizes IPv4 addresses only in URLs of web schemes such as `https`.
 fn is_local(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
