@@ -28,8 +28,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Stream {
     database: Database,
-    /// The engine's file; `None` if the data is in memory.
-    file: Option<PathBuf>,
+    /// The path of the engine's data file, or the URI of its data in memory.
+    file: PathBuf,
     table: String,
     arn: String,
 }
@@ -45,7 +45,7 @@ pub enum StreamError {
 
 impl Stream {
     /// Opens the stream of `table`, and enables it if it is not enabled.
-    pub(crate) fn open(database: Database, file: Option<PathBuf>, table: &str) -> Result<Self, StreamError> {
+    pub(crate) fn open(database: Database, file: PathBuf, table: &str) -> Result<Self, StreamError> {
         let failed = |reason: String| StreamError::Engine { table: table.to_owned(), reason };
         let describe = DescribeTableRequest { table_name: table.to_owned() };
         let mut described = database.describe_table(describe).map_err(|error| failed(error.to_string()))?.table;
@@ -59,9 +59,7 @@ impl Stream {
         }
         let arn = described.latest_stream_arn.ok_or_else(|| failed("it has no ARN".to_owned()))?;
         let stream = Self { database, file, table: table.to_owned(), arn };
-        if let Some(connection) = stream.connection()? {
-            connection.execute_batch(CREATE_INDEX).map_err(|source| stream.file_error(source))?;
-        }
+        stream.connection()?.execute_batch(CREATE_INDEX).map_err(|source| stream.file_error(source))?;
         Ok(stream)
     }
 
@@ -98,13 +96,14 @@ impl Stream {
     }
 
     /// Returns whether the newest record is older than the sequence number `position`. This happens after the engine's
-    /// file was replaced by an older or a new file. A stream in memory returns false.
+    /// file was replaced by an older or a new file.
     ///
     /// # Errors
     /// [`StreamError::File`] if the file cannot be read.
     pub fn is_older_than(&self, position: &str) -> Result<bool, StreamError> {
-        let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(false) };
-        let newest: Option<i64> = connection
+        let Ok(public) = position.parse::<i128>() else { return Ok(false) };
+        let newest: Option<i64> = self
+            .connection()?
             .query_row(
                 "SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1",
                 params![self.table],
@@ -115,15 +114,14 @@ impl Stream {
     }
 
     /// Deletes the records up to the sequence number `position`. The newest record is not deleted, because the engine
-    /// computes the next sequence number from it. Returns the number of deleted records. A stream in memory deletes
-    /// nothing.
+    /// computes the next sequence number from it. Returns the number of deleted records.
     ///
     /// # Errors
     /// [`StreamError::File`] if the file cannot be written.
     pub fn trim(&self, position: &str) -> Result<usize, StreamError> {
-        let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(0) };
+        let Ok(public) = position.parse::<i128>() else { return Ok(0) };
         let Ok(stored) = i64::try_from(public - SEQUENCE_NUMBER_OFFSET) else { return Ok(0) };
-        let mut removed = 0;
+        let (connection, mut removed) = (self.connection()?, 0);
         loop {
             let step = connection.execute(
                 "DELETE FROM _stream_records WHERE id IN (
@@ -141,12 +139,11 @@ impl Stream {
         }
     }
 
-    /// Opens the engine's file with SQLite; `None` if the data is in memory.
-    fn connection(&self) -> Result<Option<Connection>, StreamError> {
-        let Some(file) = &self.file else { return Ok(None) };
-        let connection = Connection::open(file).map_err(|source| self.file_error(source))?;
+    /// Opens the engine's data with SQLite.
+    fn connection(&self) -> Result<Connection, StreamError> {
+        let connection = Connection::open(&self.file).map_err(|source| self.file_error(source))?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(|source| self.file_error(source))?;
-        Ok(Some(connection))
+        Ok(connection)
     }
 
     fn file_error(&self, source: rusqlite::Error) -> StreamError {

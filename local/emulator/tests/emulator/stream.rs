@@ -53,8 +53,7 @@ async fn stream_contains_each_change_with_both_images_and_continues_after_a_rest
 
 #[tokio::test]
 async fn trim_deletes_all_stream_records_except_the_newest() {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Engine::open(&folder.path().join("engine.sqlite")).unwrap();
+    let engine = Engine::memory();
     let (table, stream) = (create_table(&engine).await, engine.stream("dueday").unwrap());
     for n in 0..5 {
         let account = billing::Account { id: format!("a{n}").parse().unwrap(), ..sample::account() };
@@ -94,5 +93,25 @@ async fn engine_uses_the_index_for_its_searches_in_the_stream() {
         let plan = statement.query_map(rusqlite::params_from_iter(unbound), |row| row.get::<_, String>(3)).unwrap();
         let plan: Vec<_> = plan.map(Result::unwrap).collect();
         assert!(plan.len() == 1 && plan[0].contains("INDEX _dueday_stream_records (table_name=?"), "{plan:?}");
+    }
+}
+
+#[tokio::test]
+async fn copy_of_an_engine_has_the_same_data_and_changes_separately() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Engine::memory();
+    for engine in [Engine::open(&folder.path().join("engine.sqlite")).unwrap(), memory.copy(), memory] {
+        let (table, stream) = (create_table(&engine).await, engine.stream("dueday").unwrap());
+        table.put_account(&sample::account()).await.unwrap();
+        let copy = engine.copy();
+        let (copied, stream_of_copy) = (create_table(&copy).await, copy.stream("dueday").unwrap());
+        assert_eq!(copied.get_account(&sample::account().id).await.unwrap(), Some(sample::account()));
+        assert_eq!(stream_of_copy.after(None, 10).unwrap(), stream.after(None, 10).unwrap());
+        let renamed = billing::Account { name: "Bell".parse().unwrap(), ..sample::account() };
+        copied.put_account(&renamed).await.unwrap();
+        drop(engine);
+        assert_eq!(table.get_account(&sample::account().id).await.unwrap(), Some(sample::account()));
+        assert_eq!(stream_of_copy.after(None, 10).unwrap()["Records"].as_array().unwrap().len(), 2);
+        assert_eq!(copied.get_account(&renamed.id).await.unwrap().unwrap().name, renamed.name);
     }
 }
