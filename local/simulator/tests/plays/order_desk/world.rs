@@ -2,8 +2,8 @@
 //! this table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
@@ -58,6 +58,57 @@ fn assert_done(written: WriteOutcome) {
     assert_eq!(written, WriteOutcome::Done);
 }
 
+/// Creates a table with the data of `company` and with `stock` pieces of each product in each warehouse. Returns its
+/// engine, and the received quantity of each product by the product's key.
+async fn create_table(company: &Company, stock: u64) -> (Engine, BTreeMap<String, i64>) {
+    let engine = Engine::memory();
+    let table =
+        OrdersTable::new(engine.client_with_connection(Arc::new(EngineConnection::without_tokens())), "dueday-orders");
+    table.create_if_absent().await.unwrap();
+    for region in &company.regions {
+        assert_done(table.put_entity(region).await.unwrap());
+    }
+    for country in &company.countries {
+        assert_done(table.put_entity(country).await.unwrap());
+    }
+    for location in &company.locations {
+        assert_done(table.put_entity(location).await.unwrap());
+    }
+    for job in &company.jobs {
+        assert_done(table.put_entity(job).await.unwrap());
+    }
+    for department in &company.departments {
+        assert_done(table.put_entity(department).await.unwrap());
+    }
+    for warehouse in &company.warehouses {
+        assert_done(table.create_warehouse(warehouse).await.unwrap());
+    }
+    for (employee, assignment, confidential) in &company.employees {
+        assert_done(table.hire(employee, assignment, confidential).await.unwrap());
+    }
+    let desk = OrderDesk::new(table.clone(), Buckets::new(BUCKETS), new_clock());
+    let mut received = BTreeMap::new();
+    for product in &company.products {
+        assert_done(table.create_product(product).await.unwrap());
+        for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
+            desk.receive_stock(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap();
+            *received.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
+        }
+    }
+    for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
+        assert_done(table.set_lines_of_sku(sku, lines).await.unwrap());
+    }
+    for (account, address) in &company.customers {
+        if let Some(address) = address {
+            desk.set_shipping_address(account, address.clone()).await.unwrap();
+        }
+    }
+    // No order exists yet, so this call fills no order. It deletes the fill tasks that the stock and the addresses
+    // created.
+    assert_eq!(fill_all(&desk).await, 0);
+    (engine, received)
+}
+
 impl World {
     /// Creates a table with the data of `company` and with `stock` pieces of each product in each warehouse, and an
     /// order desk whose calls never fail.
@@ -70,60 +121,24 @@ impl World {
         Self::with_connection(company, stock, EngineConnection::with_injector(injector)).await
     }
 
-    /// Creates the same as [`World::new`], but the order desk uses `connection`.
+    /// Creates the same as [`World::new`], but the order desk uses `connection`. The table is created only once for each
+    /// `company` and `stock`, and then copied, because many tests repeat the same story with different faults.
     async fn with_connection(company: Company, stock: u64, connection: EngineConnection) -> Self {
-        let (engine, connection) = (Engine::memory(), Arc::new(connection));
-        let table_without_faults = OrdersTable::new(
-            engine.client_with_connection(Arc::new(EngineConnection::without_tokens())),
-            "dueday-orders",
-        );
-        table_without_faults.create_if_absent().await.unwrap();
-        for region in &company.regions {
-            assert_done(table_without_faults.put_entity(region).await.unwrap());
-        }
-        for country in &company.countries {
-            assert_done(table_without_faults.put_entity(country).await.unwrap());
-        }
-        for location in &company.locations {
-            assert_done(table_without_faults.put_entity(location).await.unwrap());
-        }
-        for job in &company.jobs {
-            assert_done(table_without_faults.put_entity(job).await.unwrap());
-        }
-        for department in &company.departments {
-            assert_done(table_without_faults.put_entity(department).await.unwrap());
-        }
-        for warehouse in &company.warehouses {
-            assert_done(table_without_faults.create_warehouse(warehouse).await.unwrap());
-        }
-        for (employee, assignment, confidential) in &company.employees {
-            assert_done(table_without_faults.hire(employee, assignment, confidential).await.unwrap());
-        }
-        let desk_without_faults = OrderDesk::new(table_without_faults.clone(), Buckets::new(BUCKETS), new_clock());
-        let mut received = BTreeMap::new();
-        for product in &company.products {
-            assert_done(table_without_faults.create_product(product).await.unwrap());
-            for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
-                desk_without_faults.receive_stock(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap();
-                *received.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
+        static TABLES: Mutex<BTreeMap<String, (Engine, BTreeMap<String, i64>)>> = Mutex::new(BTreeMap::new());
+        let key = format!("{stock} {company:?}");
+        let known = TABLES.lock().unwrap().get(&key).cloned();
+        let (engine, received) = match known {
+            Some(known) => known,
+            None => {
+                let created = create_table(&company, stock).await;
+                TABLES.lock().unwrap().insert(key, created.clone());
+                created
             }
-        }
-        for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
-            assert_done(table_without_faults.set_lines_of_sku(sku, lines).await.unwrap());
-        }
+        };
+        let (engine, connection) = (engine.copy(), Arc::new(connection));
         let table = OrdersTable::new(engine.client_with_connection(connection.clone()), "dueday-orders");
         let desk = OrderDesk::new(table, Buckets::new(BUCKETS), new_clock());
-        let world = Self { company, engine, desk, connection, received };
-        let desk = world.desk_without_faults();
-        for (account, address) in &world.company.customers {
-            if let Some(address) = address {
-                desk.set_shipping_address(account, address.clone()).await.unwrap();
-            }
-        }
-        // No order exists yet, so this call fills no order. It deletes the fill tasks that the stock and the addresses
-        // created.
-        assert_eq!(fill_all(&desk).await, 0);
-        world
+        Self { company, engine, desk, connection, received }
     }
 
     /// Returns another order desk on the same table, whose calls never fail.
