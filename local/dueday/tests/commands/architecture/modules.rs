@@ -173,7 +173,8 @@ fn architecture_has_no_cycle_between_modules() {
     let crates = Crates::read();
     let mut report = String::new();
     for folder in CRATE_FOLDERS {
-        for name in crates.of_folder(folder) {
+        // The protocol model consists of tests only.
+        for name in crates.of_folder(folder).into_iter().filter(|name| crates.path(name).join("src").exists()) {
             let dependencies = Source::read(crates.path(name)).dependencies();
             for cycle in cycles(&dependencies) {
                 report += &format!("\n{name}: {}\n", cycle.join(", "));

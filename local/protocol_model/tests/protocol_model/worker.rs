@@ -9,9 +9,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::{ChargeRequest, ChargeResponse};
 use ulid::Ulid;
 
-use crate::model::flaw::Flaw;
-use crate::model::gateway::RequestInFlight;
-use crate::model::subscription_model::{LEASE, State, SubscriptionModel};
+use crate::flaw::Flaw;
+use crate::gateway::RequestInFlight;
+use crate::subscription_model::{LEASE, State, SubscriptionModel};
 
 /// A worker of the payment batch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

@@ -6,9 +6,9 @@ use billing::{PaymentStatus, Period, Status};
 use chrono::{TimeDelta, Utc};
 use stateright::Property;
 
-use crate::model::gateway::GatewayDecision;
-use crate::model::subscription_model::{State, SubscriptionModel};
-use crate::model::worker::{self, Phase, Worker};
+use crate::gateway::GatewayDecision;
+use crate::subscription_model::{State, SubscriptionModel};
+use crate::worker::{self, Phase, Worker};
 
 pub const CHARGED_ONCE: &str = "a month is charged at most once";
 pub const CHARGE_NOT_LOST: &str = "a successful charge has a receipt, or its attempt is still open";

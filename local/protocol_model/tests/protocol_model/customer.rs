@@ -3,8 +3,8 @@
 
 use billing::{Changes, PaymentMethod, Period, Settlement, Subscription};
 
-use crate::model::flaw::Flaw;
-use crate::model::subscription_model::{State, SubscriptionModel};
+use crate::flaw::Flaw;
+use crate::subscription_model::{State, SubscriptionModel};
 
 /// An action of the customer that the model explores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

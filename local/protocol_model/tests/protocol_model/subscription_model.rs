@@ -13,11 +13,11 @@ use sandbox::IDEMPOTENCY_KEY_LIFETIME;
 use stateright::{Model, Property};
 use testkit::sample;
 
-use crate::model::customer::{self, CustomerAction};
-use crate::model::flaw::Flaw;
-use crate::model::gateway::{Gateway, GatewayDecision};
-use crate::model::invariants;
-use crate::model::worker::{self, Phase, Worker};
+use crate::customer::{self, CustomerAction};
+use crate::flaw::Flaw;
+use crate::gateway::{Gateway, GatewayDecision};
+use crate::invariants;
+use crate::worker::{self, Phase, Worker};
 
 /// The duration of the lease of a claim.
 pub const LEASE: TimeDelta = TimeDelta::minutes(20);
