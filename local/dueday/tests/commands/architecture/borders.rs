@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use super::crates::Crates;
 use super::root;
+use crate::documents::text_files;
 
 /// The forbidden dependencies of a crate.
 #[derive(Debug)]
@@ -194,4 +196,26 @@ fn architecture_log_filter_names_every_crate_of_the_functions() {
         listed, expected,
         "left: WORKSPACE_CRATES of shared/logs/src/lib.rs; right: the crates of the functions"
     );
+}
+
+#[test]
+fn architecture_has_no_test_where_cargo_test_looks_for_none() {
+    // A manifest with `test = false` saves the build of a test program that contains no tests.
+    let crates = Crates::read();
+    let main_files: Vec<_> = crates.main_files_without_tests().collect();
+    assert!(main_files.len() > 30, "{main_files:?}");
+    for (path, text) in text_files().filter(|(path, _)| path.ends_with(".rs")) {
+        let path = root().join(path);
+        let is_part_of = |main: &Path| {
+            let folder = main.parent().unwrap();
+            // A program beside a library consists of one file only.
+            let is_alone = !main.ends_with("lib.rs") && (folder.ends_with("bin") || folder.join("lib.rs").exists());
+            if is_alone { path == main } else { path.starts_with(folder) }
+        };
+        if main_files.iter().any(|main| is_part_of(main)) {
+            for test in ["#[test]", "::test]", "::test(", "cfg(test)]", "proptest!"] {
+                assert!(!text.contains(test), "{}: `{test}`, but its manifest has `test = false`", path.display());
+            }
+        }
+    }
 }

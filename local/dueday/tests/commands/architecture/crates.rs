@@ -17,6 +17,8 @@ struct Package {
     targets: BTreeSet<String>,
     /// The names of the binaries.
     programs: BTreeSet<String>,
+    /// The main files of the library and the binaries that have `test = false` in the manifest.
+    without_tests: Vec<PathBuf>,
 }
 
 /// The crates of the workspace, and the dependencies of all crates by name, without dev- and build-dependencies.
@@ -59,6 +61,8 @@ impl Crates {
                         .collect()
                 };
                 let programs = of_kind("bin");
+                let without_tests = targets.iter().filter(|target| target["test"] == false);
+                let without_tests = without_tests.map(|target| text(&target["src_path"]).into()).collect();
                 let targets = of_kind("lib").union(&programs).map(|name| name.replace('-', "_")).collect();
                 let description = text(&package["description"]);
                 workspace_crates.insert(
@@ -68,6 +72,7 @@ impl Crates {
                         description: description.trim_end_matches('.').to_owned(),
                         targets,
                         programs,
+                        without_tests,
                     },
                 );
             }
@@ -115,6 +120,12 @@ impl Crates {
     /// Returns the names of the binaries of the crate `name`.
     pub fn programs(&self, name: &str) -> &BTreeSet<String> {
         &self.workspace_crates[name].programs
+    }
+
+    /// Returns the main files of the libraries and binaries in the workspace for which `cargo test` builds no test
+    /// program, because their manifest contains `test = false`.
+    pub fn main_files_without_tests(&self) -> impl Iterator<Item = &Path> {
+        self.workspace_crates.values().flat_map(|package| &package.without_tests).map(PathBuf::as_path)
     }
 
     /// Returns whether `name` is a crate of the workspace.
