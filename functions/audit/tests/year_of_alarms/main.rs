@@ -213,7 +213,7 @@ fn no_faults() -> Injector {
 
 #[tokio::test]
 async fn alarms_of_a_year_are_exactly_the_days_that_are_not_done() {
-    let world = World::new(62).await;
+    let world = World::new(31).await;
     let (mut alarms, mut quiet) = (BTreeMap::new(), 0);
     for (n, day) in (0..).zip(date("2026-01-02").iter_days().take_while(|day| *day <= date("2026-12-31"))) {
         // January has no faults, so that the first reminders are sent on their days.
