@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use clock::SimulatedClock;
+use clock::{Clock as _, SimulatedClock};
 use mail::Mailer;
 use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
 use emulator::{Config, Deployment, Engine, EngineConnection};
+
+/// The random seed of the clock of a copied deployment. It differs from the seeds in the tests, so that a copy creates
+/// other identifiers than those that it contains.
+const SEED_OF_COPIES: u64 = 1_000_003;
 
 /// A deployment in memory, with its engine, its clock and its sandbox gateway.
 #[derive(Clone)]
@@ -32,6 +36,18 @@ impl InMemoryDeployment {
         let deployment =
             Deployment::new(client, config, sandbox.clone(), mailer, clock.clone()).create_table_if_absent().await?;
         Ok(Self { engine, clock, sandbox, deployment })
+    }
+
+    /// Creates a deployment with copies of the table, the clock and the gateway's payments. A test that needs the same
+    /// situation many times creates it once, and copies it. The copy sends its mails with the same mailer.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let (engine, clock) = (self.engine.copy(), Arc::new(SimulatedClock::new(self.clock.now(), SEED_OF_COPIES)));
+        let sandbox = Arc::new(self.sandbox.copy_in_memory(clock.clone()));
+        let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
+        let deployment =
+            Deployment { gateway: sandbox.clone(), clock: clock.clone(), ..self.deployment.with_client(client) };
+        Self { engine, clock, sandbox, deployment }
     }
 
     /// Returns the same deployment, but its requests to the table pass through `connection`, which may inject faults.

@@ -61,6 +61,20 @@ impl Ledger {
         Self::default()
     }
 
+    /// Returns a copy of this ledger that is kept in memory only.
+    pub(crate) fn copy_in_memory(&self) -> Self {
+        Self {
+            file: None,
+            entries: self.entries.clone(),
+            by_key: self.by_key.clone(),
+            by_customer: self.by_customer.clone(),
+            resolved: self.resolved.clone(),
+            pages: self.pages.clone(),
+            refunds: self.refunds.clone(),
+            account: self.account.clone(),
+        }
+    }
+
     /// Opens the ledger in the file at `path` and locks it for this process. Creates the file if it does not exist;
     /// `new_id` creates the account id of a new ledger. Drops the last line if it is incomplete: the earlier process
     /// ended while it wrote this line, so the request that caused the line got no response.

@@ -32,6 +32,12 @@ impl Sandbox {
         Self { clock, ledger: Mutex::new(ledger), url: OnceLock::new() }
     }
 
+    /// Creates a sandbox in memory with the payments of this sandbox, which reads the time from `clock`.
+    #[must_use]
+    pub fn copy_in_memory(&self, clock: Arc<dyn Clock>) -> Self {
+        Self::new(self.ledger().copy_in_memory(), clock)
+    }
+
     /// Locks the ledger and returns it.
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)

@@ -271,17 +271,19 @@ async fn receipts_of(world: &World) -> Vec<(String, i64)> {
 
 #[tokio::test]
 async fn erasure_that_is_interrupted_at_any_call_leaves_no_personal_data_and_keeps_the_payments() {
+    let (prepared, orders) = world_with_two_accounts().await;
+    let (receipts, rival) = (receipts_of(&prepared).await, items_of_rival(&prepared, &orders).await);
+    assert_eq!(receipts.len(), 2);
+    let before = items_without_rival(&prepared, &orders).await;
+    for personal in PERSONAL {
+        assert!(before.iter().any(|item| item.contains(personal)), "{personal} is not stored: {before:#?}");
+    }
     for fault in FAULTS_AT_EACH_CALL {
         let mut at = 1;
         loop {
             let case = format!("{fault:?} at call {at}");
-            let (world, orders) = world_with_two_accounts().await;
-            let (receipts, rival) = (receipts_of(&world).await, items_of_rival(&world, &orders).await);
-            assert_eq!(receipts.len(), 2, "{case}");
-            let before = items_without_rival(&world, &orders).await;
-            for personal in PERSONAL {
-                assert!(before.iter().any(|item| item.contains(personal)), "{personal} is not stored: {before:#?}");
-            }
+            let world = prepared.copy().await;
+            let orders = orders_table(&world, EngineConnection::default());
             let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
             let deployment = world
                 .system
@@ -292,7 +294,7 @@ async fn erasure_that_is_interrupted_at_any_call_leaves_no_personal_data_and_kee
             if calls >= at {
                 assert!(!fault.is_crash() || first.is_none(), "{case}: the crash had no effect");
             }
-            erase(&world, orders_table(&world, EngineConnection::default()), world.table.clone()).await.unwrap();
+            erase(&world, orders.clone(), world.table.clone()).await.unwrap();
             assert_account_erased_and_receipts_kept(&world, &orders, &receipts, &case).await;
             assert_eq!(items_of_rival(&world, &orders).await, rival, "{case}: another account has changed");
             if calls < at {

@@ -160,8 +160,9 @@ async fn audit_reports_every_violated_invariant() {
             ..s.clone()
         }),
     ];
+    let (prepared, all) = world_after_a_quarter().await;
     for (case, invariant, expected, corrupt) in corruptions {
-        let (world, all) = world_after_a_quarter().await;
+        let world = prepared.copy().await;
         world.change_subscription(&all[0], corrupt).await;
         let found = violations(&world, "2026-04-12").await;
         let is_reported = found.iter().any(|(violated, what)| *violated == invariant && what.contains(expected));

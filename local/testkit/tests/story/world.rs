@@ -125,12 +125,23 @@ impl World {
     /// Creates a world whose clock has the random `seed`, with `connection` and `settings`.
     async fn with_seed_and_settings(seed: u64, connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
+        let clock = SimulatedClock::new(billing_time("2026-01-01"), seed);
+        let (config, mailer) = (config(&settings).unwrap(), Arc::new(RecordedMails::default()));
+        Self::of_system(InMemoryDeployment::new(config, clock, mailer).await.unwrap(), connection).await
+    }
+
+    /// Creates a world with copies of the table, the clock and the gateway's payments of this world, without its mails
+    /// and without its faults. A test that needs the same situation many times creates it once, and copies it.
+    pub async fn copy(&self) -> Self {
+        Self::of_system(self.system.copy(), EngineConnection::default()).await
+    }
+
+    /// Creates a world with the deployment `system` and with `connection` (see [`World::with_connection`]).
+    async fn of_system(mut system: InMemoryDeployment, connection: EngineConnection) -> Self {
         let (mails_sent, connection) = (Arc::new(RecordedMails::default()), Arc::new(connection));
         let script = Arc::new(Script::default());
         let injector = Arc::new(Injector::new(script.clone()));
-        let mailer = Arc::new(Faulty::new(mails_sent.clone(), injector.clone()));
-        let clock = SimulatedClock::new(billing_time("2026-01-01"), seed);
-        let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
+        system.deployment.mailer = Arc::new(Faulty::new(mails_sent.clone(), injector.clone()));
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
         let deployment = Deployment { gateway: gateway.clone(), ..system.with_connection(connection.clone()) };
         // Only the requests of the tasks, which process single rows, are sent through the connection. The requests of
