@@ -114,9 +114,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
         world.script.clear(Operation::Charge);
         overlapping_runs += u32::from(first.counts.due + second.counts.due > 3);
         effective_changes += u32::from(world.load(changed).await.status != billing::Status::Active);
-        for subscription in &subscriptions {
-            run_until_settled(&world, subscription).await;
-        }
+        run_until_settled(&world, &subscriptions).await;
         let scenario = format!("seed {seed}");
         let entries = world.sandbox.entries().len();
         assert!(entries >= 2, "{scenario}: {entries} entries in the ledger");

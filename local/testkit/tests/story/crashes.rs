@@ -3,6 +3,7 @@
 //! In all cases, the customer is charged the same as without faults.
 
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use billing::{PaymentStatus, Status, Subscription};
@@ -90,15 +91,18 @@ fn charged_due_dates(world: &World, subscription: &Subscription) -> Vec<String> 
     paid
 }
 
-/// Runs the payment batch again for the same day and for the following days, and asserts that no attempt stays open.
-pub async fn run_until_settled(world: &World, subscription: &Subscription) {
+/// Runs the payment batch again for the same day and for the following days, and asserts that no attempt of
+/// `subscriptions` stays open.
+pub async fn run_until_settled(world: &World, subscriptions: &[Subscription]) {
     world.set_clock_back(billing_time(DAY) + TimeDelta::hours(2)).await;
     world.run_payments_at(DAY, billing_time(DAY) + TimeDelta::hours(2)).await;
     for day in ["2026-03-11", "2026-03-12", "2026-03-13", "2026-03-14"] {
         world.run_payments(day).await;
     }
-    let stored = world.load(subscription).await;
-    assert_eq!(stored.attempt, None, "an attempt is still open: {stored:?}");
+    for subscription in subscriptions {
+        let stored = world.load(subscription).await;
+        assert_eq!(stored.attempt, None, "an attempt is still open: {stored:?}");
+    }
 }
 
 /// Asserts that no month was charged twice, and that receipts, charges and the stored subscription agree.
@@ -199,9 +203,10 @@ async fn prepare_world(scenario: &Scenario) -> World {
 async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
     for scenario in scenarios() {
         let Scenario { name, subscription, .. } = &scenario;
-        let without_fault = prepare_world(&scenario).await;
+        let prepared = prepare_world(&scenario).await;
+        let without_fault = prepared.copy().await;
         without_fault.run_payments(DAY).await;
-        run_until_settled(&without_fault, subscription).await;
+        run_until_settled(&without_fault, from_ref(subscription)).await;
         assert_invariants(&without_fault, subscription, name).await;
         let expected = charged_due_dates(&without_fault, subscription);
         let settled = without_fault.load(subscription).await;
@@ -209,8 +214,7 @@ async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
             let (mut at, mut visible_faults) = (1, 0);
             loop {
                 let case = format!("{name}, {fault:?} at call {at}, retries {has_retries}");
-                let world = prepare_world(&scenario).await;
-                let run = run_with_fault(world, (fault, at, has_retries), Deployment::payment_task);
+                let run = run_with_fault(prepared.copy().await, (fault, at, has_retries), Deployment::payment_task);
                 let FaultyRun { world, calls, report } = run.await;
                 if calls < at {
                     assert_eq!(calls, at - 1, "{case}: each call of a run had a fault in one of the runs");
@@ -221,7 +225,7 @@ async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
                 visible_faults += u32::from(report.is_none_or(|report| {
                     !report.complete || nonzero_counts(&report) != counts_without_fault(&scenario)
                 }));
-                run_until_settled(&world, subscription).await;
+                run_until_settled(&world, from_ref(subscription)).await;
                 assert_invariants(&world, subscription, &case).await;
                 let paid = charged_due_dates(&world, subscription);
                 assert_eq!(paid, expected, "{case}");
@@ -254,13 +258,13 @@ fn counts_without_fault(scenario: &Scenario) -> Vec<(&'static str, u64)> {
 #[tokio::test]
 async fn reminder_run_with_a_fault_at_any_call_sends_one_or_two_mails() {
     let subscription = new_subscription(15, "2026-02-20");
+    let prepared = World::with_one_shard().await;
+    prepared.store(&subscription).await;
     for (fault, has_retries) in FAULTS {
         let mut at = 1;
         loop {
             let case = format!("{fault:?} at call {at}, retries {has_retries}");
-            let world = World::with_one_shard().await;
-            world.store(&subscription).await;
-            let run = run_with_fault(world, (fault, at, has_retries), Deployment::reminder_task);
+            let run = run_with_fault(prepared.copy().await, (fault, at, has_retries), Deployment::reminder_task);
             let FaultyRun { world, calls, .. } = run.await;
             if calls < at {
                 assert_eq!(calls, at - 1, "{case}");

@@ -15,7 +15,7 @@ use crate::world::{World, billing_time, cancel, card, date, key, new_subscriptio
 
 #[tokio::test]
 async fn payment_day_31_is_charged_on_the_last_day_of_shorter_months() {
-    let world = World::new().await;
+    let world = World::with_one_shard().await;
     let subscription = new_subscription(31, "2027-12-31");
     world.store(&subscription).await;
     for day in date("2028-01-01").iter_days().take(366) {
