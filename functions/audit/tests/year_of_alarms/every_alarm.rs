@@ -27,7 +27,7 @@ use crate::{World, at, date};
 
 /// The last day of the simulation. The simulation is shorter than a year, because reading the facts is slow: it reads
 /// the whole table three times for each day.
-const LAST_DAY: &str = "2026-05-31";
+const LAST_DAY: &str = "2026-04-30";
 /// The largest number of the call at which a run is killed. Some runs make fewer calls, so they are not killed.
 const LAST_CALL_OF_RUN: u64 = 40;
 /// The largest number of the call at which a comparison is killed.
@@ -275,7 +275,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_alarm_of_five_months_is_a_fact_and_every_fact_raises_its_alarm() {
+async fn every_alarm_of_four_months_is_a_fact_and_every_fact_raises_its_alarm() {
     let world = World::new(31).await;
     let log = LoggedErrors::default();
     let _guard = tracing::subscriber::set_default(log.clone());
@@ -348,7 +348,7 @@ async fn every_alarm_of_five_months_is_a_fact_and_every_fact_raises_its_alarm() 
         }
     }
     let made: Vec<LedgerEntry> = world.system.sandbox.entries();
-    assert!(made.len() > 140, "{}", made.len());
+    assert!(made.len() > 110, "{}", made.len());
     assert!(quiet > 50, "{quiet} days without an alarm: {fired:?}");
     let names: Vec<&str> = fired.keys().map(String::as_str).collect();
     let all = [
