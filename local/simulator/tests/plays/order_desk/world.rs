@@ -58,9 +58,16 @@ fn assert_done(written: WriteOutcome) {
     assert_eq!(written, WriteOutcome::Done);
 }
 
-/// Creates a table with the data of `company` and with `stock` pieces of each product in each warehouse. Returns its
-/// engine, and the received quantity of each product by the product's key.
-async fn create_table(company: &Company, stock: u64) -> (Engine, BTreeMap<String, i64>) {
+/// A table with the data of a company, without orders.
+#[derive(Clone)]
+struct PreparedTable {
+    engine: Engine,
+    /// The quantity of each product that the warehouses received, by the product's key.
+    received: BTreeMap<String, i64>,
+}
+
+/// Creates a table with the data of `company` and with `stock` pieces of each product in each warehouse.
+async fn create_table(company: &Company, stock: u64) -> PreparedTable {
     let engine = Engine::memory();
     let table =
         OrdersTable::new(engine.client_with_connection(Arc::new(EngineConnection::without_tokens())), "dueday-orders");
@@ -106,7 +113,7 @@ async fn create_table(company: &Company, stock: u64) -> (Engine, BTreeMap<String
     // No order exists yet, so this call fills no order. It deletes the fill tasks that the stock and the addresses
     // created.
     assert_eq!(fill_all(&desk).await, 0);
-    (engine, received)
+    PreparedTable { engine, received }
 }
 
 impl World {
@@ -124,10 +131,10 @@ impl World {
     /// Creates the same as [`World::new`], but the order desk uses `connection`. The table is created only once for each
     /// `company` and `stock`, and then copied, because many tests repeat the same story with different faults.
     async fn with_connection(company: Company, stock: u64, connection: EngineConnection) -> Self {
-        static TABLES: Mutex<BTreeMap<String, (Engine, BTreeMap<String, i64>)>> = Mutex::new(BTreeMap::new());
+        static TABLES: Mutex<BTreeMap<String, PreparedTable>> = Mutex::new(BTreeMap::new());
         let key = format!("{stock} {company:?}");
         let known = TABLES.lock().unwrap().get(&key).cloned();
-        let (engine, received) = match known {
+        let PreparedTable { engine, received } = match known {
             Some(known) => known,
             None => {
                 let created = create_table(&company, stock).await;
