@@ -276,7 +276,7 @@ impl World {
 
 #[tokio::test]
 async fn every_alarm_of_four_months_is_a_fact_and_every_fact_raises_its_alarm() {
-    let world = World::new(31).await;
+    let world = World::new().await;
     let log = LoggedErrors::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let (mut random, mut fired) = (Random(2_026), BTreeMap::new());

@@ -79,7 +79,7 @@ fn due_dates(payment_day: u32, first: NaiveDate, last: NaiveDate) -> Vec<NaiveDa
     .collect()
 }
 
-/// The simulated deployment, with one or two subscriptions for each payment day. Each subscription has its own account.
+/// The simulated deployment, with one subscription for each payment day. Each subscription has its own account.
 struct World {
     system: InMemoryDeployment,
     mails: Arc<RecordedMails>,
@@ -87,15 +87,15 @@ struct World {
 }
 
 impl World {
-    /// Creates the deployment with `subscriptions` subscriptions: 31 or 62.
-    async fn new(subscriptions: u32) -> Self {
+    /// Creates the deployment with 31 subscriptions.
+    async fn new() -> Self {
         let mails = Arc::new(RecordedMails::default());
         let clock = SimulatedClock::new(at(date("2026-01-01"), 6), 7);
         let settings = [("DUEDAY_SHARDS", "1"), ("DUEDAY_MERCHANT", "Shop")];
         let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mails.clone()).await.unwrap();
         let mut payment_days = BTreeMap::new();
-        for n in 0..subscriptions {
-            let payment_day = n / (subscriptions / 31) + 1;
+        for n in 0..31_u32 {
+            let payment_day = n + 1;
             let subscription = Subscription {
                 account: format!("account-{n}").parse().unwrap(),
                 id: SubscriptionId::new(Ulid::from_parts(2, n.into())),
@@ -213,7 +213,7 @@ fn no_faults() -> Injector {
 
 #[tokio::test]
 async fn alarms_of_a_year_are_exactly_the_days_that_are_not_done() {
-    let world = World::new(31).await;
+    let world = World::new().await;
     let (mut alarms, mut quiet) = (BTreeMap::new(), 0);
     for (n, day) in (0..).zip(date("2026-01-02").iter_days().take_while(|day| *day <= date("2026-12-31"))) {
         // January has no faults, so that the first reminders are sent on their days.
