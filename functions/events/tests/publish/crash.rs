@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
-use crate::world::{World, expected_event_ids, publisher, texts};
+use crate::world::{batch_of_three_months, expected_event_ids, publisher, texts};
 
 /// Returns the ids of the events `details`, without duplicates.
 fn ids(details: &[Value]) -> BTreeSet<String> {
@@ -15,14 +15,11 @@ fn ids(details: &[Value]) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_rejected_event_bridge_entries_are_sent_again() {
-    let (world, bus) = (
-        World::after_three_months().await,
-        FakeEventBridge::start(|request| {
-            if request < 2 { FakeBusBehavior::RejectsEntry(request + 3) } else { FakeBusBehavior::Accepts }
-        })
-        .await,
-    );
-    let batch = world.batch();
+    let bus = FakeEventBridge::start(|request| {
+        if request < 2 { FakeBusBehavior::RejectsEntry(request + 3) } else { FakeBusBehavior::Accepts }
+    })
+    .await;
+    let batch = batch_of_three_months().await;
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
     let expected = expected_event_ids(&batch);
     assert_eq!((published.events, published.first_unpublished), (expected.len(), None));
@@ -33,12 +30,10 @@ async fn only_rejected_event_bridge_entries_are_sent_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_put_events_request_is_retried() {
-    let (world, bus) = (
-        World::after_three_months().await,
+    let bus =
         FakeEventBridge::start(|request| if request == 1 { FakeBusBehavior::Fails } else { FakeBusBehavior::Accepts })
-            .await,
-    );
-    let batch = world.batch();
+            .await;
+    let batch = batch_of_three_months().await;
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
     assert_eq!(published.first_unpublished, None);
     assert_eq!(texts(&bus.accepted(), "id"), expected_event_ids(&batch), "the SDK's retry keeps the order");
@@ -46,8 +41,7 @@ async fn failed_put_events_request_is_retried() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_event_is_lost_and_ids_stay_the_same_if_the_function_is_killed_at_any_call() {
-    let world = World::after_three_months().await;
-    let batch = world.batch();
+    let batch = batch_of_three_months().await;
     let expected: BTreeSet<String> = expected_event_ids(&batch).into_iter().collect();
     for hangs in [FakeBusBehavior::HangsBefore, FakeBusBehavior::HangsAfter] {
         for killed_at in 0..expected.len().div_ceil(10) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
-use crate::world::{World, expected_event_ids, texts};
+use crate::world::{batch_of_three_months, expected_event_ids, texts};
 
 /// Returns the folder of the whole project.
 fn project_folder() -> PathBuf {
@@ -27,8 +27,8 @@ pub async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_function_publishes_the_events_of_the_stream_of_the_engine() {
-    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
-    let (mut function, batch) = (start_function(&bus).await, world.batch());
+    let bus = FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await;
+    let (mut function, batch) = (start_function(&bus).await, batch_of_three_months().await);
     assert_eq!(invoke(&mut function, &batch).await, InvocationResult::Response(json!({ "batchItemFailures": [] })));
 
     let accepted = bus.accepted();
@@ -69,11 +69,10 @@ async fn events_function_publishes_the_sample_event_and_rejects_invalid_batches(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn response_of_the_events_function_contains_the_first_unpublished_record() {
-    let world = World::after_three_months().await;
     // The stand-in always rejects the third entry. Each retry contains only this entry, which then has the index 0.
     let behavior = |request: usize| FakeBusBehavior::RejectsEntry(if request == 0 { 2 } else { 0 });
     let bus = FakeEventBridge::start(behavior).await;
-    let (mut function, mut batch) = (start_function(&bus).await, world.batch());
+    let (mut function, mut batch) = (start_function(&bus).await, batch_of_three_months().await);
     batch["Records"].as_array_mut().unwrap().truncate(3);
     let third = batch["Records"][2]["dynamodb"]["SequenceNumber"].clone();
     let result = invoke(&mut function, &batch).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
-use crate::world::{World, expected_event_ids, publisher, texts};
+use crate::world::{batch_of_three_months, expected_event_ids, publisher, texts};
 
 /// Reads the documented JSON schema of the event `record.unreadable`.
 fn schema() -> Value {
@@ -13,8 +13,7 @@ fn schema() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_record_is_published_with_its_key_and_does_not_block_others() {
-    let world = World::after_three_months().await;
-    let valid_batch = world.batch();
+    let valid_batch = batch_of_three_months().await;
     let is_subscription = |record: &Value| record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap().starts_with("SUB#");
     let poisoned = valid_batch["Records"].as_array().unwrap().iter().position(is_subscription).unwrap();
     let key = valid_batch["Records"][poisoned]["dynamodb"]["Keys"].clone();

@@ -14,7 +14,7 @@ use store::Table;
 use testkit::{encryption_keys, sample};
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
-use crate::world::{TABLE, World, publisher_with_table};
+use crate::world::{TABLE, batch_of_three_months, publisher_with_table};
 
 /// Returns a clock that is set to the time of the tests.
 fn clock() -> Arc<SimulatedClock> {
@@ -33,8 +33,8 @@ fn endpoint() -> WebhookEndpoint {
 /// Publishes three months of changes. `table` contains the webhook endpoints. Returns the field `Resources` of the
 /// published entries; equal values that follow one another are returned once.
 async fn published_resources(table: Table) -> Vec<String> {
-    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
-    let published = publisher_with_table(&bus, table).await.publish(&world.batch()).await.unwrap();
+    let bus = FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await;
+    let published = publisher_with_table(&bus, table).await.publish(&batch_of_three_months().await).await.unwrap();
     assert_eq!(published.first_unpublished, None);
     let entries = bus.accepted_entries();
     assert!(entries.len() > 10, "the batch needs several requests to the bus");

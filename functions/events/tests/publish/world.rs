@@ -1,5 +1,5 @@
-//! The test environment: three months of billing for two subscriptions, on an embedded DynamoDB engine with a change
-//! stream.
+//! The test environment: the change stream of three months of billing for two subscriptions, on an embedded DynamoDB
+//! engine.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use store::{CreateOutcome, Table, read_stream_image};
 use sweep::BatchRequest;
 use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use tokio::sync::OnceCell;
 
 use crate::event_bridge::FakeEventBridge;
 
@@ -22,56 +23,59 @@ fn six_o_clock(date: &str) -> DateTime<Utc> {
     date.parse::<NaiveDate>().unwrap().and_hms_opt(6, 0, 0).unwrap().and_utc()
 }
 
-/// The change stream of a table, from its first change.
-pub struct World {
-    stream: Stream,
+/// The stream records of [`simulate_three_months`].
+static BATCH: OnceCell<Value> = OnceCell::const_new();
+
+/// Returns the stream records of three months of billing, as one Lambda event. The months are simulated only once,
+/// because all tests publish the same records.
+pub async fn batch_of_three_months() -> Value {
+    BATCH.get_or_init(simulate_three_months).await.clone()
 }
 
-impl World {
-    /// Creates a world in which the daily batches have run for three months. One subscription is paid; the card of the
-    /// other is always declined.
-    pub async fn after_three_months() -> Self {
-        let clock = SimulatedClock::new(six_o_clock("2026-01-01"), 1);
-        let system =
-            InMemoryDeployment::new(config(&[]).unwrap(), clock, Arc::new(RecordedMails::default())).await.unwrap();
-        let stream = system.engine.stream(TABLE).unwrap();
-        let table = &system.deployment.table;
-        table.put_account(&sample::account()).await.unwrap();
-        let begun = "2026-01-01".parse().unwrap();
-        let poor = PaymentMethod {
-            customer: "cus_2".parse().unwrap(),
-            payment_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
-        };
-        for subscription in
-            [sample::subscription(10, begun), Subscription { payment_method: poor, ..sample::subscription(12, begun) }]
-        {
-            assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
-        }
-        let (reminders, payments) =
-            (system.deployment.reminders().await.unwrap(), system.deployment.payments().await.unwrap());
-        let days = begun.iter_days().take_while(|day| *day <= "2026-03-31".parse().unwrap());
-        for day in days {
-            let now = six_o_clock(&day.to_string());
-            system.clock.set(now);
-            let deadline = now + TimeDelta::hours(1);
-            reminders.run(&BatchRequest::for_date(day), deadline).await.unwrap();
-            payments.run(&BatchRequest::for_date(day), deadline).await.unwrap();
-        }
-        Self { stream }
+/// Simulates the daily batches of three months, and returns all stream records of items that belong to accounts. One
+/// subscription is paid; the card of the other is always declined.
+async fn simulate_three_months() -> Value {
+    let clock = SimulatedClock::new(six_o_clock("2026-01-01"), 1);
+    let system =
+        InMemoryDeployment::new(config(&[]).unwrap(), clock, Arc::new(RecordedMails::default())).await.unwrap();
+    let stream = system.engine.stream(TABLE).unwrap();
+    let table = &system.deployment.table;
+    table.put_account(&sample::account()).await.unwrap();
+    let begun = "2026-01-01".parse().unwrap();
+    let poor = PaymentMethod {
+        customer: "cus_2".parse().unwrap(),
+        payment_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
+    };
+    for subscription in
+        [sample::subscription(10, begun), Subscription { payment_method: poor, ..sample::subscription(12, begun) }]
+    {
+        assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
     }
+    let (reminders, payments) =
+        (system.deployment.reminders().await.unwrap(), system.deployment.payments().await.unwrap());
+    let days = begun.iter_days().take_while(|day| *day <= "2026-03-31".parse().unwrap());
+    for day in days {
+        let now = six_o_clock(&day.to_string());
+        system.clock.set(now);
+        let deadline = now + TimeDelta::hours(1);
+        reminders.run(&BatchRequest::for_date(day), deadline).await.unwrap();
+        payments.run(&BatchRequest::for_date(day), deadline).await.unwrap();
+    }
+    account_records(&stream)
+}
 
-    /// Returns all stream records of items that belong to accounts, as one Lambda event.
-    pub fn batch(&self) -> Value {
-        let (mut all, mut position) = (Vec::new(), None);
-        loop {
-            let mut page = self.stream.after(position.as_deref(), 1_000).unwrap();
-            let Some(last) = page["Records"].as_array().unwrap().last() else { break };
-            position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
-            all.append(page["Records"].as_array_mut().unwrap());
-        }
-        all.retain(|record| record["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap().starts_with("ACC#"));
-        json!({ "Records": all })
+/// Returns all records in `stream` of items that belong to accounts, as one Lambda event.
+fn account_records(stream: &Stream) -> Value {
+    let (mut all, mut position) = (Vec::new(), None);
+    loop {
+        let mut page = stream.after(position.as_deref(), 1_000).unwrap();
+        let Some(last) = page["Records"].as_array().unwrap().last() else { break };
+        position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
+        all.append(page["Records"].as_array_mut().unwrap());
     }
+    all.retain(|record| record["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap().starts_with("ACC#"));
+    assert!(all.len() > 30, "{} records", all.len());
+    json!({ "Records": all })
 }
 
 /// Returns the ids of the events of `batch` in order. Computes them only with the function
