@@ -80,10 +80,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seen_payments_store_no_more_than_the_maximum_of_a_million_payments() {
+    fn seen_payments_store_no_more_than_their_maximum() {
         let payment = |n: u32| -> GatewayToken { format!("pi_{n}").parse().unwrap() };
         let mut seen = SeenPayments::new(1_000);
-        (0..1_000_000).for_each(|n| seen.insert(&payment(n)));
+        (0..100_000).for_each(|n| seen.insert(&payment(n)));
         assert_eq!(seen.len(), 1_000);
         assert!(seen.hashes.capacity() < 4_000, "{}", seen.hashes.capacity());
         assert!((0..1_000).all(|n| seen.contains(&payment(n))));

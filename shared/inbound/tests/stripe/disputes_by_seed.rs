@@ -10,6 +10,7 @@ use clock::Clock as _;
 use emulator::{EngineConnection, Fault, Injector};
 use gateways::SigningSecrets;
 use testkit::fault_at_call;
+use tokio::task::JoinSet;
 
 use crate::reversals::{violations, violations_in_table};
 use crate::{SECRET, World};
@@ -214,7 +215,7 @@ impl Simulation {
 async fn simulate_half_a_year(
     seed: u64,
     methods: &'static [&'static str],
-    settings: &[(&'static str, &str)],
+    settings: &'static [(&'static str, &'static str)],
 ) -> Occurrences {
     let mut simulation = Simulation {
         world: World::with_settings(methods[0], settings).await,
@@ -249,11 +250,11 @@ async fn simulate_half_a_year(
     simulation.seen
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn half_a_year_of_disputes_by_seed_keeps_every_period_paid_waived_or_owed() {
     const CARDS: &[&str] = &["pm_card_visa", "pm_card_mastercard", "pm_card_amex"];
     const DEBITS: &[&str] = &["pm_usBankAccount_success", "pm_card_visa"];
-    let mut all = Occurrences::default();
+    let mut simulations = JoinSet::new();
     for seed in 0..8 {
         let methods = if seed % 2 == 0 { CARDS } else { DEBITS };
         let settings: &[(&str, &str)] = match seed % 4 {
@@ -261,7 +262,10 @@ async fn half_a_year_of_disputes_by_seed_keeps_every_period_paid_waived_or_owed(
             2 => &[("DUEDAY_AFTER_WON_DISPUTE", "charge")],
             _ => &[("DUEDAY_AFTER_WON_DISPUTE", "charge"), ("DUEDAY_CATCH_UP", "latest")],
         };
-        let seen = simulate_half_a_year(seed, methods, settings).await;
+        simulations.spawn(simulate_half_a_year(seed, methods, settings));
+    }
+    let mut all = Occurrences::default();
+    for seen in simulations.join_all().await {
         all.charges += seen.charges;
         all.inquiries += seen.inquiries;
         all.waived += seen.waived;
