@@ -12,7 +12,7 @@ use emulator::{Call, EngineConnection, Fault};
 use orders::Product;
 use ulid::Ulid;
 
-use crate::world::{ORDERS, World, at, audit, violations};
+use super::world::{ORDERS, World, at, audit, violations};
 
 /// A clock that advances by `step` each time the code reads it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use crate::world::{ORDERS, World, at, audit, violations};
+use super::world::{ORDERS, World, at, audit, violations};
 
 #[tokio::test]
 async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_movements() {

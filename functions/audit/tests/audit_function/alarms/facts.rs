@@ -10,8 +10,8 @@ use gateways::ChargeRequest;
 use sandbox::LedgerEntry;
 use store::Batch;
 
-use crate::every_alarm::{FOREIGN_KEY_PREFIX, UNKNOWN_SORT_KEY};
-use crate::{LEAD, World, at, date, due_dates};
+use super::every_alarm::{FOREIGN_KEY_PREFIX, UNKNOWN_SORT_KEY};
+use super::{LEAD, World, at, date, due_dates};
 
 /// The attributes of an item, by name.
 type Item = HashMap<String, AttributeValue>;

@@ -1,6 +1,6 @@
-//! Five months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its
+//! Four months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its
 //! responses are lost, payments appear at the gateway only, and items are damaged. Each day, the alarms are compared
-//! with the facts ([`crate::facts`]): no alarm is false, and no alarm is missing.
+//! with the facts ([`super::facts`]): no alarm is false, and no alarm is missing.
 //!
 //! The compared alarms are the alarms about both batches, attempts in doubt, payments without a receipt, differences
 //! from the gateway, days that were not compared, and violations. The comparison runs without the function `reconcile`,
@@ -21,9 +21,9 @@ use settling::{FindingDecision, Findings, PAYMENT_WITHOUT_RECEIPT_MESSAGE, Settl
 use store::Batch;
 use testkit::{Faulty, fault_at_call, without_faults};
 
-use crate::facts::Facts;
-use crate::log::LoggedErrors;
-use crate::{World, at, date};
+use super::facts::Facts;
+use super::log::LoggedErrors;
+use super::{World, at, date};
 
 /// The last day of the simulation. The simulation is shorter than a year, because reading the facts is slow: it reads
 /// the whole table three times for each day.
@@ -176,13 +176,13 @@ impl World {
                 Fate::ResponsesOfChargesAreLost => Injector::active_during_runs(Arc::new(|call: &Call<'_>| {
                     (call.operation == Operation::Charge).then_some(Fault::LostAfter)
                 })),
-                _ => crate::no_faults(),
+                _ => super::no_faults(),
             };
             oldest_in_doubt_hours = self.run_batch(batch, day, injector).await.max(oldest_in_doubt_hours);
         }
         if let Fate::KilledAndRepeated(batch, ..) = fate {
             self.system.clock.set(at(day, 10));
-            oldest_in_doubt_hours = self.run_batch(batch, day, crate::no_faults()).await.max(oldest_in_doubt_hours);
+            oldest_in_doubt_hours = self.run_batch(batch, day, super::no_faults()).await.max(oldest_in_doubt_hours);
         }
         oldest_in_doubt_hours
     }
