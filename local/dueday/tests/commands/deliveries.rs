@@ -1,7 +1,7 @@
 //! Tests of outbound webhooks in a local installation: events are delivered with a signature, also after a kill of the
 //! server, and delivered again on request.
 
-use crate::server::{ApiClient, start_server};
+use crate::server::{ApiClient, Server};
 use crate::terminal;
 
 use delivery::sign;
@@ -63,8 +63,8 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let mut merchant = MerchantServer::start(503).await;
-    let (mut first, url) = start_server(&data);
-    let mut api = ApiClient { url, http: reqwest::Client::new() };
+    let mut first = Server::start(&data, &[]);
+    let mut api = ApiClient { url: first.api_url.clone(), http: reqwest::Client::new() };
     let (status, created) =
         api.send("POST /webhook-endpoints", json!({ "url": merchant.url, "types": ["account.created"] })).await;
     assert_eq!(status, 201, "{created}");
@@ -82,7 +82,7 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     let (_, shown) = api.send("GET /status", Value::Null).await;
     let deliveries = json!({"name": "Deliveries", "waiting": 1, "in_progress": 0, "keeps_failed_messages": false});
     assert_eq!(shown["queues"][0], deliveries, "{shown}");
-    assert!(!first.has_ended() && first.kill());
+    assert!(!first.process.has_ended() && first.process.kill());
 
     // Without a server, `dueday status` reads the same queues. If an order could not be placed, a person must act, so
     // the command reports a problem.
@@ -97,8 +97,8 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
 
     // The delivery waits for its next attempt. The second server loads the delivery from the table.
     merchant.status.store(204, Ordering::SeqCst);
-    let (_second, url) = start_server(&data);
-    api.url = url;
+    let second = Server::start(&data, &[]);
+    api.url = second.api_url.clone();
     let (headers, again, body) = merchant.next_delivery("account.created").await;
     assert_eq!(again, event, "the same event");
     let timestamp: i64 = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();

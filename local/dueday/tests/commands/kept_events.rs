@@ -3,6 +3,7 @@
 
 use crate::demo_folder::write_demo_folder;
 use crate::process;
+use crate::server::Server;
 use crate::terminal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,19 +21,6 @@ use terminal::{dueday, output};
 const SUBSCRIPTIONS: usize = 150;
 /// The number of times that the test kills the server.
 const KILLS: usize = 12;
-
-/// Starts a `dueday` server, and waits until the server accepts connections.
-fn start_server(data: &Path) -> Process {
-    let mut command = dueday(data);
-    command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
-    let mut server = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
-    // The server prints its addresses when it accepts connections.
-    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("DynamoDB")), "the server has ended");
-    // Keep reading: the server ends if it cannot write its output.
-    std::thread::spawn(move || lines.for_each(drop));
-    server
-}
 
 /// Writes a file for `dueday import` with `SUBSCRIPTIONS` rows. Returns its path.
 fn write_csv(folder: &Path) -> std::path::PathBuf {
@@ -80,13 +68,13 @@ fn events_are_stored_once_although_the_server_is_killed_repeatedly() {
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum::<u64>()
     };
     for _ in 0..KILLS {
-        let mut server = start_server(&data);
+        let mut server = Server::start(&data, &[]);
         let mut importing = Process::start(import_command(&data, &csv).stdout(Stdio::null()).stderr(Stdio::null()));
         let until = length() + dice.random_range(1..20_000);
         while length() < until && !importing.has_ended() {
             std::thread::yield_now();
         }
-        assert!(server.kill());
+        assert!(server.process.kill());
     }
     let (code, _, stderr) = output(&mut import_command(&data, &csv));
     assert_eq!(code, 0, "{stderr}");
@@ -171,7 +159,7 @@ fn listen_prints_only_new_events() {
 
     // `listen` does not print the events that the demo stored.
     assert!(!stored_events(&data, &[]).is_empty());
-    let _server = start_server(&data);
+    let _server = Server::start(&data, &[]);
     let mut listening = dueday(&data);
     listening.args(["listen", "--json", "--type", "account.created"]);
     let mut listener = Process::start(listening.stdout(Stdio::piped()).stderr(Stdio::piped()));

@@ -3,6 +3,7 @@
 
 mod action_log;
 mod architecture;
+mod callers;
 mod command;
 mod costs;
 mod deliveries;

@@ -1,14 +1,12 @@
 //! Tests of the events and mails of orders in a local installation, with and without a server.
 
 use crate::orders::import_places;
-use crate::process;
+use crate::server::Server;
 use crate::terminal;
 
 use std::path::Path;
-use std::process::Stdio;
 
 use chrono::Utc;
-use process::Process;
 use serde_json::{Value, json};
 use terminal::{dueday, output};
 
@@ -73,23 +71,6 @@ fn set_address(data: &Path, account: &str) {
     run(data, &[&["orders", "address", account][..], &address, &place].concat());
 }
 
-/// Waits until the API of `server` responds. Returns its URL.
-async fn api_url(data: &Path, server: &mut Process) -> String {
-    loop {
-        // The server writes its addresses to `running.json` before it responds to requests.
-        let addresses = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
-        let running: Value = serde_json::from_str(&addresses).unwrap_or_default();
-        if running["pid"] == server.0.id() {
-            let api = running["api"].as_str().unwrap().to_owned();
-            if reqwest::get(format!("{api}/health")).await.is_ok_and(|response| response.status() == 200) {
-                return api;
-            }
-        }
-        assert!(!server.has_ended(), "the server has ended");
-        tokio::task::yield_now().await;
-    }
-}
-
 #[test]
 fn commands_publish_the_events_of_their_orders_and_mail_the_shipment_in_the_language_of_the_customer() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,14 +128,12 @@ async fn request_to_ship_an_order_is_published_and_mailed_by_the_server() {
     let data = folder_with_orders(folder.path());
     set_address(&data, "bell");
     let order = order_events(&data, "bell")[0].1["order"].as_str().unwrap().to_owned();
-    let mut command = dueday(&data);
-    command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
-    let mut server = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
-    let api = api_url(&data, &mut server).await;
+    let mut server = Server::start(&data, &[]);
 
     let client = reqwest::Client::new();
     for (step, body) in [("pick", json!({})), ("ship", json!({ "carrier": "An Post" }))] {
-        let response = client.post(format!("{api}/orders/{order}/{step}")).json(&body).send().await.unwrap();
+        let response =
+            client.post(format!("{}/orders/{order}/{step}", server.api_url)).json(&body).send().await.unwrap();
         assert_eq!(response.status(), 200, "{step}");
     }
     // The server publishes the change and sends the mail within seconds.
@@ -163,7 +142,7 @@ async fn request_to_ship_an_order_is_published_and_mailed_by_the_server() {
         if let Some(shipped) = events.into_iter().find(|(event_type, _)| event_type == "order.shipped") {
             break shipped.1;
         }
-        assert!(!server.has_ended(), "the server has ended");
+        assert!(!server.process.has_ended(), "the server has ended");
     };
     assert_eq!((&shipped["order"], &shipped["carrier"]), (&json!(order), &json!("An Post")));
     let sent = loop {
@@ -171,7 +150,7 @@ async fn request_to_ship_an_order_is_published_and_mailed_by_the_server() {
         if !sent.is_empty() {
             break sent;
         }
-        assert!(!server.has_ended(), "the server has ended");
+        assert!(!server.process.has_ended(), "the server has ended");
         tokio::task::yield_now().await;
     };
     assert!(sent[0].contains("Carrier: An Post") && !sent[0].contains("Tracking number"), "{}", sent[0]);

@@ -9,18 +9,29 @@ use serde_json::Value;
 use crate::process::Process;
 use crate::terminal::dueday;
 
-/// Starts a `dueday` server. Returns its process and the URL of its API.
-pub fn start_server(data: &Path) -> (Process, String) {
-    let mut command = dueday(data);
-    command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
-    let mut server = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
-    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
-    let api = lines.find_map(|line| {
-        let line = line.unwrap();
-        line.contains("  API  ").then(|| line.split_whitespace().nth(1).unwrap().to_owned())
-    });
-    std::thread::spawn(move || lines.for_each(drop));
-    (server, api.unwrap())
+/// A running `dueday` server on free ports, killed when dropped.
+pub struct Server {
+    pub process: Process,
+    /// The URL of its API.
+    pub api_url: String,
+}
+
+impl Server {
+    /// Starts a server on the data folder `data` with `arguments`, and waits until it accepts connections.
+    pub fn start(data: &Path, arguments: &[&str]) -> Self {
+        let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"];
+        let mut process =
+            Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()));
+        // The server prints its addresses when it accepts connections.
+        let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+        let api_url = lines.find_map(|line| {
+            let line = line.unwrap();
+            line.contains("  API  ").then(|| line.split_whitespace().nth(1).unwrap().to_owned())
+        });
+        // Keep reading: the server ends if it cannot write its output.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { process, api_url: api_url.expect("the server has ended") }
+    }
 }
 
 /// A client of the HTTP API.

@@ -9,7 +9,7 @@ use chrono::{Datelike as _, Utc};
 use serde_json::{Value, json};
 
 use crate::orders::import_places;
-use crate::server::{ApiClient, start_server};
+use crate::server::{ApiClient, Server};
 use crate::terminal::{dueday, output};
 
 /// The number of orders that the payments of the day place.
@@ -104,8 +104,8 @@ async fn numbers_of_a_working_day_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     begin_day(folder.path(), &data);
-    let (server, url) = start_server(&data);
-    let api = ApiClient { url, http: reqwest::Client::new() };
+    let server = Server::start(&data, &[]);
+    let api = ApiClient { url: server.api_url.clone(), http: reqwest::Client::new() };
 
     // In the morning all orders wait for an address. The first 130 orders with an address use up the beans in
     // Amsterdam.

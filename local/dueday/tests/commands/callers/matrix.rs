@@ -7,8 +7,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::{ExpectedRights, issuer_tokens};
 
-use crate::routes::{self, Route, RouteAccess};
-use crate::server::{Ids, Response, Server, sign_with};
+use super::routes::{self, Route, RouteAccess};
+use super::server::{Ids, Response, Server, sign_with};
 
 /// The problem of a response about an account that does not exist, or that the caller must not reach.
 const NO_ACCOUNT: &str = "404 not-found there is no such account";
@@ -23,7 +23,7 @@ struct World {
 
 /// Starts a server, and creates two accounts, each with a subscription, a receipt and an order.
 async fn start_world() -> World {
-    let server = Server::start().await;
+    let server = Server::start();
     server.create_sku_and_warehouse().await;
     let [alder, birch] = server.sign_up(["alder", "birch"]).await;
     // Well-formed ids of items that do not exist.

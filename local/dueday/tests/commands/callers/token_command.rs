@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use super::server::Server;
 use crate::terminal::{dueday, output};
 
 #[tokio::test]
 async fn token_of_a_subject_is_valid_for_the_account_of_this_subject() {
-    let server = Server::start().await;
+    let server = Server::start();
     let mut command = dueday(server.data());
     command.args(["token", "--account", "auth0|123456", "--hours", "2", "--json"]);
     let (code, stdout, stderr) = output(&mut command);
@@ -32,7 +32,7 @@ async fn token_of_a_subject_is_valid_for_the_account_of_this_subject() {
 
 #[tokio::test]
 async fn token_of_another_data_folder_is_refused() {
-    let (server, other) = (Server::start().await, Server::start().await);
+    let (server, other) = (Server::start(), Server::start());
     let authorization = format!("Bearer {}", other.operator);
     let refused = server.send(Some(&authorization), &Method::GET, "/runs", None).await;
     let reason = "401 invalid-token the token is not accepted: it was not signed with the key of the issuer";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::server::Ids;
+use super::server::Ids;
 
 /// The callers who may use a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

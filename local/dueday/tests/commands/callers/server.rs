@@ -1,7 +1,6 @@
 //! Starts the server `dueday --auth`, creates accounts and tokens, and sends requests with these tokens.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use chrono::{DateTime, Datelike as _, Utc};
 use emulator::{LOCAL_AUDIENCE, LOCAL_ISSUER, TokenIssuer};
@@ -10,7 +9,6 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::Process;
 use crate::terminal::{dueday, output};
 
 /// The response to a request of a test.
@@ -48,9 +46,8 @@ pub struct Ids {
 
 /// A running `dueday --auth`, killed when dropped.
 pub struct Server {
-    _process: Process,
+    server: crate::server::Server,
     folder: TempDir,
-    url: String,
     client: reqwest::Client,
     /// The token of an operator without access to confidential data.
     pub operator: String,
@@ -58,25 +55,11 @@ pub struct Server {
 
 impl Server {
     /// Starts a server on a new data folder.
-    pub async fn start() -> Self {
+    pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let ports =
-            ["--auth", "--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"];
-        let mut process = Process::start(dueday(folder.path()).args(ports).stdout(Stdio::null()));
-        let client = reqwest::Client::new();
-        let url = loop {
-            let addresses = std::fs::read_to_string(folder.path().join("running.json")).unwrap_or_default();
-            let running: Value = serde_json::from_str(&addresses).unwrap_or_default();
-            let api = running["api"].as_str().unwrap_or_default().to_owned();
-            // The server responds to requests only after it has created its key.
-            if !api.is_empty() && client.get(format!("{api}/health")).send().await.is_ok() {
-                break api;
-            }
-            assert!(!process.has_ended(), "the server has ended");
-            tokio::task::yield_now().await;
-        };
+        let server = crate::server::Server::start(folder.path(), &["--auth"]);
         let operator = create_token(folder.path(), &["--operator"]);
-        Self { _process: process, folder, url, client, operator }
+        Self { server, folder, client: reqwest::Client::new(), operator }
     }
 
     /// Returns the token that `dueday token` creates with `arguments`.
@@ -104,7 +87,7 @@ impl Server {
         path: &str,
         body: Option<&Value>,
     ) -> Response {
-        let mut request = self.client.request(method.clone(), format!("{}{path}", self.url));
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.server.api_url));
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
