@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use billing::PaymentStatus;
-use process::Process;
+use process::{Process, count_lines};
 use sandbox::LedgerEntry;
 use serde_json::Value;
 use terminal::{dueday, output};
@@ -29,13 +29,11 @@ fn ledger_entries(data: &Path) -> Vec<LedgerEntry> {
     whole.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Starts `dueday demo`, and kills it as soon as `is_time` returns true. Returns false if the demo ended before that.
-fn kill_demo_when(data: &Path, is_time: impl Fn() -> bool) -> bool {
-    let mut demo = Process::start(dueday(data).arg("demo").stdout(Stdio::null()).stderr(Stdio::null()));
-    while !is_time() && !demo.has_ended() {
-        std::thread::yield_now();
-    }
-    demo.kill()
+/// Starts `dueday demo`, and kills it as soon as `is_time` accepts the content of the file `name`. Returns false if the
+/// demo ended before that.
+fn kill_demo_when(data: &Path, name: &str, is_time: impl Fn(&[u8]) -> bool) -> bool {
+    let mut demo = Process::start(dueday(data).arg("demo").stdout(Stdio::piped()).stderr(Stdio::null()));
+    demo.wait_for_file(&data.join(name), 0, is_time) && demo.kill()
 }
 
 /// Asserts that no payment with a due date before today is still due. Today's run would charge such a payment today,
@@ -52,15 +50,14 @@ fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("data");
     for lines in [1, 12] {
-        assert!(kill_demo_when(data, || ledger_entries(data).len() >= lines), "the demo ended before the kill");
+        let was_killed = kill_demo_when(data, "gateway-ledger.jsonl", |ledger| count_lines(ledger) >= lines);
+        assert!(was_killed, "the demo ended before the kill");
         assert_no_past_payments_are_due(data, &format!("after {lines} charges"));
     }
     // Kill the demo while it copies the simulated table into the data folder.
-    let wal = data.join("dynamodb.sqlite-wal");
-    let stored = || std::fs::metadata(&wal).map_or(0, |wal| wal.len());
     let mut kills = 0;
     for kib in [40, 1_200] {
-        kills += u32::from(kill_demo_when(data, || stored() >= kib * 1_024));
+        kills += u32::from(kill_demo_when(data, "dynamodb.sqlite-wal", |wal| wal.len() >= kib * 1_024));
         assert_no_past_payments_are_due(data, &format!("after {kib} KiB"));
     }
     assert!(kills > 0, "no kill happened during the copy");

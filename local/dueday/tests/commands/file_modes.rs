@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::demo_folder::all_files;
+use crate::demo_folder::{all_files, write_demo_folder};
 use crate::gateway::Gateway;
 use crate::terminal::{dueday, output};
 
@@ -18,11 +18,8 @@ fn files_accessible_to_others(folder: &Path) -> Vec<PathBuf> {
 fn commands_write_files_that_only_the_owner_can_read() {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
-    let run = |arguments: &[&str]| {
-        let (code, _, stderr) = output(dueday(&data).args(arguments));
-        assert_eq!(code, 0, "{stderr}");
-    };
-    run(&["demo"]);
+    // The copied files have the modes of the files that `dueday demo` has written.
+    write_demo_folder(&data);
     let names: Vec<String> =
         all_files(&data).iter().map(|path| path.strip_prefix(&data).unwrap().display().to_string()).collect();
     for part in ["dynamodb.sqlite", "encryption-keys", "gateway-ledger.jsonl", "events/", "outbox/", ".eml"] {
@@ -34,7 +31,8 @@ fn commands_write_files_that_only_the_owner_can_read() {
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
-    run(&["subscriptions"]);
+    let (code, _, stderr) = output(dueday(&data).arg("subscriptions"));
+    assert_eq!(code, 0, "{stderr}");
     assert_eq!(files_accessible_to_others(&data), Vec::<PathBuf>::new(), "an existing folder is repaired");
 }
 

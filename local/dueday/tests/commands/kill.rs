@@ -6,8 +6,6 @@ use crate::process;
 use crate::terminal;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use emulator::{Deployment, Engine, EngineConnection};
 use gateway::Gateway;
 use gateways::HttpGateway;
 use payments::GATEWAY_TIMEOUT;
-use process::Process;
+use process::{Process, count_lines};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use sandbox::LedgerEntry;
@@ -44,8 +42,8 @@ const SEED_VARIABLE: &str = "DUEDAY_KILL_SEED";
 struct RandomKill {
     /// The number of new lines in the gateway's ledger before the kill.
     lines: usize,
-    /// How often the test reads the ledger again, after these lines appeared and before it kills the run.
-    extra_reads: u64,
+    /// How often the test checks whether the run has ended, after these lines appeared and before it kills the run.
+    extra_checks: u64,
     /// The `--concurrency` of the run.
     concurrency: u64,
     /// Whether the gateway is killed just before the run is killed.
@@ -57,7 +55,7 @@ impl RandomKill {
     fn random(dice: &mut ChaCha8Rng) -> Self {
         Self {
             lines: dice.random_range(1..=10),
-            extra_reads: dice.random_range(0..200),
+            extra_checks: dice.random_range(0..200),
             concurrency: dice.random_range(1..=8),
             kills_gateway: dice.random_ratio(1, 10),
         }
@@ -67,27 +65,21 @@ impl RandomKill {
 /// Starts a payment run for `day` through `gateway`, and waits until the run must be killed. Returns the process, which
 /// the caller kills.
 fn run_until(moment: &RandomKill, folder: &Path, gateway: &Gateway, day: NaiveDate) -> Process {
-    let mut ledger = File::open(folder.join("gateway-ledger.jsonl")).unwrap();
-    ledger.seek(SeekFrom::End(0)).unwrap();
+    let ledger = folder.join("gateway-ledger.jsonl");
+    let written_before = std::fs::metadata(&ledger).unwrap().len();
     let mut run = Process::start(
         dueday(folder)
             .args(["run", "payments", "--date", &day.to_string(), "--gateway", &gateway.url])
             .args(["--gateway-rate", "10000", "--concurrency", &moment.concurrency.to_string()])
             // Do not log that the killed gateway cannot be reached.
             .env("RUST_LOG", "off")
-            .stdout(Stdio::null()),
+            .stdout(Stdio::piped()),
     );
-    let (mut written, mut extra_reads) = (Vec::new(), 0);
-    while extra_reads <= moment.extra_reads {
-        let has_ended = run.has_ended();
-        ledger.read_to_end(&mut written).unwrap();
-        if written.iter().filter(|byte| **byte == b'\n').count() >= moment.lines {
-            extra_reads += 1;
-        } else {
-            assert!(!has_ended, "a run ended before the kill");
-        }
-        std::thread::yield_now();
-    }
+    let is_time = run.wait_for_file(&ledger, written_before, |added| count_lines(added) >= moment.lines);
+    assert!(is_time, "a run ended before the kill");
+    (0..moment.extra_checks).for_each(|_| {
+        run.has_ended();
+    });
     run
 }
 

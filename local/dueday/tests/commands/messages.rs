@@ -294,15 +294,6 @@ fn closed_output_ends_every_command_without_an_error() {
 }
 
 #[test]
-fn hints_contain_the_given_data_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("a b");
-    let (code, stdout, stderr) = output(dueday(&data).arg("demo"));
-    let hint = format!("dueday --data '{}' forecast", data.display());
-    assert!(code == 0 && stdout.contains(&hint), "{stdout}{stderr}");
-}
-
-#[test]
 fn help_does_not_wrap_lists_and_examples() {
     let folder = tempfile::tempdir().unwrap();
     let help = |command: &str, columns: &str| {

@@ -223,7 +223,8 @@ fn output_of_a_forecast_and_of_the_check_of_a_gateway_matches_its_snapshot_excep
 #[test]
 fn output_of_the_demo_and_of_a_simulation_matches_its_snapshot_except_for_numbers() {
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
+    // The demo quotes this folder in the commands that it suggests.
+    let data = folder.path().join("a b");
     let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
     let simulate = ["simulate", "--from", "2027-01-01", "--months", "2", "--file", demo];
     let transcript = [&["demo"][..], &simulate].map(|arguments| {
