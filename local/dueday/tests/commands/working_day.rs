@@ -1,4 +1,4 @@
-//! A test of a working day in a warehouse, through the API and the commands: 200 paid months become orders, a delivery
+//! A test of a working day in a warehouse, through the API and the commands: 110 paid months become orders, a delivery
 //! arrives, orders are picked, shipped and returned, and stock is counted, written off and moved. At the end, the stock
 //! must match the stock movements, the orders and the events.
 
@@ -13,9 +13,9 @@ use crate::server::{ApiClient, Server};
 use crate::terminal::{dueday, output};
 
 /// The number of orders that the payments of the day place.
-const ORDER_COUNT: usize = 200;
+const ORDER_COUNT: usize = 110;
 /// The number of orders that are shipped.
-const SHIPPED_COUNT: usize = 180;
+const SHIPPED_COUNT: usize = 100;
 /// The number of shipped orders that customers return.
 const RETURNED_COUNT: usize = 5;
 /// The price of each subscription, in cents.
@@ -24,7 +24,7 @@ const PRICE: i64 = 1_299;
 /// The content of a file for `dueday orders import`: products, the lines of a SKU, and the stock in the morning.
 const STOCK: &str = "\
 product,name,sku,quantity,warehouse,region,stock
-beans,House Blend 1 kg,gold,2,ams,eu,260
+beans,House Blend 1 kg,gold,2,ams,eu,140
 filter,Paper filters,gold,1,ams,eu,500
 beans,House Blend 1 kg,,,nyc,na,40
 ";
@@ -107,7 +107,7 @@ async fn numbers_of_a_working_day_add_up() {
     let server = Server::start(&data, &[]);
     let api = ApiClient { url: server.api_url.clone(), http: reqwest::Client::new() };
 
-    // In the morning all orders wait for an address. The first 130 orders with an address use up the beans in
+    // In the morning all orders wait for an address. The first 70 orders with an address use up the beans in
     // Amsterdam.
     hire_representative(&api).await;
     assert_eq!(list_orders(&api, "/orders?status=BACKORDERED").await.len(), ORDER_COUNT);
@@ -121,10 +121,10 @@ async fn numbers_of_a_working_day_add_up() {
         assert_eq!(status, 200, "{handed_over}");
     }
     // A delivery arrives with enough beans for the other orders. The command fills these orders before it ends.
-    run(&data, "orders receive beans ams 200", &[]);
+    run(&data, "orders receive beans ams 110", &[]);
     assert_eq!(list_orders(&api, "/orders?status=OPEN").await.len(), ORDER_COUNT);
     let (in_ams, in_nyc) = stock_of(&api, "beans").await;
-    assert_eq!(in_ams + in_nyc, 260 + 200 + 40 - 2 * 200);
+    assert_eq!(in_ams + in_nyc, 140 + 110 + 40 - 2 * 110);
 
     // The pick list of Amsterdam contains each order once, with all its pieces.
     let pick_list = run(&data, "orders pick-list ams", &[]);
@@ -173,9 +173,9 @@ async fn numbers_of_a_working_day_add_up() {
 
     // In the evening, the stock equals the sum of all deliveries, shipments, returns and counts of the day.
     let sellable_returns = i64::try_from(RETURNED_COUNT).unwrap() - 1;
-    let expected_beans = 260 + 200 + 40 - 2 * 199 + 2 * sellable_returns - 3;
+    let expected_beans = 140 + 110 + 40 - 2 * 109 + 2 * sellable_returns - 3;
     assert_eq!(stock_of(&api, "beans").await, (expected_beans - 50, 50));
-    assert_eq!(stock_of(&api, "filter").await, (500 - 201 + sellable_returns - 2 - 1, 0));
+    assert_eq!(stock_of(&api, "filter").await, (500 - 111 + sellable_returns - 2 - 1, 0));
     for (status, count) in [
         ("SHIPPED", SHIPPED_COUNT - RETURNED_COUNT),
         ("RETURNED", RETURNED_COUNT),
@@ -197,7 +197,7 @@ async fn numbers_of_a_working_day_add_up() {
     assert_eq!(shipped.lines().count(), SHIPPED_COUNT, "one event for each shipment");
     let movements = run(&data, "orders movements beans", &[]);
     let changes = movements.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
-    assert_eq!(changes.sum::<i64>(), 260 + 40 + 200 - 3 - 10, "{movements}");
+    assert_eq!(changes.sum::<i64>(), 140 + 40 + 110 - 3 - 10, "{movements}");
     let of_order = run(&data, &format!("orders movements --order {}", to_pick[1]), &[]);
     let changes = of_order.as_array().unwrap().iter().map(|movement| movement["stock_change"].as_i64().unwrap());
     assert_eq!(changes.sum::<i64>(), 0, "the order was returned: {of_order}");

@@ -4,6 +4,16 @@
 use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_faults};
 use testkit::config;
 
+/// Environment variables of a deployment that charges only the latest missed month.
+const CATCH_UP_LATEST: &[(&str, &str)] =
+    &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait"), ("DUEDAY_TIME_ZONE", "America/New_York")];
+/// Environment variables of a deployment that cancels a subscription after three retries.
+const FEW_RETRIES: &[(&str, &str)] = &[
+    ("DUEDAY_RETRY_GAPS", "3,9,15"),
+    ("DUEDAY_AFTER_LAST_RETRY", "cancelled"),
+    ("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"),
+];
+
 /// Simulates 24 subscriptions for `months` months. `settings` are the environment variables of the deployment, with
 /// their values.
 fn simulate(
@@ -26,18 +36,13 @@ fn simulate(
 #[test]
 fn simulation_with_the_unreliable_sandbox_has_no_violation() {
     let (mut charges, mut faults, mut refused, mut outage_days) = (0, 0, 0, 0);
-    for (fault_rate, seed, settings) in [
-        (0.002, 1, &[][..]),
-        (0.01, 2, &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")]),
-        (0.02, 3, &[("DUEDAY_TIME_ZONE", "America/New_York"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")]),
-        (0.1, 4, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"), ("DUEDAY_RETRY_GAPS", "3,9,15")]),
-    ] {
+    for (fault_rate, seed, settings) in [(0.01, 2, CATCH_UP_LATEST), (0.1, 4, FEW_RETRIES)] {
         let result = simulate(GatewayKind::Sandbox, FaultConfig { rate: fault_rate, seed }, 4, settings);
         assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
         (charges, faults) = (charges + result.counts.charges, faults + result.faults);
         (refused, outage_days) = (refused + result.counts.refused_requests, outage_days + result.outage_days);
     }
-    assert!(charges > 200 && faults > 200, "{charges} charges, {faults} faults");
+    assert!(charges > 100 && faults > 200, "{charges} charges, {faults} faults");
     assert!(refused > 5 && outage_days > 10, "{refused} refused requests, {outage_days} outage days");
 }
 
@@ -46,21 +51,16 @@ fn simulation_with_the_unreliable_sandbox_has_no_violation() {
 #[test]
 fn simulation_with_an_unreliable_stripe_has_no_violation() {
     let (mut charges, mut faults, mut late_payments, mut receipts_by_event) = (0, 0, 0, 0);
-    for (fault_rate, seed, settings) in [
-        (0.002, 1, &[][..]),
-        (0.02, 2, &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")]),
-        (0.05, 3, &[("DUEDAY_TIME_ZONE", "America/New_York"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")]),
-        (0.1, 4, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"), ("DUEDAY_RETRY_GAPS", "3,9,15")]),
-    ] {
+    for (fault_rate, seed, settings) in [(0.05, 3, CATCH_UP_LATEST), (0.1, 4, FEW_RETRIES)] {
         let result = simulate(GatewayKind::Stripe, FaultConfig { rate: fault_rate, seed }, 4, settings);
         assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
         (charges, faults) = (charges + result.counts.charges, faults + result.faults);
         (late_payments, receipts_by_event) =
             (late_payments + result.counts.late_payments, receipts_by_event + result.counts.receipts_by_event);
     }
-    assert!(charges > 200 && faults > 200, "{charges} charges, {faults} faults");
+    assert!(charges > 100 && faults > 200, "{charges} charges, {faults} faults");
     assert!(
-        late_payments > 0 && receipts_by_event > 10,
+        late_payments > 0 && receipts_by_event > 5,
         "{late_payments} late payments, {receipts_by_event} receipts by events"
     );
 }
@@ -71,6 +71,7 @@ fn simulation_with_the_same_seed_repeats_every_call() {
     for gateway in [GatewayKind::Sandbox, GatewayKind::Stripe] {
         let (first, again) = (simulate(gateway, fault_config, 1, &[]), simulate(gateway, fault_config, 1, &[]));
         assert_eq!(first, again);
+        assert!(first.violations.is_empty(), "{:#?}", first.violations);
         assert_ne!(first.digest, simulate(gateway, FaultConfig { seed: 43, ..fault_config }, 1, &[]).digest);
     }
 }

@@ -91,12 +91,12 @@ fn charged_due_dates(world: &World, subscription: &Subscription) -> Vec<String> 
     paid
 }
 
-/// Runs the payment batch again for the same day and for the following days, and asserts that no attempt of
+/// Runs the payment batch again for the same day and for two later days, and asserts that no attempt of
 /// `subscriptions` stays open.
 pub async fn run_until_settled(world: &World, subscriptions: &[Subscription]) {
     world.set_clock_back(billing_time(DAY) + TimeDelta::hours(2)).await;
     world.run_payments_at(DAY, billing_time(DAY) + TimeDelta::hours(2)).await;
-    for day in ["2026-03-11", "2026-03-12", "2026-03-13", "2026-03-14"] {
+    for day in ["2026-03-11", "2026-03-14"] {
         world.run_payments(day).await;
     }
     for subscription in subscriptions {

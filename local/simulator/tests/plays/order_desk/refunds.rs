@@ -12,7 +12,7 @@ use testkit::FAULTS_AFTER_EACH_CALL;
 use crate::order_desk::world::{World, fill_all};
 
 /// The size of the sample company in these tests.
-const COMPANY_SIZE: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 3 };
+const COMPANY_SIZE: CompanySize = CompanySize { customers: 4, employees: 20, products: 3, warehouses: 1, months: 2 };
 
 /// Returns the data of the refund `id` of `minor` minor units of the payment `paid`, as an event states them.
 /// `has_failed` states whether the refund failed.
