@@ -69,12 +69,12 @@ fn draw_crates(crates: &Crates) -> String {
 #[test]
 fn architecture_document_draws_all_crates_and_their_dependencies() {
     let path = root().join("docs/architecture.md");
-    testkit::check_generated_section(&path, (DRAWING_BEGIN, DRAWING_END), &draw_crates(&Crates::read()));
+    testkit::check_generated_section(&path, (DRAWING_BEGIN, DRAWING_END), &draw_crates(Crates::of_project()));
 }
 
 #[test]
 fn template_deploys_each_program_of_the_functions() {
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let programs = crates.of_folder("functions").into_iter().flat_map(|name| crates.programs(name).clone());
     let template = std::fs::read_to_string(root().join("template.yaml")).unwrap();
     let deployed = template.lines().filter_map(|line| line.trim().strip_prefix("Binary: "));

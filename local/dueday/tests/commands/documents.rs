@@ -18,7 +18,7 @@ fn read_document(name: &str) -> String {
 #[test]
 fn architecture_document_describes_every_crate() {
     let document = read_document("architecture.md");
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let folders =
         crates.workspace_crates().map(|name| crates.path(name).strip_prefix(root()).unwrap().display().to_string());
     let missing: Vec<String> = folders.filter(|folder| !document.contains(&format!("**`{folder}`**"))).collect();

@@ -144,7 +144,7 @@ impl fmt::Display for Forbidden {
 
 #[test]
 fn architecture_crates_have_no_forbidden_dependencies() {
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let mut found = BTreeSet::new();
     for border in BORDERS {
         if let Forbidden::Crates(names) = &border.may_not_use {
@@ -156,9 +156,8 @@ fn architecture_crates_have_no_forbidden_dependencies() {
         }
         for name in border.of {
             assert!(crates.is_workspace_crate(name), "{name} is not a crate of the workspace");
-            found.extend(
-                border.may_not_use.violations(&crates, name).into_iter().map(|used| ((*name).to_owned(), used)),
-            );
+            found
+                .extend(border.may_not_use.violations(crates, name).into_iter().map(|used| ((*name).to_owned(), used)));
         }
     }
     assert!(found.is_empty(), "crates with forbidden dependencies: {found:?}");
@@ -166,7 +165,7 @@ fn architecture_crates_have_no_forbidden_dependencies() {
 
 #[test]
 fn architecture_has_no_shared_crate_or_function_that_depends_on_functions_or_local_crates() {
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let not_shared = [crates.of_folder("functions"), crates.of_folder("local")].concat();
     for name in [crates.of_folder("shared"), crates.of_folder("functions")].concat() {
         let reached = crates.all_dependencies(name);
@@ -177,7 +176,7 @@ fn architecture_has_no_shared_crate_or_function_that_depends_on_functions_or_loc
 
 #[test]
 fn architecture_log_filter_names_every_crate_of_the_functions() {
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let source = std::fs::read_to_string(root().join("shared/logs/src/lib.rs")).unwrap();
     let (_, list) = source.split_once("const WORKSPACE_CRATES:").unwrap();
     let (_, list) = list.split_once("= [").unwrap();
@@ -201,7 +200,7 @@ fn architecture_log_filter_names_every_crate_of_the_functions() {
 #[test]
 fn architecture_has_no_test_where_cargo_test_looks_for_none() {
     // A manifest with `test = false` saves the build of a test program that contains no tests.
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let main_files: Vec<_> = crates.main_files_without_tests().collect();
     assert!(main_files.len() > 30, "{main_files:?}");
     for (path, text) in text_files().filter(|(path, _)| path.ends_with(".rs")) {
@@ -216,6 +215,26 @@ fn architecture_has_no_test_where_cargo_test_looks_for_none() {
             for test in ["#[test]", "::test]", "::test(", "cfg(test)]", "proptest!"] {
                 assert!(!text.contains(test), "{}: `{test}`, but its manifest has `test = false`", path.display());
             }
+        }
+    }
+}
+
+#[test]
+fn architecture_has_no_example_where_cargo_test_looks_for_none() {
+    // A manifest with `doctest = false` saves a run of rustdoc that finds no examples.
+    let crates = Crates::of_project();
+    let folders: Vec<_> = crates.libraries_without_examples().map(|path| path.parent().unwrap()).collect();
+    assert!(folders.len() > 30, "{folders:?}");
+    for (path, text) in text_files().filter(|(path, _)| path.ends_with(".rs")) {
+        let path = root().join(path);
+        if folders.iter().any(|folder| path.starts_with(folder)) {
+            let is_documentation = |line: &&str| line.starts_with("///") || line.starts_with("//!");
+            let mut lines = text.lines().map(str::trim_start).filter(is_documentation);
+            assert!(
+                !lines.any(|line| line.contains("```")),
+                "{}: an example, but its manifest has `doctest = false`",
+                path.display()
+            );
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -19,6 +20,8 @@ struct Package {
     programs: BTreeSet<String>,
     /// The main files of the library and the binaries that have `test = false` in the manifest.
     without_tests: Vec<PathBuf>,
+    /// The main file of the library, if it has `doctest = false` in the manifest.
+    without_examples: Vec<PathBuf>,
 }
 
 /// The crates of the workspace, and the dependencies of all crates by name, without dev- and build-dependencies.
@@ -31,9 +34,15 @@ pub struct Crates {
 }
 
 impl Crates {
+    /// Returns the crates of this project. `cargo metadata` runs only once for all tests.
+    pub fn of_project() -> &'static Self {
+        static CRATES: LazyLock<Crates> = LazyLock::new(Crates::read);
+        &CRATES
+    }
+
     /// Runs `cargo metadata` without the network, and only for the platform of this machine, because only the
     /// dependencies of this platform are downloaded.
-    pub fn read() -> Self {
+    fn read() -> Self {
         let compiler = Command::new("rustc").arg("-vV").output().unwrap();
         let compiler = String::from_utf8(compiler.stdout).unwrap();
         let machine = compiler.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
@@ -61,8 +70,12 @@ impl Crates {
                         .collect()
                 };
                 let programs = of_kind("bin");
-                let without_tests = targets.iter().filter(|target| target["test"] == false);
-                let without_tests = without_tests.map(|target| text(&target["src_path"]).into()).collect();
+                let without = |kind: &str| -> Vec<PathBuf> {
+                    let without = targets.iter().filter(|target| target[kind] == false);
+                    without.map(|target| text(&target["src_path"]).into()).collect()
+                };
+                let (without_tests, mut without_examples) = (without("test"), without("doctest"));
+                without_examples.retain(|path| path.ends_with("lib.rs"));
                 let targets = of_kind("lib").union(&programs).map(|name| name.replace('-', "_")).collect();
                 let description = text(&package["description"]);
                 workspace_crates.insert(
@@ -73,6 +86,7 @@ impl Crates {
                         targets,
                         programs,
                         without_tests,
+                        without_examples,
                     },
                 );
             }
@@ -126,6 +140,12 @@ impl Crates {
     /// program, because their manifest contains `test = false`.
     pub fn main_files_without_tests(&self) -> impl Iterator<Item = &Path> {
         self.workspace_crates.values().flat_map(|package| &package.without_tests).map(PathBuf::as_path)
+    }
+
+    /// Returns the main files of the libraries in the workspace in whose documentation `cargo test` looks for no
+    /// examples, because their manifest contains `doctest = false`.
+    pub fn libraries_without_examples(&self) -> impl Iterator<Item = &Path> {
+        self.workspace_crates.values().flat_map(|package| &package.without_examples).map(PathBuf::as_path)
     }
 
     /// Returns whether `name` is a crate of the workspace.

@@ -170,7 +170,7 @@ fn cycles(dependencies: &Dependencies) -> BTreeSet<Vec<&str>> {
 
 #[test]
 fn architecture_has_no_cycle_between_modules() {
-    let crates = Crates::read();
+    let crates = Crates::of_project();
     let mut report = String::new();
     for folder in CRATE_FOLDERS {
         // The protocol model consists of tests only.

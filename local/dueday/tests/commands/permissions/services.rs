@@ -84,7 +84,7 @@ fn name_in_ref(value: &Value) -> String {
 
 #[test]
 fn functions_may_use_exactly_the_services_whose_clients_they_contain() {
-    let (template, crates) = (template(), Crates::read());
+    let (template, crates) = (template(), Crates::of_project());
     for (function, statements) in statements_by_function() {
         let resource = &template["Resources"][function.as_str()];
         let program = text(&resource["Metadata"]["BuildProperties"]["Binary"]);
