@@ -16,7 +16,7 @@ use reconciling::{DaysToCompare, Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{FAULTS_AFTER_EACH_CALL, Faulty, test_fault_at_each_call, without_faults};
+use testkit::{Faulty, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_subscription};
 
@@ -205,12 +205,12 @@ impl RestoredWorld {
 const FIRST_RUN_COUNTS: [(&str, u64); 3] = [("declined", 1), ("failed", 1), ("paid", 1)];
 
 #[tokio::test]
-async fn fault_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_twice() {
+async fn kill_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_twice() {
     let prepared = Box::pin(RestoredWorld::new()).await;
-    test_fault_at_each_call(&FAULTS_AFTER_EACH_CALL, 40, async |injector, name| {
+    test_fault_at_each_call(&[Fault::CrashAfter], 40, async |injector, name| {
         let drill = Box::pin(prepared.copy()).await;
         if Box::pin(drill.reconcile(injector)).await.is_none() {
-            // A killed process may have leased the open attempt.
+            // The killed process may have leased the open attempt.
             drill.world.clock.set(billing_time(NOW) + TimeDelta::minutes(15));
         }
         Box::pin(drill.reconcile_without_faults(name)).await;
