@@ -232,7 +232,7 @@ async fn explain_returns_none_for_an_unknown_subscription() {
 /// Simulates 100 days. The random `seed` decides for each day whether the batch runs, and whether the customer changes
 /// the card, pauses or resumes. Checks the explanation of each day, on the same day and months later.
 async fn check_random_quarter(seed: u64) {
-    let world = World::new().await;
+    let world = World::with_one_shard().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.store(&subscription).await;
     let mut state = seed;
