@@ -48,7 +48,7 @@ fn assert_no_past_payments_are_due(data: &Path, moment: &str) {
 #[test]
 fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
     let folder = tempfile::tempdir().unwrap();
-    let data = &folder.path().join("data");
+    let data = folder.path();
     for lines in [1, 12] {
         let was_killed = kill_demo_when(data, "gateway-ledger.jsonl", |ledger| count_lines(ledger) >= lines);
         assert!(was_killed, "the demo ended before the kill");
