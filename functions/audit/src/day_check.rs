@@ -29,11 +29,11 @@ impl Checks {
     /// request for each batch.
     pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
         let (now, zone) = (self.clock.now(), self.billing.zone);
-        let date = now.with_timezone(&zone).date_naive();
+        let date = self.billing.date_at(now);
         let mut not_done = Vec::new();
         for batch in Batch::ALL {
             let mut reader = DayReader::new(&self.table, batch, settings.shards, zone, now);
-            if DayState::from_proofs(&reader.read(date).await?.prove()) != DayState::Done {
+            if !DayState::from_proofs(&reader.read(date).await?.prove()).is_complete() {
                 not_done.push(batch);
             }
         }

@@ -1,7 +1,7 @@
 //! Tests that send events to the binary of the audit function, through the real Lambda runtime loop.
 
 use billing::{AuditRecord, Subscription};
-use chrono::Days;
+use chrono::{Days, TimeDelta};
 use clock::{Clock as _, SystemClock};
 use orders::OrdersTable;
 use serde_json::Value;
@@ -102,6 +102,12 @@ async fn function_names_the_batches_of_today_that_are_not_done() {
     }
     let done = invoke(&mut function, "day", 900).await;
     assert_eq!(done["not_done"], serde_json::json!(["payments"]), "{done}");
+
+    let complete = complete_reminders(0, settings.shards);
+    let running = RunRecord { deadline: Some(complete.started_at + TimeDelta::hours(1)), end: None, ..complete };
+    function.table.put_run_record(&running).await.unwrap();
+    let again = invoke(&mut function, "day", 900).await;
+    assert_eq!(again["not_done"], done["not_done"], "another run is processing a complete shard: {again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
