@@ -10,6 +10,7 @@ mod operator_event;
 pub mod outbound;
 mod publisher;
 mod stream_record;
+mod unreadable_record;
 
 pub use bus::{Bus, BusEntry, FailedEntry, StreamEvent};
 pub use config::*;

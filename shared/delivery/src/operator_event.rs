@@ -4,7 +4,6 @@
 use billing::CloudEvent;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use strum::Display;
 
 /// The type and the data of an event for operators.
@@ -31,36 +30,14 @@ pub enum OperatorEvent {
     Heartbeat { sequence_number: String },
 }
 
-/// Returns the event that is published instead of the events of an unreadable `record`.
-pub fn unreadable_record_event(
-    record: &Value,
-    sequence: &str,
-    source: &str,
-    reason: String,
-) -> CloudEvent<OperatorEvent> {
-    let key = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
-    let (pk, sk) = (key("PK"), key("SK"));
-    let subject = format!("{pk} {sk}");
-    let event = OperatorEvent::RecordUnreadable { pk, sk, sequence_number: sequence.to_owned(), reason };
-    create_cloud_event(sequence, source, subject, time_of_change(record).unwrap_or_default(), event)
-}
-
 /// Returns the event of a change of the heartbeat item at `at`.
 pub fn heartbeat_event(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
     let event = OperatorEvent::Heartbeat { sequence_number: sequence.to_owned() };
     create_cloud_event(sequence, source, store::key_of_heartbeat().pk, at, event)
 }
 
-/// Returns the time of the change in `record`, in whole seconds; `None` if the record does not contain the time.
-///
-/// DynamoDB sends whole seconds, but records of the embedded engine may have fractions.
-pub fn time_of_change(record: &Value) -> Option<DateTime<Utc>> {
-    let seconds = record["dynamodb"]["ApproximateCreationDateTime"].to_string();
-    DateTime::from_timestamp(seconds.split('.').next()?.parse().ok()?, 0)
-}
-
 /// Creates the CloudEvent for `event`, which is about the stream record with the sequence number `sequence`.
-fn create_cloud_event(
+pub fn create_cloud_event(
     sequence: &str,
     source: &str,
     subject: String,

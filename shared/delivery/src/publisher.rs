@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::stream_record::read_events;
+use crate::stream_record::StreamRecord;
+use crate::unreadable_record::events_or_unreadable;
 use crate::{Bus, OperatorEvent, StreamEvent};
 
 /// Publishes the events of stream records on a bus.
@@ -45,10 +46,9 @@ impl<B: Bus> Publisher<B> {
         let records = batch["Records"].as_array().ok_or(StreamBatchError)?;
         // Every record must have a sequence number: after a failure, the caller continues at the sequence number of the
         // failed record.
-        if records.iter().any(|record| !record["dynamodb"]["SequenceNumber"].is_string()) {
-            return Err(StreamBatchError);
-        }
-        let entries: Vec<_> = records.iter().flat_map(read_events).collect();
+        let records = records.iter().map(|record| StreamRecord::read(record).ok_or(StreamBatchError));
+        let records: Vec<StreamRecord> = records.collect::<Result<_, _>>()?;
+        let entries: Vec<_> = records.into_iter().flat_map(events_or_unreadable).collect();
         let unreadable = entries.iter().filter_map(|entry| match &entry.event {
             StreamEvent::Operator(event) if matches!(event.body, OperatorEvent::RecordUnreadable { .. }) => Some(event),
             StreamEvent::Operator(_) | StreamEvent::Event(_) => None,
