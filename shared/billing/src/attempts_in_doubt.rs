@@ -1,7 +1,6 @@
-//! The idempotency key of an attempt, and the rules for an attempt in doubt (its lease has ended without an outcome).
+//! The rules for an attempt in doubt (its lease has ended without an outcome).
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use sha2::{Digest, Sha256};
 
 use super::{Attempt, ClaimToken, Money, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
 
@@ -9,17 +8,6 @@ use super::{Attempt, ClaimToken, Money, Outcome, Payment, PaymentStatus, Period,
 /// charge requests of such an attempt have failed for two days. No request can still be running, because the lease has
 /// ended, and the worker has just looked up the attempt at the gateway.
 pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
-
-impl Attempt {
-    /// Returns the idempotency key of the charge requests. All requests of this attempt have the same key. All other
-    /// attempts, also those of other tables, have different keys.
-    pub fn idempotency_key(&self, subscription: &Subscription) -> String {
-        let Subscription { account, id, sku, .. } = subscription;
-        let attempt = format!("{account}\n{id}\n{sku}\n{}\n{}", self.due_on, self.no);
-        let unique_name = self.table.map_or_else(|| attempt.clone(), |table| format!("{table}\n{attempt}"));
-        format!("{:x}", Sha256::digest(unique_name))
-    }
-}
 
 /// The reason why a worker could not claim a payment: the conditional write of the claim was refused. The reason is
 /// computed from the stored item.

@@ -114,6 +114,7 @@ pub mod erasure;
 pub mod event;
 pub mod finding;
 pub mod forecast;
+mod idempotency_key;
 pub mod ids;
 pub mod money;
 pub mod money_sums;

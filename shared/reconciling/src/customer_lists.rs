@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use gateways::{GatewayError, TimeRange};
 use store::AccountPartition;
 
-use crate::day_comparison::{ReconcileError, Reconciler};
+use crate::reconciler::{ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 
 /// The number of accounts after which the comparison stores its position, from which it continues after an

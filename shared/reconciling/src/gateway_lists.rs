@@ -5,8 +5,8 @@ use billing::{DayReconciliation, GatewayList, GatewayToken, Payment, PaymentStat
 use futures::future::try_join_all;
 use gateways::TimeRange;
 
-use crate::compare::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
-use crate::day_comparison::{ReconcileError, Reconciler, Settlement};
+use crate::comparison_rules::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
+use crate::reconciler::{ReconcileError, Reconciler, Settlement};
 use crate::request_retries::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 

@@ -7,30 +7,31 @@
 //! one account of the table, at most 100 differences, and the hashes of at most [`MAX_SEEN_PAYMENTS`] payments
 //! ([`SeenPayments`]).
 //!
-//! `compare.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment that the
-//! gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only reported.
+//! `comparison_rules.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment
+//! that the gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only
+//! reported.
 //!
 //! A gateway need not list the payments of a day. In a table that was restored from a backup, `customer_lists.rs` then
 //! compares the payments of each customer. [`DaysToCompare`] decides whether the comparisons of such a table are
 //! sufficient for its confirmation.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod compare;
+mod comparison_rules;
 mod confirmation;
 mod customer_lists;
-mod day_comparison;
 mod gateway_lists;
+mod reconciler;
 mod request_retries;
 mod seen_payments;
 mod table_records;
 mod without_receipt;
 
-pub use compare::{
+pub use comparison_rules::{
     PaymentComparison, compare_dispute, compare_payment, compare_receipt, compare_refund, compare_stored_dispute,
     compare_stored_refund,
 };
 pub use confirmation::{ConfirmationProblem, DaysToCompare};
-pub use day_comparison::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
+pub use reconciler::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
 pub use seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 
 /// The log message for a day with a difference, or with a list that could not be compared. The filter of an alarm in

@@ -6,8 +6,8 @@ use chrono::{Days, NaiveTime};
 use gateways::TimeRange;
 use store::AccountPartition;
 
-use crate::compare::{compare_receipt, compare_stored_dispute, compare_stored_refund};
-use crate::day_comparison::{ReconcileError, Reconciler};
+use crate::comparison_rules::{compare_receipt, compare_stored_dispute, compare_stored_refund};
+use crate::reconciler::{ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 
 /// The number of accounts after which the comparison stores its position, from which it continues after an

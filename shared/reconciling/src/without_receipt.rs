@@ -8,7 +8,7 @@ use settling::{
     AttemptResolver, FindingDecision, FindingError, Findings, LatePaymentOutcome, ResolveOutcome, StatedOutcome,
 };
 
-use crate::day_comparison::{ReconcileError, Reconciler, Settlement};
+use crate::reconciler::{ReconcileError, Reconciler, Settlement};
 use crate::request_retries::with_retries;
 
 /// How long a comparison leases an open attempt that it settles. This time is not longer than the shortest lease of a

@@ -64,6 +64,7 @@ mod keys;
 pub mod limits;
 pub mod notice_claims;
 pub mod payment_method_setups;
+mod receipt_retention;
 pub mod receipts;
 pub mod reconciliations;
 pub mod records;
@@ -137,11 +138,6 @@ impl Table {
     /// Returns the same table with another retention: the entries of its action log expire after `action_retention`.
     pub fn with_action_retention(self, action_retention: TimeDelta) -> Self {
         Self { action_retention, ..self }
-    }
-
-    /// Returns how long receipts, other payment records and run records are stored before they expire.
-    pub fn receipt_retention(&self) -> TimeDelta {
-        self.receipt_retention
     }
 }
 

@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
-use super::{Item, Page, Paging, Payments, Table, TableError, keys};
+use super::{Page, Paging, Table, TableError, keys};
 use billing::{
     AccountId, AttemptRecord, Period, Receipt, ReceiptId, ReceiptNumber, ReceiptReference, Reversal, SubscriptionId,
     WaivedPeriod,
 };
-use dynamo::{ABSENT, Entity, Instant, PrefixQuery, TIME_TO_LIVE, expiry, is_expired, n, s};
+use dynamo::{ABSENT, Entity as _, Instant, PrefixQuery, is_expired, n, s};
 
 impl Table {
     /// createReceipt: builds the write that creates `receipt` if it is absent, for the transaction that also updates
@@ -36,13 +36,6 @@ impl Table {
         let update =
             self.build_update(keys::key_of_receipt(&receipt.account, &receipt.id()), update, SAME_PAYMENT, values);
         self.send_update(update, ReturnValue::None).await.map(drop)
-    }
-
-    /// Returns the item of a receipt or other payment record that was created at the time `at`, with its expiry time.
-    fn record_item(&self, record: &impl Entity<Payments>, at: DateTime<Utc>) -> Item {
-        let mut item = record.to_item();
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(at, self.receipt_retention)));
-        item
     }
 
     /// Builds the write that creates the record of an attempt that did not succeed, if it is absent.

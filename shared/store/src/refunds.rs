@@ -6,16 +6,11 @@ use super::{Paging, RewriteOutcome, Table, TableError, keys};
 use billing::{AccountId, NewAction, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
 use chrono::{DateTime, Utc};
 use dynamo::{
-    ABSENT, Entity as _, Instant, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, expiry, key_of, n, s, values,
+    ABSENT, Entity as _, Instant, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, key_of, n, s, values,
     with_next_version,
 };
 
 impl Table {
-    /// Returns the time at which `receipt` expires, in seconds since 1970.
-    pub fn receipt_expiry(&self, receipt: &Receipt) -> i64 {
-        expiry(receipt.processed_at, self.receipt_retention)
-    }
-
     /// Returns the refunds of a receipt, in the order of their ids. Sends a Query with `begins_with(SK, "RFD#<due
     /// date>#SKU#<sku>#SUB#<sub>#")`.
     pub async fn get_refunds_by_receipt(

@@ -1,28 +1,11 @@
 //! The delivery of an event to a webhook endpoint, with its retries.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
-/// The waiting times after the first, second and each further failed try of a webhook delivery: three days in total.
-/// The Standard Webhooks specification recommends this schedule.
-pub const RETRY_DELAYS: [TimeDelta; 9] = [
-    TimeDelta::seconds(5),
-    TimeDelta::minutes(5),
-    TimeDelta::minutes(30),
-    TimeDelta::hours(2),
-    TimeDelta::hours(5),
-    TimeDelta::hours(10),
-    TimeDelta::hours(14),
-    TimeDelta::hours(20),
-    TimeDelta::hours(24),
-];
-
-/// The age after which a pending delivery fails instead of being postponed again. The age is counted from the time at
-/// which the delivery was created or last restarted. This limit is longer than all [`RETRY_DELAYS`] together. Without
-/// the limit, a delivery to an endpoint that is in back-off could wait for ever.
-pub const MAX_DELIVERY_AGE: TimeDelta = TimeDelta::days(4);
+use super::retry_schedule::{MAX_DELIVERY_AGE, RETRY_DELAYS};
 
 /// The result of one try to send an event to an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -157,6 +140,8 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
 
     #[test]
