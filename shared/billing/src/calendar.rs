@@ -7,7 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{Datelike, Days, NaiveDate};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The day of the month on which payments are due, 1 to 31. In a shorter month, the payment is due on the last day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -154,6 +155,11 @@ impl fmt::Display for Period {
 pub fn parse_date(text: &str) -> Result<NaiveDate, CalendarError> {
     let is_canonical = |date: &NaiveDate| (1..=9_999).contains(&date.year()) && date.to_string() == text;
     text.parse().ok().filter(is_canonical).ok_or(CalendarError::Date)
+}
+
+/// Deserializes a date with [`parse_date`], for the attribute `#[serde(deserialize_with)]`.
+pub fn deserialize_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D::Error> {
+    parse_date(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// Returns the date that is `days` days after `day`. If there is no such date, returns the last possible date (in the

@@ -149,7 +149,7 @@ pub use attempts_in_doubt::{
     AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, resolve, successful_payments,
 };
 pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
-pub use calendar::{CalendarError, PaymentDay, Period, days_after, parse_date};
+pub use calendar::{CalendarError, PaymentDay, Period, days_after, deserialize_date, parse_date};
 pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
 pub use ceilings::{Ceilings, ChargeTotal};

@@ -4,11 +4,9 @@
 use std::num::NonZeroU32;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use billing::parse_date;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
 use store::Position;
@@ -17,7 +15,7 @@ use store::Position;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRequest {
-    #[serde(deserialize_with = "read_date")]
+    #[serde(deserialize_with = "billing::deserialize_date")]
     pub date: NaiveDate,
     /// The shards to process; `None` for all shards.
     #[serde(default)]
@@ -32,11 +30,6 @@ pub struct BatchRequest {
     /// The name of the daily execution to which this run belongs, if any. The run renews the lease of that execution.
     #[serde(default)]
     pub execution: Option<String>,
-}
-
-/// Reads a date such as `2026-03-31`.
-fn read_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D::Error> {
-    parse_date(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// The reason why an event was rejected before anything was done.

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::Read;
 use std::str::FromStr;
 
+use billing::parse_date;
+use chrono::NaiveDate;
 use csv::StringRecord;
 
 /// A line of a CSV file.
@@ -18,9 +20,34 @@ impl Line<'_> {
     /// # Errors
     /// If the text of the cell is invalid. The message states the column, the text and the allowed values.
     pub fn cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<T>, String> {
+        self.parse_cell(column, str::parse)
+    }
+
+    /// Parses the date in the cell of `column`; `None` if the file lacks the column or the cell is blank.
+    ///
+    /// # Errors
+    /// Like [`Line::cell`].
+    pub fn date(&self, column: &str) -> Result<Option<NaiveDate>, String> {
+        self.parse_cell(column, parse_date)
+    }
+
+    /// Parses the date in the cell of `column`, which must not be blank.
+    ///
+    /// # Errors
+    /// Like [`Line::required_cell`].
+    pub fn required_date(&self, column: &str) -> Result<NaiveDate, String> {
+        self.date(column)?.ok_or_else(|| must_not_be_blank(column))
+    }
+
+    /// Parses the cell of `column` with `parse`; `None` if the file lacks the column or the cell is blank.
+    fn parse_cell<T, E: Display>(
+        &self,
+        column: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, String> {
         let index = self.header.iter().position(|name| name == column);
         let text = index.and_then(|index| self.record.get(index)).filter(|text| !text.is_empty());
-        text.map(|text| text.parse().map_err(|error| format!("{column} {text:?}: {error}"))).transpose()
+        text.map(|text| parse(text).map_err(|error| format!("{column} {text:?}: {error}"))).transpose()
     }
 
     /// Parses the cell of `column`, which must not be blank.
@@ -28,8 +55,13 @@ impl Line<'_> {
     /// # Errors
     /// Like [`Line::cell`], and if the cell is blank.
     pub fn required_cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<T, String> {
-        self.cell(column)?.ok_or_else(|| format!("{column} must not be blank"))
+        self.cell(column)?.ok_or_else(|| must_not_be_blank(column))
     }
+}
+
+/// Returns the error for a blank cell of `column`.
+fn must_not_be_blank(column: &str) -> String {
+    format!("{column} must not be blank")
 }
 
 /// Parses every line of the CSV file `text` with `read`. The header may only contain the names in `columns`.

@@ -123,9 +123,9 @@ fn parse_imported_employee(line: &Line<'_>) -> Result<ImportedEmployee, String> 
             department: line.required_cell("department")?,
             warehouse: line.cell("warehouse")?,
         },
-        hired_on: line.required_cell("hired_on")?,
+        hired_on: line.required_date("hired_on")?,
         salary,
-        left_on: line.cell("left_on")?,
+        left_on: line.date("left_on")?,
     })
 }
 
