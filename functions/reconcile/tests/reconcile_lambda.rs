@@ -129,6 +129,7 @@ async fn reconcile_function_rejects_invalid_events_and_days_that_have_not_ended(
     let (mut function, _, _) = start().await;
     for (event, kind, message) in [
         (r#"{"day": "2026-03-10"}"#, "Request", "unknown field `day`"),
+        (r#"{"date": "2026-3-1"}"#, "Request", "must be a date like 2027-01-31"),
         (r#"{"date": "9998-12-31"}"#, "Day", "can be compared from 9999-01-01"),
         (r#"{"date": "2000-01-01"}"#, "Day", "have expired"),
     ] {

@@ -9,7 +9,7 @@
 //!
 //! `comparison_rules.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment
 //! that the gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only
-//! reported.
+//! reported. [`DailyComparison`] chooses the days that are compared automatically.
 //!
 //! A gateway need not list the payments of a day. In a table that was restored from a backup, `customer_lists.rs` then
 //! compares the payments of each customer. [`DaysToCompare`] decides whether the comparisons of such a table are
@@ -19,6 +19,7 @@
 mod comparison_rules;
 mod confirmation;
 mod customer_lists;
+mod daily_comparison;
 mod gateway_lists;
 mod reconciler;
 mod request_retries;
@@ -31,6 +32,7 @@ pub use comparison_rules::{
     compare_stored_refund,
 };
 pub use confirmation::{ConfirmationProblem, DaysToCompare};
+pub use daily_comparison::{DailyComparison, DailyComparisonError};
 pub use reconciler::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
 pub use seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 
