@@ -163,7 +163,7 @@ impl Checks {
         let policy = &self.billing.policy;
         InvariantChecker {
             shards: settings.shards,
-            today: now.with_timezone(&self.billing.zone).date_naive(),
+            today: self.billing.date_at(now),
             now,
             records_kept: self.table.receipt_retention(),
             retry_days: policy.dunning.days(),

@@ -36,7 +36,7 @@ impl Context {
 
     /// Returns today's date in the billing time zone.
     pub fn today(&self) -> NaiveDate {
-        self.clock.now().with_timezone(&self.config.billing.zone).date_naive()
+        self.config.billing.date_at(self.clock.now())
     }
 
     /// Prints `value` as JSON with `--json`, otherwise `text`.

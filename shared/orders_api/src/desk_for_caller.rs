@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use billing::{AccountId, LoggedAction};
-use rest::RequestActor;
+use rest::{RequestActor, RequestTime};
 use store::Table;
 
 use super::OrdersApi;
@@ -36,7 +36,8 @@ impl FromRequestParts<OrdersApi> for DeskForCaller {
 
     async fn from_request_parts(parts: &mut Parts, api: &OrdersApi) -> Result<Self, Infallible> {
         let RequestActor(actor) = RequestActor::from_request_parts(parts, api).await?;
-        let requester = Requester { payments: api.payments.clone(), actor, at: api.clock.now() };
+        let Ok(RequestTime { at, .. }) = RequestTime::from_request_parts(parts, api).await;
+        let requester = Requester { payments: api.payments.clone(), actor, at };
         Ok(Self(api.desk.requested_by(requester)))
     }
 }

@@ -87,7 +87,8 @@ impl From<Due> for DueRow {
 /// Runs `dueday due`.
 pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let date = args.date.unwrap_or_else(|| context.today());
+    let today = context.today();
+    let date = args.date.unwrap_or(today);
     let rows_kept = if context.options.json { usize::MAX } else { MAX_ROWS_SHOWN };
     let report = DuePaymentsAndReminders {
         date,
@@ -95,7 +96,7 @@ pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
         reminders: DueRows::read(&open_table, Batch::Reminders, date, rows_kept).await?,
     };
     context.print(&report, || {
-        let later = match date > context.today() {
+        let later = match date > today {
             true => "Each subscription is counted once. `dueday forecast` counts each of its payments.\n",
             false => "",
         };

@@ -120,7 +120,7 @@ impl World {
 
     /// Returns the day at `instant` in the billing time zone.
     pub fn day_of(&self, instant: DateTime<Utc>) -> NaiveDate {
-        instant.with_timezone(&self.config.billing.zone).date_naive()
+        self.config.billing.date_at(instant)
     }
 
     /// Returns an idle process, or starts one: a process of the API if `is_api`, otherwise a process for all other

@@ -238,7 +238,7 @@ fn summarize_by_sku(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMont
     for month in months {
         by_sku.entry(&month.sku).or_default().push(month);
     }
-    let day = |month: &PaidPeriod| month.paid_at.with_timezone(&context.config.billing.zone).date_naive();
+    let day = |month: &PaidPeriod| context.config.billing.date_at(month.paid_at);
     let counts = by_sku.into_iter().filter_map(|(sku, months)| {
         let (first, last) = (months.first()?, months.last()?);
         let customers: BTreeSet<_> = months.iter().map(|month| &month.account).collect();
