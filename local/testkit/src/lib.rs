@@ -20,6 +20,7 @@ mod secrets_manager;
 mod ses_server;
 mod smtp_server;
 mod test_config;
+mod test_length;
 mod unread_queue;
 
 pub use encryption::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
@@ -42,4 +43,5 @@ pub use secrets_manager::start_secrets_manager;
 pub use ses_server::{SesFault, SesMail, SesServer};
 pub use smtp_server::{ReceivedMail, ServerFault, SmtpServer};
 pub use test_config::config;
+pub use test_length::short_or_long;
 pub use unread_queue::UnreadQueue;

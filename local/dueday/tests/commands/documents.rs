@@ -39,6 +39,23 @@ fn documents_name_only_tests_that_exist() {
     assert!(missing.is_empty(), "docs/guarantees.md or docs/operations.md names tests that do not exist: {missing:?}");
 }
 
+#[test]
+fn simulations_run_the_long_form_of_each_test_that_has_one() {
+    let script = std::fs::read_to_string(root().join(".ci/simulations")).unwrap();
+    let script = script.split_whitespace().collect::<Vec<_>>().join(" ");
+    let call = ["short_or_long", "("].concat();
+    let files = text_files().filter(|(path, text)| path.contains("/tests/") && text.contains(&call));
+    let paths: Vec<String> = files.map(|(path, _)| path).collect();
+    assert!(paths.len() > 5, "{paths:?}");
+    for path in paths {
+        let (_, in_tests) = path.split_once("/tests/").unwrap();
+        let mut modules = in_tests.trim_end_matches(".rs").split('/');
+        let program = modules.next().unwrap();
+        let is_run = modules.any(|module| script.contains(&format!(" {module}::")));
+        assert!(is_run && script.contains(&format!("--test {program} ")), "{path} is not in .ci/simulations");
+    }
+}
+
 /// Returns every path in backticks whose first part is a top-level folder or file of the repository.
 fn paths_in_code_spans(document: &str) -> BTreeSet<String> {
     let is_path = |text: &&str| {

@@ -16,11 +16,10 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use terminal::{dueday, output};
+use testkit::short_or_long;
 
 /// The number of subscriptions in the imported file. Each account has three subscriptions.
 const SUBSCRIPTIONS: usize = 150;
-/// The number of times that the test kills the server.
-const KILLS: usize = 12;
 
 /// Writes a file for `dueday import` with `SUBSCRIPTIONS` rows. Returns its path.
 fn write_csv(folder: &Path) -> std::path::PathBuf {
@@ -67,7 +66,8 @@ fn events_are_stored_once_although_the_server_is_killed_repeatedly() {
         let files = std::fs::read_dir(data.join("events")).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum::<u64>()
     };
-    for _ in 0..KILLS {
+    // The number of times that the server is killed.
+    for _ in 0..short_or_long(5, 12) {
         let mut server = Server::start(&data, &[]);
         let mut importing = Process::start(import_command(&data, &csv).stdout(Stdio::null()).stderr(Stdio::null()));
         let until = length() + dice.random_range(1..20_000);

@@ -1,4 +1,4 @@
-//! Four months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its
+//! Months with random faults. Runs and comparisons are killed at random calls, the gateway does not respond or its
 //! responses are lost, payments appear at the gateway only, and items are damaged. Each day, the alarms are compared
 //! with the facts ([`super::facts`]): no alarm is false, and no alarm is missing.
 //!
@@ -19,15 +19,12 @@ use reconciling::{Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use settling::{FindingDecision, Findings, PAYMENT_WITHOUT_RECEIPT_MESSAGE, Settling};
 use store::Batch;
-use testkit::{Faulty, fault_at_call, without_faults};
+use testkit::{Faulty, fault_at_call, short_or_long, without_faults};
 
 use super::facts::Facts;
 use super::log::LoggedErrors;
 use super::{World, at, date};
 
-/// The last day of the simulation. The simulation is shorter than a year, because reading the facts is slow: it reads
-/// the whole table three times for each day.
-const LAST_DAY: &str = "2026-04-30";
 /// The largest number of the call at which a run is killed. Some runs make fewer calls, so they are not killed.
 const LAST_CALL_OF_RUN: u64 = 40;
 /// The largest number of the call at which a comparison is killed.
@@ -117,7 +114,8 @@ impl Plan {
             fate,
             night,
             is_paid_twice: random.below(12) == 0,
-            is_receipt_changed: random.below(12) == 0,
+            // A killed comparison may have stored the difference before the receipt is corrected in the morning.
+            is_receipt_changed: random.below(12) == 0 && !matches!(night, Night::Killed(_)),
             has_unknown_item: random.below(15) == 0,
         }
     }
@@ -274,14 +272,14 @@ impl World {
     }
 }
 
-#[tokio::test]
-async fn every_alarm_of_four_months_is_a_fact_and_every_fact_raises_its_alarm() {
+/// Simulates the days up to `last_day` with random plans, and asserts that the alarms of each day are its facts. Adds the
+/// number of each alarm to `fired`.
+async fn simulate(seed: u64, last_day: NaiveDate, fired: &mut BTreeMap<String, u32>) {
     let world = World::new().await;
     let log = LoggedErrors::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let (mut random, mut fired) = (Random(2_026), BTreeMap::new());
-    let (mut plan, mut quiet) = (Plan::normal(), 0);
-    for day in date("2026-01-02").iter_days().take_while(|day| *day <= date(LAST_DAY)) {
+    let (mut random, mut plan, mut quiet) = (Random(seed), Plan::normal(), 0);
+    for day in date("2026-01-02").iter_days().take_while(|day| *day <= last_day) {
         // January has no faults, so that the first reminders are sent on their days.
         plan = if day < date("2026-02-01") { Plan::normal() } else { Plan::random(&mut random, plan.fate) };
         let next = day.succ_opt().unwrap();
@@ -291,10 +289,11 @@ async fn every_alarm_of_four_months_is_a_fact_and_every_fact_raises_its_alarm() 
         let mut alarms = Alarms { is_attempt_in_doubt: oldest_in_doubt_hours >= 24, ..Alarms::default() };
         alarms.not_done = world.check(day).await.not_done;
         let evening = Facts::read(&world).await;
-        let gateway_responds = plan.fate != Fate::GatewayDoesNotRespond;
+        // On these days, the run ends with a report, but may settle no attempt.
+        let may_keep_attempts = matches!(plan.fate, Fate::GatewayDoesNotRespond | Fate::ResponsesOfChargesAreLost);
         let mut facts = Alarms {
             not_done: evening.batches_not_done(&world, day),
-            is_attempt_in_doubt: !gateway_responds && open_before.iter().any(|open| evening.has_attempt(open)),
+            is_attempt_in_doubt: may_keep_attempts && open_before.iter().any(|open| evening.has_attempt(open)),
             ..Alarms::default()
         };
 
@@ -331,7 +330,7 @@ async fn every_alarm_of_four_months_is_a_fact_and_every_fact_raises_its_alarm() 
             "{day}: the alarm reads the log"
         );
         facts.has_violations = night.has_violations(day);
-        assert_eq!(alarms, facts, "{day}: {plan:?}");
+        assert_eq!(alarms, facts, "seed {seed}, {day}: {plan:?}");
         if day < date("2026-02-01") {
             assert_eq!(alarms, Alarms::default(), "{day}");
         }
@@ -348,8 +347,20 @@ async fn every_alarm_of_four_months_is_a_fact_and_every_fact_raises_its_alarm() 
         }
     }
     let made: Vec<LedgerEntry> = world.system.sandbox.entries();
-    assert!(made.len() > 110, "{}", made.len());
-    assert!(quiet > 50, "{quiet} days without an alarm: {fired:?}");
+    assert!(made.len() > 60, "seed {seed}: {}", made.len());
+    assert!(quiet > 30, "seed {seed}: {quiet} days without an alarm: {fired:?}");
+}
+
+#[tokio::test]
+async fn every_alarm_is_a_fact_and_every_fact_raises_its_alarm() {
+    // The simulations are shorter than a year, because reading the facts is slow: it reads the whole table three times
+    // for each day.
+    let (last_day, seeds) = short_or_long(("2026-03-10", 8..=8), ("2026-04-30", 7..=8));
+    let mut fired = BTreeMap::new();
+    for seed in seeds {
+        // The future is too large for the stack of a test.
+        Box::pin(simulate(seed, date(last_day), &mut fired)).await;
+    }
     let names: Vec<&str> = fired.keys().map(String::as_str).collect();
     let all = [
         "differs",

@@ -1,4 +1,4 @@
-//! A simulated year in which schedules do not start, runs are killed, the gateway does not respond and charging is
+//! Simulated months in which schedules do not start, runs are killed, the gateway does not respond and charging is
 //! switched off. Every evening the function checks whether the batches of the day are done. The test compares the
 //! function's result with a calendar, the gateway's ledger and the sent mails: no alarm is false, and no alarm is
 //! missing. The module [`every_alarm`] does the same with random faults and with the other alarms.
@@ -18,7 +18,7 @@ use emulator::{Deployment, EngineConnection, Fault, Injector, Operation};
 use sandbox::LedgerEntry;
 use store::Batch;
 use sweep::{BatchRequest, Task};
-use testkit::{Faulty, InMemoryDeployment, RecordedMails, config, fault_at_call, sample};
+use testkit::{Faulty, InMemoryDeployment, RecordedMails, config, fault_at_call, sample, short_or_long};
 use ulid::Ulid;
 
 /// The number of days from the reminder to the due date.
@@ -212,10 +212,11 @@ fn no_faults() -> Injector {
 }
 
 #[tokio::test]
-async fn alarms_of_a_year_are_exactly_the_days_that_are_not_done() {
+async fn alarms_of_months_are_exactly_the_days_that_are_not_done() {
+    let (last_day, min_quiet_days) = short_or_long(("2026-04-30", 50), ("2026-12-31", 200));
     let world = World::new().await;
     let (mut alarms, mut quiet) = (BTreeMap::new(), 0);
-    for (n, day) in (0..).zip(date("2026-01-02").iter_days().take_while(|day| *day <= date("2026-12-31"))) {
+    for (n, day) in (0..).zip(date("2026-01-02").iter_days().take_while(|day| *day <= date(last_day))) {
         // January has no faults, so that the first reminders are sent on their days.
         let fate = if day < date("2026-02-01") { Fate::Normal } else { fate_of_day(n) };
         world.run_day(day, fate).await;
@@ -237,7 +238,7 @@ async fn alarms_of_a_year_are_exactly_the_days_that_are_not_done() {
             false => *alarms.entry(format!("{fate:?}")).or_insert(0) += 1,
         }
     }
-    assert!(quiet > 200, "{quiet}");
+    assert!(quiet > min_quiet_days, "{quiet}");
     let kinds: Vec<&str> = alarms.keys().map(String::as_str).collect();
     let expected = [
         "ChargingOff",

@@ -1,4 +1,4 @@
-//! A test that kills the process of the order desk 100 times while the process places the orders of payments and while
+//! A test that repeatedly kills the process of the order desk while the process places the orders of payments and while
 //! stock arrives. The queue delivers the payment events in random sequence, and delivers some of them again. At the
 //! end, each payment for products has exactly one order, and published events with the same id have the same content.
 
@@ -14,6 +14,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use simulator::{Company, CompanySize};
+use testkit::short_or_long;
 use ulid::Ulid;
 
 use crate::order_desk::events::{differences_from_table, publish_all_events};
@@ -22,9 +23,6 @@ use crate::order_desk::world::{BUCKETS, World, fill_all, new_clock};
 
 /// The size of the sample company in this test.
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 60, employees: 20, products: 4, warehouses: 3, months: 4 };
-
-/// The number of times that the test kills the process of the order desk.
-const KILLS: usize = 100;
 
 /// The maximum number of events that the queue delivers to the process together.
 const MAX_BATCH_SIZE: usize = 5;
@@ -109,9 +107,9 @@ async fn receive_stock(world: &World, desk: &OrderDesk, place: usize, quantity: 
     }
 }
 
-/// Kills the process `KILLS` times while it processes the events of all payments. Then checks the orders and their
+/// Kills the process `all_kills` times while it processes the events of all payments. Then checks the orders and their
 /// events.
-async fn run_with_kills(seed: u64) {
+async fn run_with_kills(seed: u64, all_kills: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let kill = Arc::new(KillAtCall::default());
     let injector = Arc::new(Injector::active_during_runs(kill.clone()));
@@ -123,14 +121,14 @@ async fn run_with_kills(seed: u64) {
     let stock_desk = OrderDesk::new(stock_table, Buckets::new(BUCKETS), new_clock());
     let all: Vec<ReceivedEvent> = world.company.paid.iter().map(event_of).collect();
     let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
-    while kills < KILLS || !queue.is_empty() {
+    while kills < all_kills || !queue.is_empty() {
         // The queue also delivers random events that may have been processed before.
         let repeated =
-            if queue.len() < MAX_BATCH_SIZE && kills < KILLS { MAX_BATCH_SIZE } else { rng.random_range(0..2) };
+            if queue.len() < MAX_BATCH_SIZE && kills < all_kills { MAX_BATCH_SIZE } else { rng.random_range(0..2) };
         queue.extend((0..repeated).map(|_| all[rng.random_range(0..all.len())].clone()));
         queue.shuffle(&mut rng);
         let batch = queue.split_off(queue.len().saturating_sub(MAX_BATCH_SIZE));
-        let number = if kills < KILLS { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
+        let number = if kills < all_kills { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
         kill.number.store(number, Ordering::SeqCst);
         kill.takes_effect.store(rng.random_bool(0.5), Ordering::SeqCst);
         // A new process starts, without the state in memory of the previous process.
@@ -158,9 +156,9 @@ async fn run_with_kills(seed: u64) {
                 assert_eq!(found, Vec::<String>::new(), "seed {seed}: after {kills} kills");
             }
         }
-        assert!(deliveries < 4 * KILLS, "seed {seed}: the queue does not become empty");
+        assert!(deliveries < 4 * all_kills, "seed {seed}: the queue does not become empty");
     }
-    assert_eq!(kills, KILLS, "seed {seed}");
+    assert_eq!(kills, all_kills, "seed {seed}");
     fill_all(&world.desk_without_faults()).await;
     world.assert_consistent(&world.company.paid, &format!("seed {seed}")).await;
 
@@ -179,8 +177,9 @@ async fn run_with_kills(seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn months_have_one_order_each_after_the_process_was_killed_100_times() {
-    for seed in 1..=2 {
-        run_with_kills(seed).await;
+async fn months_have_one_order_each_after_the_process_was_killed_repeatedly() {
+    let (seeds, all_kills) = short_or_long((1, 40), (3, 100));
+    for seed in 1..=seeds {
+        run_with_kills(seed, all_kills).await;
     }
 }
