@@ -47,7 +47,7 @@ impl<B: Bus> Publisher<B> {
         // Every record must have a sequence number: after a failure, the caller continues at the sequence number of the
         // failed record.
         let records = records.iter().map(|record| StreamRecord::read(record).ok_or(StreamBatchError));
-        let records: Vec<StreamRecord> = records.collect::<Result<_, _>>()?;
+        let records: Vec<_> = records.collect::<Result<_, _>>()?;
         let entries: Vec<_> = records.into_iter().flat_map(events_or_unreadable).collect();
         let unreadable = entries.iter().filter_map(|entry| match &entry.event {
             StreamEvent::Operator(event) if matches!(event.body, OperatorEvent::RecordUnreadable { .. }) => Some(event),

@@ -14,7 +14,7 @@ use crate::operator_event::heartbeat_event;
 /// The text between the ARN of the table and the name of the stream, in the ARN of a stream.
 const STREAM_ARN_INFIX: &str = "/stream/";
 
-/// A record of a table's change stream. Only its sequence number is known to be valid.
+/// A record of a table's change stream, without the change. Only the sequence number is known to be valid.
 pub struct StreamRecord {
     pub sequence: String,
     /// The ARN of the table; empty if the record does not contain it.
@@ -26,20 +26,18 @@ pub struct StreamRecord {
     /// The time of the change, in whole seconds; `None` if the record does not contain the time. DynamoDB sends whole
     /// seconds, but records of the embedded engine may have fractions.
     pub at: Option<DateTime<Utc>>,
-    /// The change; `None` if the record is not valid, and after [`StreamRecord::take_events`].
-    change: Option<EventRecord>,
 }
 
 impl StreamRecord {
-    /// Reads `record`, which has the format of a record in a Lambda event for a DynamoDB stream. Returns `None` if the
-    /// record has no sequence number.
-    pub fn read(record: &Value) -> Option<Self> {
+    /// Reads `record`, which has the format of a record in a Lambda event for a DynamoDB stream. Returns the record and
+    /// its change; the change is `None` if it is not valid. Returns `None` if the record has no sequence number.
+    pub fn read(record: &Value) -> Option<(Self, Option<EventRecord>)> {
         let change = &record["dynamodb"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let stream_arn = text(&record["eventSourceARN"]);
         let seconds = change["ApproximateCreationDateTime"].to_string();
         let seconds = seconds.split('.').next().and_then(|seconds| seconds.parse().ok());
-        Some(Self {
+        let read = Self {
             sequence: change["SequenceNumber"].as_str()?.to_owned(),
             table_arn: stream_arn
                 .split_once(STREAM_ARN_INFIX)
@@ -48,23 +46,22 @@ impl StreamRecord {
             pk: text(&change["Keys"]["PK"]["S"]),
             sk: text(&change["Keys"]["SK"]["S"]),
             at: seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)),
-            // Leave out the error of the JSON decoder, because it may contain a value of the record, and so personal
-            // data.
-            change: serde_json::from_value(record.clone()).ok(),
-        })
+        };
+        // Leave out the error of the JSON decoder, because it may contain a value of the record, and so personal data.
+        Some((read, serde_json::from_value(record.clone()).ok()))
     }
 
-    /// Takes the change out of the record, and returns its events.
+    /// Returns the events of `change`, which is the change of this record; `None` if the change is not valid.
     ///
     /// # Errors
     /// The reason why the record cannot be read. It contains no value of the item, because values may be personal data.
-    pub fn take_events(&mut self) -> Result<Vec<StreamEvent>, String> {
+    pub fn events_of(&self, change: Option<EventRecord>) -> Result<Vec<StreamEvent>, String> {
         // The type `EventRecord` silently replaces a missing time by a time in 1970, so check the time first.
         let at = self.at.ok_or("it has no ApproximateCreationDateTime")?;
         if self.pk == store::key_of_heartbeat().pk {
             return Ok(vec![StreamEvent::Operator(heartbeat_event(&self.sequence, &self.table_arn, at))]);
         }
-        let change = self.change.take().ok_or("not a DynamoDB stream record")?.change;
+        let change = change.ok_or("not a DynamoDB stream record")?.change;
         let (old, new): (Item, Item) = (change.old_image.into(), change.new_image.into());
         let at = change.approximate_creation_date_time;
         // The key shows whether the item belongs to the payments table or to the orders table, so read the item with

@@ -1,16 +1,18 @@
 //! Unreadable stream records. Such a record is published as an event for operators, so that it does not block the
 //! records after it.
 
+use aws_lambda_events::dynamodb::EventRecord;
 use billing::CloudEvent;
 
 use crate::operator_event::create_cloud_event;
 use crate::stream_record::StreamRecord;
 use crate::{BusEntry, OperatorEvent, StreamEvent};
 
-/// Returns the events of the change in `record`, or one `record.unreadable` event if the record cannot be read.
-pub fn events_or_unreadable(mut record: StreamRecord) -> Vec<BusEntry> {
+/// Returns the events of `change`, which is the change of `record`. Returns one `record.unreadable` event if the record
+/// cannot be read.
+pub fn events_or_unreadable((record, change): (StreamRecord, Option<EventRecord>)) -> Vec<BusEntry> {
     let events = record
-        .take_events()
+        .events_of(change)
         .unwrap_or_else(|reason| vec![StreamEvent::Operator(unreadable_record_event(&record, reason))]);
     events.into_iter().map(|event| BusEntry { sequence: record.sequence.clone(), event }).collect()
 }
