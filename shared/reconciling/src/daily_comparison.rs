@@ -1,4 +1,4 @@
-//! The daily comparison: which days are compared automatically, and in which order.
+//! Chooses the days that are compared automatically, and compares them.
 
 use std::sync::Arc;
 
@@ -181,6 +181,6 @@ fn log_result(day: &DayReconciliation) {
     }
     match is_complete {
         true => tracing::info!(%date, differences, "{DAY_COMPARED_MESSAGE}"),
-        false => tracing::info!(%date, step = %day.step, "the next invocation continues the comparison"),
+        false => tracing::info!(%date, step = %day.step, "the next call continues the comparison"),
     }
 }

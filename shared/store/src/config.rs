@@ -4,7 +4,7 @@ use aws_config::SdkConfig;
 use chrono::TimeDelta;
 
 use super::{Settings, Table, create_dynamodb_client};
-use crate::receipt_retention::STORED_DAYS;
+use crate::receipt_retention;
 use clock::Clock;
 use config::ReadBy::Every;
 use config::variables;
@@ -17,7 +17,7 @@ variables! {
         .rare_flag("endpoint");
     SHARDS = Variable::new(&[Every], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
         .in_range(1, 1_000).default("4").rare_flag("shards");
-    RECEIPT_DAYS = STORED_DAYS;
+    RECEIPT_DAYS = receipt_retention::RECEIPT_DAYS;
     ACTION_DAYS = Variable::new(&[Every], "DUEDAY_ACTION_DAYS", "DAYS",
         "Days for which the entries of the action log are stored")
         .in_range(1, 3_650).default("730").rare_flag("action-days");

@@ -10,7 +10,7 @@ use crate::{Payments, Table};
 
 /// The variable with the number of days for which receipts, other payment records and run records are stored. The
 /// default is six months, which is the time for which customers see their receipts, and a week.
-pub(crate) const STORED_DAYS: Variable = Variable::new(
+pub(crate) const RECEIPT_DAYS: Variable = Variable::new(
     &[Every],
     "DUEDAY_RECEIPT_DAYS",
     "DAYS",

@@ -192,9 +192,8 @@ async fn missing_months(
     payments: &Table,
     args: &BackfillArgs,
 ) -> Result<FoundMonths, Failure> {
-    let zone = context.config.billing.zone;
     let is_selected = |receipt: &Receipt| {
-        let paid_on = receipt.processed_at.with_timezone(&zone).date_naive();
+        let paid_on = context.config.billing.date_at(receipt.processed_at);
         args.skus.contains(&receipt.sku)
             && args.from.is_none_or(|from| from <= paid_on)
             && args.to.is_none_or(|to| paid_on <= to)

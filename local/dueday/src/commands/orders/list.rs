@@ -173,7 +173,7 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     }
     // The requested days are in the billing time zone, but the index contains UTC days. So the query covers one more
     // day at each end, and the orders of other days are filtered out below.
-    let (zone, requested_days) = (context.config.billing.zone, days);
+    let requested_days = days;
     let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
     let (mut found, all) = (Vec::<OrderView>::new(), Paging::all());
@@ -188,7 +188,7 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
         found.extend(orders.iter().map(OrderView::from));
     }
     found.retain(|order| {
-        let day = order.placed_at.with_timezone(&zone).date_naive();
+        let day = context.config.billing.date_at(order.placed_at);
         (requested_days.0..=requested_days.1).contains(&day)
     });
     context.print(&found, || match found.len() {
