@@ -142,8 +142,8 @@ async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployme
     Ok(past)
 }
 
-/// Simulates the first runs of each day from `from` to `to`. On the last day, they begin at `now` if that is earlier than
-/// their usual time, so that the server finds no due payment. Returns the counts of payments and reminders.
+/// Simulates the first runs of each day from `from` to `to`. On the last day, they begin at `now` if that is earlier
+/// than their usual time, so that the server finds no due payment. Returns the counts of payments and reminders.
 async fn simulate_days(
     (past, mut notices): (Deployment, SimulationNotices),
     clock: Arc<SimulatedClock>,

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use billing::PaymentStatus;
+use chrono::Timelike as _;
 use process::{Process, count_lines};
 use sandbox::LedgerEntry;
 use serde_json::Value;
@@ -88,6 +89,26 @@ fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
         }
     }
     assert!(charged.len() > 25, "{charged:?}");
+}
+
+#[test]
+fn demo_before_the_hour_of_the_daily_runs_makes_todays_payments() {
+    let folder = tempfile::tempdir().unwrap();
+    // In this time zone, it is between one and two o'clock in the night. The sign in `Etc/GMT-3` means: three hours
+    // ahead of UTC.
+    let zone = match chrono::Utc::now().hour() {
+        0 => "Etc/GMT-1".to_owned(),
+        hour @ 1..14 => format!("Etc/GMT+{}", hour - 1),
+        hour => format!("Etc/GMT-{}", 25 - hour),
+    };
+    let run = |arguments: &[&str]| output(dueday(folder.path()).args(arguments).env("DUEDAY_TIME_ZONE", &zone));
+    let (code, stdout, stderr) = run(&["demo"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    for batch in ["payments", "reminders"] {
+        let (_, stdout, stderr) = run(&["runs", batch, "--json"]);
+        let day: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(day["state"], "done", "{zone}: {stdout}{stderr}");
+    }
 }
 
 #[test]
