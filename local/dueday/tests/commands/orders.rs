@@ -161,6 +161,15 @@ fn people_import_hires_reassigns_and_ends_employees() {
     assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-02-01");
     let (code, _, stderr) = import("eve,Eve,pk,Picker,perhaps,logistics,,2026-02-01,1.00,EUR,\n");
     assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
+    for (column, dates) in
+        [("hired_on \"2026-2-1\"", ["2026-2-1", ""]), ("left_on \"+12026-02-01\"", ["2026-02-01", "+12026-02-01"])]
+    {
+        let [hired_on, left_on] = dates;
+        let (code, _, stderr) =
+            import(&format!("eve,Eve,pk,Picker,false,logistics,cork,{hired_on},1.00,EUR,{left_on}\n"));
+        let expected = format!("line 2: {column}: must be a date like 2027-01-31");
+        assert!(code == 2 && stderr.contains(&expected), "{stderr}");
+    }
 }
 
 /// Returns the sort keys of the items that contain confidential data of the employee `ada`.
