@@ -146,8 +146,8 @@ fn subscriptions_with_unsettled_charge(contents: &TableContents) -> BTreeSet<&Su
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_payments_charges_everyone_once_although_killed_repeatedly() {
-    // The number of killed runs, and the minimum number of kills after a charge at the gateway and before its receipt is
-    // written.
+    // The number of killed runs, and the minimum number of kills after a charge at the gateway and before its receipt
+    // is written.
     let (all_kills, min_kills_before_receipt) = short_or_long((25, 5), (100, 20));
     let seed = std::env::var(SEED_VARIABLE).map_or(1, |seed| seed.parse().unwrap());
     let mut dice = ChaCha8Rng::seed_from_u64(seed);

@@ -3,8 +3,8 @@
 //! with the facts ([`super::facts`]): no alarm is false, and no alarm is missing.
 //!
 //! The compared alarms are the alarms about both batches, attempts in doubt, payments without a receipt, differences
-//! from the gateway, days that were not compared, and violations. The comparison runs without the function `reconcile`,
-//! so the log lines of that function are tested elsewhere.
+//! from the gateway, days that were not compared, and violations. The comparison runs without `DailyComparison`, so
+//! its log lines are tested elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -272,8 +272,8 @@ impl World {
     }
 }
 
-/// Simulates the days up to `last_day` with random plans, and asserts that the alarms of each day are its facts. Adds the
-/// number of each alarm to `fired`.
+/// Simulates the days up to `last_day` with random plans, and asserts that the alarms of each day are its facts. Adds
+/// the number of each alarm to `fired`.
 async fn simulate(seed: u64, last_day: NaiveDate, fired: &mut BTreeMap<String, u32>) {
     let world = World::new().await;
     let log = LoggedErrors::default();
@@ -342,13 +342,13 @@ async fn simulate(seed: u64, last_day: NaiveDate, fired: &mut BTreeMap<String, u
         }
         world.set_unknown_item(false).await;
         match alarms.names().as_slice() {
-            [] => quiet += 1,
+            [] => quiet += u32::from(day >= date("2026-02-01")),
             names => names.iter().for_each(|name| *fired.entry(name.clone()).or_insert(0) += 1),
         }
     }
     let made: Vec<LedgerEntry> = world.system.sandbox.entries();
     assert!(made.len() > 60, "seed {seed}: {}", made.len());
-    assert!(quiet > 30, "seed {seed}: {quiet} days without an alarm: {fired:?}");
+    assert!(quiet > 8, "seed {seed}: {quiet} days without an alarm: {fired:?}");
 }
 
 #[tokio::test]
