@@ -1,5 +1,5 @@
-//! Simulates months in which stored items are corrupted. Checks that no month is charged twice, and that the audit finds
-//! more than a third of the corruptions. The environment variable `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses the
+//! Simulates months in which stored items are corrupted. Checks that no month is charged twice, and that the audit
+//! finds more than a third of the corruptions. The environment variable `DUEDAY_CORRUPTION_SEEDS=FIRST,COUNT` chooses the
 //! seeds; without it, the test uses the seed 1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_corruptions};
 use testkit::{config, short_or_long};
 
-/// Simulates `months` months with 18 accounts, each with one subscription, and with random corruptions and faults. `settings`
-/// are the environment variables of the deployment, with their values.
+/// Simulates `months` months with 18 accounts, each with one subscription, and with random corruptions and faults.
+/// `settings` are the environment variables of the deployment, with their values.
 fn simulate(months: u32, seed: u64, gateway: GatewayKind, settings: &[(&str, &str)]) -> FaultSimulationResult {
     let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
     let faults = FaultConfig { rate: 0.02, seed };
