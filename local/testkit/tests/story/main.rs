@@ -23,6 +23,7 @@ mod explanation_rules;
 mod explanations;
 mod gateway_account;
 mod gateways;
+mod http_gateways;
 mod index_list_pages;
 mod lifecycle;
 mod manual_resolution;
