@@ -11,7 +11,7 @@ use store::{ChangeAccountOutcome, ChangeRecords};
 use super::accounts::account_table;
 use super::list_output::account_not_found;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};

@@ -12,7 +12,7 @@ use store::{Table, TableError};
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{self, Column};
 use crate::{Exit, Failure};

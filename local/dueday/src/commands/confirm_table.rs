@@ -6,7 +6,7 @@ use reconciling::{ConfirmationProblem, DaysToCompare};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};

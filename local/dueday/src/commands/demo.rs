@@ -23,8 +23,9 @@ use super::demo_company;
 use super::demo_mails::{SimulationNotices, UnsentMails};
 use super::import::{self, Row};
 use crate::context::Context;
-use crate::machine::data::{FolderPolicy, Machine};
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::gateway::STRIPE;
+use crate::machine::local_machine::Machine;
 use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
 

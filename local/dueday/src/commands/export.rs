@@ -13,7 +13,7 @@ use store::{Table, TableError};
 
 use super::value_parsers;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;

@@ -8,7 +8,7 @@ use settling::{FindingDecision, FindingError, Findings, Settling};
 
 use super::subscriptions::subscription_table;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};

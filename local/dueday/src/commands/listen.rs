@@ -9,7 +9,8 @@ use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
 
 use super::stored_event::{Envelope, EventFilter};
 use crate::context::Context;
-use crate::machine::data::{FolderPolicy, Machine, events_folder};
+use crate::machine::data_folder::{FolderPolicy, events_folder};
+use crate::machine::local_machine::Machine;
 use crate::machine::stored_lines::StoredEventLines;
 use crate::terminal::output;
 use crate::{Exit, Failure};

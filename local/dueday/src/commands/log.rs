@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found};
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};

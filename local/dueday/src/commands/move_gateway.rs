@@ -8,7 +8,7 @@ use serde::Serialize;
 use store::TableError;
 
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 

@@ -8,7 +8,7 @@ use super::list_output::account_not_found;
 use super::receipt_args::ReceiptArgs as NamedReceipt;
 use super::receipts::receipt_table;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::mailer::mailer;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;

@@ -8,7 +8,7 @@ use ulid::Ulid;
 
 use super::receipt_args::ReceiptArgs;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use store::{ReshardOutcome, TableError};
 
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;

@@ -9,7 +9,7 @@ use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 use super::subscriptions::subscription_table;
 use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 

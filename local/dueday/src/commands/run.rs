@@ -17,7 +17,8 @@ use sweep::{BatchRequest, RunMonitor};
 
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data::{FolderPolicy, Machine};
+use crate::machine::data_folder::FolderPolicy;
+use crate::machine::local_machine::Machine;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 use crate::terminal::report::format_report;

@@ -13,7 +13,7 @@ use super::reconcile::ReconciledDay;
 use super::run::batch_parser;
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};

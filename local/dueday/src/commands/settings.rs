@@ -6,7 +6,7 @@ use serde::Serialize;
 use strum::IntoEnumIterator as _;
 
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};

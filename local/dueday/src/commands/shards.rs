@@ -8,7 +8,7 @@ use store::{MAX_SHARDS, PeakLoad, RequiredShards};
 
 use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};

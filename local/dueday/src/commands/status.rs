@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::doctor::queues::{ReadQueue, StackQueues, read_queues};
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::machine::queues::{LocalQueues, describe_messages};
 use crate::terminal::output;

@@ -12,7 +12,7 @@ use super::import::parse_payment_day;
 use super::subscriptions::subscription_table;
 use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};

@@ -8,7 +8,7 @@ use store::Paging;
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::value_parsers::{SubscriptionSelector, parse_date};
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};

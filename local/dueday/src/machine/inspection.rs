@@ -6,7 +6,8 @@ use std::path::Path;
 
 use store::Settings;
 
-use super::data::{RunningServer, client_of_server, database_path, open_engine};
+use super::data_folder::{RunningServer, database_path, open_engine};
+use super::local_machine::client_of_server;
 use crate::Failure;
 use crate::context::Context;
 

@@ -1,7 +1,7 @@
 //! The local system on one machine: its data folder, its gateway, its servers and its daily runs.
 
 pub mod daily;
-pub mod data;
+pub mod data_folder;
 pub mod deliveries;
 pub mod encryption_keys;
 pub mod event_file;
@@ -11,6 +11,7 @@ pub mod inspection;
 pub mod journal;
 pub mod listen;
 mod local_bus;
+pub mod local_machine;
 pub mod mailer;
 pub mod notice_sender;
 pub mod open_table;

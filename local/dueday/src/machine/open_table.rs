@@ -12,9 +12,10 @@ use gateways::{FullGateway, GatewayError};
 use orders::{Buckets, OrderDesk, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
-use super::data::{FolderPolicy, Machine};
+use super::data_folder::FolderPolicy;
 use super::encryption_keys::read_keys;
 use super::gateway::Gateway;
+use super::local_machine::Machine;
 use crate::Failure;
 use crate::context::Context;
 

@@ -7,7 +7,7 @@ use billing::DeliveryStatus;
 use chrono::DateTime;
 use store::{Paging, Table, TableError};
 
-use super::data::{unmailed_events_file, unplaced_orders_file};
+use super::data_folder::{unmailed_events_file, unplaced_orders_file};
 use super::event_file::EventFile;
 use crate::options::Options;
 

@@ -18,7 +18,7 @@ use ulid::Ulid;
 
 use super::endpoint_audit::audit_endpoints;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::{self, format_count};

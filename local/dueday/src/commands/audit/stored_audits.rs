@@ -10,7 +10,7 @@ use ulid::Ulid;
 
 use crate::commands::list_output::LimitArgs;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};

@@ -14,7 +14,7 @@ use super::finding::Finding;
 use super::{gateway_account, settings};
 use crate::commands::serve::ServeArgs;
 use crate::context::Context;
-use crate::machine::data::RunningServer;
+use crate::machine::data_folder::RunningServer;
 use crate::machine::gateway::Gateway;
 use crate::machine::inspection::{read_settings, running_server};
 #[cfg(unix)]

@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 
 use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;

@@ -27,7 +27,7 @@ use ulid::Ulid;
 
 use super::value_parsers::{parse_date, parse_number};
 use crate::context::Context;
-use crate::machine::data::{FolderPolicy, unplaced_orders_file};
+use crate::machine::data_folder::{FolderPolicy, unplaced_orders_file};
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 

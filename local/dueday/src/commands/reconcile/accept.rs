@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 

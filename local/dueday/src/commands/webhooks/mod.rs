@@ -16,7 +16,7 @@ use store::{Paging, TableError};
 use ulid::Ulid;
 
 use crate::context::Context;
-use crate::machine::data::FolderPolicy;
+use crate::machine::data_folder::FolderPolicy;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output;

@@ -1,0 +1,176 @@
+//! The local system on a data folder. If another process has locked the folder, the system connects to the servers of
+//! that process.
+
+use std::sync::Arc;
+
+use aws_config::BehaviorVersion;
+use aws_sdk_dynamodb::config::{Credentials, Region};
+use clock::Clock;
+use emulator::{Deployment, EngineConnection};
+use gateways::{FullGateway, PaymentGateway};
+use orders::OrderDesk;
+use store::{TableError, timeouts};
+
+use super::data_folder::{FolderPolicy, LockOutcome, LockedFolder, RunningServer, database_path, order_desk};
+use super::follower::StreamFollower;
+use super::gateway::Gateway;
+use super::mailer::mailer;
+use crate::Failure;
+use crate::context::Context;
+use crate::terminal::output;
+
+/// The local system on a data folder that this process, or another process, has locked.
+#[derive(Clone)]
+pub struct Machine {
+    pub deployment: Deployment,
+    /// The same gateway as in `deployment`, with its functions for refunds and checkout pages.
+    pub gateway: Arc<dyn FullGateway>,
+    /// The process that serves the folder, if another process has locked it.
+    pub running: Option<RunningServer>,
+    /// The locked data folder. The lock is held until the last clone of this `Machine` is dropped. `None` if another
+    /// process has locked the folder.
+    locked_folder: Option<Arc<LockedFolder>>,
+}
+
+impl Machine {
+    /// Opens the system on the data folder with `clock`. Locks the folder, or connects to the process that has locked
+    /// it.
+    ///
+    /// # Errors
+    /// In these cases:
+    /// - The folder or the table cannot be used.
+    /// - `policy` requires an existing folder, and the folder contains no database.
+    /// - The process that has locked the folder runs no servers.
+    /// - `--gateway` selects another gateway than the process that has locked the folder.
+    pub async fn open(context: &Context, policy: FolderPolicy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        if policy == FolderPolicy::MustExist && !database_path(&context.options).exists() {
+            return Err(Failure::NoData { path: context.options.data.clone(), demo: context.command_line("demo") });
+        }
+        match LockedFolder::lock(context, &clock).await? {
+            LockOutcome::Acquired(folder) => Self::with_locked_folder(Arc::new(*folder), context, clock).await,
+            LockOutcome::HeldByOther(Some(running)) => Self::connect(running, context, clock).await,
+            LockOutcome::HeldByOther(None) => {
+                let user = "a command that runs no servers".to_owned();
+                Err(Failure::InUse { path: context.options.data.clone(), user })
+            }
+        }
+    }
+
+    /// Opens the system on a folder that this process has locked.
+    ///
+    /// # Errors
+    /// If the mailer cannot be created, or the table cannot be used.
+    pub async fn with_locked_folder(
+        folder: Arc<LockedFolder>,
+        context: &Context,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Failure> {
+        // A request inside one process cannot get lost, so no request is repeated, and the idempotency tokens of
+        // transactions are not needed. The engine would store these tokens for ten minutes, which costs memory and
+        // time.
+        let client = folder.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
+        let gateway = folder.gateway.client(clock.clone());
+        let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
+        Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
+    }
+
+    /// Publishes all changes up to now as events, processes the events, and sends the waiting notices. Also tries again
+    /// to place the orders that could not be placed earlier. Does nothing if another process serves the folder, because
+    /// that process does the same work.
+    ///
+    /// # Errors
+    /// If the events cannot be stored or processed. If a mail cannot be sent, this method only prints a message.
+    pub async fn publish_all_changes(&self, context: &Context) -> Result<(), Failure> {
+        match &self.locked_folder {
+            Some(folder) => publish_and_notify(folder.create_follower(context, None).await?).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes all new changes as events, processes the events, and sends the waiting notices. A command calls this
+    /// method after its changes, and [`Machine::publish_all_changes`] before its changes. Unlike that method, this
+    /// method does not try again to place the orders that could not be placed earlier.
+    ///
+    /// # Errors
+    /// The errors of [`Machine::publish_all_changes`].
+    pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
+        match &self.locked_folder {
+            Some(folder) => {
+                let bus = folder.open_bus(context, None).await?;
+                publish_and_notify(StreamFollower::new(folder.streams.clone(), bus)).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether this process has locked the data folder.
+    pub fn has_locked_folder(&self) -> bool {
+        self.locked_folder.is_some()
+    }
+
+    /// Returns the order desk that works on the orders table of this machine.
+    ///
+    /// # Errors
+    /// If the order desk's table cannot be read.
+    pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
+        order_desk(self.deployment.table.client().clone(), context).await
+    }
+
+    /// Opens the local system through the servers of the process `running`.
+    async fn connect(running: RunningServer, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        // All payments of the table are at the gateway of the running process. Another gateway does not know these
+        // payments, so charges there would charge the same periods again.
+        if let Some(other) = context.options.gateway().filter(|url| *url != running.gateway) {
+            let reason =
+                format!("--gateway {other}: the process that uses the data folder charges at {}", running.gateway);
+            return Err(Failure::Refused(reason));
+        }
+        let client = client_of_server(&running).await;
+        let gateway = Gateway::of_running_process(&running.gateway).client(clock.clone());
+        let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
+        Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
+    }
+}
+
+/// Publishes all changes up to now with `follower`, and sends the waiting notices.
+async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
+    follower.publish_all_changes().await?;
+    let notice_sender = &follower.notice_sender;
+    let sent = notice_sender.send().await;
+    let failed = sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
+    if let Some(reason) = failed {
+        output::print_message(format!(
+            "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
+        ));
+    }
+    Ok(())
+}
+
+/// Returns a client of the DynamoDB server of the process `running`.
+pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamodb::Client {
+    let loader = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .timeout_config(timeouts())
+        .endpoint_url(&running.dynamodb);
+    aws_sdk_dynamodb::Client::new(&loader.load().await)
+}
+
+/// Opens the local deployment. Requests to its table use `client`. The deployment uses `clock`, which may be simulated,
+/// but the id of a new table is created with the system clock.
+async fn open_deployment(
+    client: aws_sdk_dynamodb::Client,
+    gateway: Arc<dyn PaymentGateway>,
+    context: &Context,
+    clock: Arc<dyn Clock>,
+) -> Result<Deployment, Failure> {
+    let mailer = mailer(context).await?;
+    let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
+    let ready = deployment.create_table_if_absent().await.map_err(|error| match error {
+        TableError::OtherFormat { .. } => {
+            Failure::OtherVersion { path: context.options.data.clone(), reason: error.to_string() }
+        }
+        error => error.into(),
+    })?;
+    Ok(Deployment { clock, ..ready })
+}
