@@ -232,15 +232,10 @@ impl Findings<'_> {
             version: open.version + 1,
             ..open.clone()
         };
-        let table = &self.settling.table;
-        let settled = table
-            .resolve_finding(stored, open, &resolved, self.settling.action.as_ref(), settle)
-            .await?
-            .ok_or_else(missing)??;
-        if let (FindingDecision::Receipt, Some(paid)) = (decision, &paid) {
-            self.settling.add_uncounted_charge(paid.amount);
-            self.settling.write_charge_total_or_warn(today, settled.shard).await;
-        }
+        let charged = paid.as_ref().filter(|_| decision == FindingDecision::Receipt).map(|paid| paid.amount);
+        let settled =
+            self.settling.settle_finding(stored, (open, &resolved), charged, settle).await?.ok_or_else(missing)??;
+        self.settling.write_charge_total_or_warn(today, settled.shard).await;
         Ok(settled)
     }
 

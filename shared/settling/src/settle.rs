@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use billing::{
-    Attempt, ChargeTotal, GatewayToken, Money, NewAction, Outcome, Payment, Period, Policy, ReceiptId, SettleDecision,
-    Settlement, Subscription, settle,
+    Attempt, ChargeTotal, Finding, GatewayToken, Money, NewAction, Outcome, Payment, Period, Policy, ReceiptId,
+    SettleDecision, Settlement, Subscription, settle,
 };
 use chrono::NaiveDate;
 use clock::Clock;
@@ -165,6 +165,26 @@ impl Settling {
         Ok(settled)
     }
 
+    /// Resolves the stored finding `open` as `resolved`, on the decision of a person. `compute` returns the settlement for
+    /// the stored subscription. `charged` is the amount of the payment if the payment gets a receipt. Returns `None` if
+    /// another person has resolved the finding, or the subscription does not exist.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request to the table failed.
+    pub(crate) async fn settle_finding<R>(
+        &self,
+        stored: Subscription,
+        (open, resolved): (&Finding, &Finding),
+        charged: Option<Money>,
+        compute: impl Fn(&Subscription) -> Result<Settlement, R>,
+    ) -> Result<Option<Result<Subscription, R>>, TableError> {
+        let settled = self.table.resolve_finding(stored, open, resolved, self.action.as_ref(), compute).await?;
+        if let (Some(Ok(_)), Some(amount)) = (&settled, charged) {
+            self.add_uncounted_charge(amount);
+        }
+        Ok(settled)
+    }
+
     /// Verifies that the successful `payment` matches the attempt `held`: the same subscription, period, amount and
     /// currency. A payment of an earlier attempt is compared with the record of that attempt.
     ///
@@ -200,7 +220,7 @@ impl Settling {
     }
 
     /// Adds a charged amount to the amounts that the next call of [`Settling::write_charge_total`] writes.
-    pub(crate) fn add_uncounted_charge(&self, amount: Money) {
+    fn add_uncounted_charge(&self, amount: Money) {
         self.lock_uncounted_total().add(amount);
     }
 
