@@ -130,13 +130,14 @@ impl StripeEventHandler {
         if self.table.is_inbound_event_processed(&name).await? {
             return Ok(InboundOutcome::AlreadyProcessed);
         }
+        let today = self.clock.now().with_timezone(&self.zone).date_naive();
         let outcome = match subject {
             EventSubject::Payment(id) => match self.own_payment(id).await? {
-                Some(paid) => self.handle_payment(&paid).await?,
+                Some(paid) => self.handle_payment(&paid, today).await?,
                 None => InboundOutcome::Ignored,
             },
             EventSubject::CheckoutPage(id) => match self.stripe.setup_id_of_session(id).await? {
-                Some(setup) => self.handle_setup(setup).await?,
+                Some(setup) => self.handle_setup(setup, today).await?,
                 None => InboundOutcome::Ignored,
             },
             EventSubject::Refund(id) => match self.stripe.payment_of_refund(id).await? {
@@ -145,7 +146,7 @@ impl StripeEventHandler {
             },
             EventSubject::ChargeOfPayment(payment) => self.handle_refunds(payment).await?,
             EventSubject::Dispute(id) => match self.stripe.get_dispute(id).await? {
-                Some(dispute) => self.handle_dispute(dispute).await?,
+                Some(dispute) => self.handle_dispute(dispute, today).await?,
                 None => InboundOutcome::Ignored,
             },
         };
@@ -177,11 +178,11 @@ impl StripeEventHandler {
         Ok(is_own.then_some(paid))
     }
 
-    /// Handles an event about the payment `paid`:
+    /// Handles an event about the payment `paid` on the day `today` in the billing time zone:
     /// - If the attempt of the payment is open, and no other worker has leased the attempt, settles the attempt.
     /// - If the payment has succeeded but has no open attempt and no receipt, settles the payment or stores a finding.
     /// - If the payment has a receipt and is now reported as failed, stores that the bank has reversed the payment.
-    async fn handle_payment(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
+    async fn handle_payment(&self, paid: &StripePayment, today: NaiveDate) -> Result<InboundOutcome, InboundError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
         if matches!(payment.status, PaymentStatus::Declined(_))
             && let Some(receipt) = self.find_receipt(paid).await?
@@ -205,11 +206,11 @@ impl StripeEventHandler {
         // If the period of the payment has no open attempt, do not resolve the open attempt of the subscription: that
         // attempt belongs to another period, and this payment must not settle it.
         if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
-            return self.handle_success_without_open_attempt(paid).await;
+            return self.handle_success_without_open_attempt(paid, today).await;
         }
-        match resolver.resolve(key, &StatedOutcome::AsGatewayReports, self.today()).await? {
+        match resolver.resolve(key, &StatedOutcome::AsGatewayReports, today).await? {
             ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt => {
-                self.handle_success_without_open_attempt(paid).await
+                self.handle_success_without_open_attempt(paid, today).await
             }
             ResolveOutcome::Leased(until) => Err(InboundError::AttemptLeased { due_on, until }),
             ResolveOutcome::Contradicted(reason) => Err(InboundError::NotSettled { due_on, reason }),
@@ -235,13 +236,17 @@ impl StripeEventHandler {
 
     /// If `paid` is a successful payment without an open attempt, settles the payment, or stores it as a finding: a
     /// payment about which a person must decide. Does nothing if the payment has a receipt or has not succeeded.
-    async fn handle_success_without_open_attempt(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
+    async fn handle_success_without_open_attempt(
+        &self,
+        paid: &StripePayment,
+        today: NaiveDate,
+    ) -> Result<InboundOutcome, InboundError> {
         let payment = &paid.payment;
         if payment.status != PaymentStatus::Succeeded {
             return Ok(InboundOutcome::Processed);
         }
         let findings = Findings { settling: &self.settling, gateway: self.stripe.as_ref() };
-        match findings.settle_or_store_finding(payment, &paid.sku, self.today()).await? {
+        match findings.settle_or_store_finding(payment, &paid.sku, today).await? {
             LatePaymentOutcome::Settled(_) | LatePaymentOutcome::FindingStored(_) => Ok(InboundOutcome::Processed),
             LatePaymentOutcome::HandledElsewhere if self.find_receipt(paid).await?.is_some() => {
                 Ok(InboundOutcome::Processed)
@@ -308,9 +313,9 @@ impl StripeEventHandler {
     }
 
     /// Completes the payment method setup `id`, if the customer has entered a payment method.
-    async fn handle_setup(&self, id: Ulid) -> Result<InboundOutcome, InboundError> {
+    async fn handle_setup(&self, id: Ulid, today: NaiveDate) -> Result<InboundOutcome, InboundError> {
         let Some(setup) = self.table.get_setup(id).await? else { return Ok(InboundOutcome::Ignored) };
-        self.setups.complete(setup, self.today()).await?;
+        self.setups.complete(setup, today).await?;
         Ok(InboundOutcome::Processed)
     }
 
@@ -329,7 +334,7 @@ impl StripeEventHandler {
     }
 
     /// Stores the current state of `dispute`, and marks the disputed payment method and a reversed receipt.
-    async fn handle_dispute(&self, dispute: StripeDispute) -> Result<InboundOutcome, InboundError> {
+    async fn handle_dispute(&self, dispute: StripeDispute, today: NaiveDate) -> Result<InboundOutcome, InboundError> {
         let Some(payment) = &dispute.payment else { return Ok(InboundOutcome::Ignored) };
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
         let payment_method = charged_payment_method(&paid)?;
@@ -359,18 +364,13 @@ impl StripeEventHandler {
         // receipt as reversed if the dispute is lost.
         if is_without_receipt {
             if self.is_attempt_open(&paid).await? {
-                self.handle_payment(&paid).await?;
+                self.handle_payment(&paid, today).await?;
             }
             if let Some(receipt) = self.find_receipt(&paid).await? {
                 self.disputes.update_dispute_and_reversal_marks(&account, &receipt).await?;
             }
         }
         Ok(InboundOutcome::Processed)
-    }
-
-    /// Returns the current date in the billing time zone.
-    fn today(&self) -> NaiveDate {
-        self.clock.now().with_timezone(&self.zone).date_naive()
     }
 }
 

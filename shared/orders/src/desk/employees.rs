@@ -42,9 +42,10 @@ impl OrderDesk {
         Ok(self.table.hire(employee, assignment, confidential).await?)
     }
 
-    /// Returns today's date in UTC. A change of an assignment without a date takes effect on this day.
+    /// Returns today's date in UTC. A change of an assignment without a date takes effect on this day. If the desk has a
+    /// requester, this is the date of the request, even if midnight passes while the request is processed.
     pub fn today(&self) -> NaiveDate {
-        self.clock.now().date_naive()
+        self.table.requested_at().unwrap_or_else(|| self.clock.now()).date_naive()
     }
 
     /// Gives an employee a new assignment from the day `from` on. If `assignment` is `None`, the employee leaves the

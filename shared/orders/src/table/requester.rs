@@ -59,6 +59,11 @@ impl OrdersTable {
         Self { requester: Some(requester), ..self.clone() }
     }
 
+    /// Returns the time of the request; `None` if the table has no requester.
+    pub(crate) fn requested_at(&self) -> Option<DateTime<Utc>> {
+        self.requester.as_ref().map(|requester| requester.at)
+    }
+
     /// Returns this table without a requester, for jobs whose changes write no entries of the action log.
     pub(crate) fn without_requester(&self) -> Self {
         Self { requester: None, ..self.clone() }
