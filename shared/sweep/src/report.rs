@@ -62,10 +62,11 @@ impl<C> Report<C> {
 
 impl<C: Counts> Report<C> {
     /// Returns whether this run has finished its rows: it reached the end of the index, did not stop early or defer
-    /// rows, and no row failed, is in doubt or was rejected.
+    /// rows, no row failed, is in doubt or was rejected, and the counts by outcome add up to the number of due rows.
     pub fn is_done(&self) -> bool {
         let counts: RunCounts = self.counts.into();
-        self.complete && self.stopped.is_none() && counts.unfinished() == 0 && counts.payments_rejected() == 0
+        let has_finished_rows = counts.unfinished() == 0 && counts.payments_rejected() == 0;
+        self.complete && self.stopped.is_none() && has_finished_rows && self.adds_up()
     }
 
     /// Returns whether the counts by outcome add up to the number of rows that were due.

@@ -48,6 +48,10 @@ async fn day_is_not_complete_until_a_reminder_claimed_by_a_killed_run_is_sent() 
     assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("sent", 1)], true));
     assert!(shard_proofs(&world, "2026-03-24").await.iter().all(ShardProof::is_complete));
     assert_eq!(world.mails_sent.mails().len(), 1);
+
+    let mut with_a_lost_row = report;
+    with_a_lost_row.counts.due += 1;
+    assert!(!with_a_lost_row.is_done(), "a due row without an outcome");
 }
 
 #[tokio::test]
