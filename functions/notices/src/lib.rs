@@ -69,7 +69,7 @@ pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = 
         }
     }
     if sent > 0 || undeliverable > 0 || !failed.is_empty() {
-        // Metric filters of `template.yaml` read the numbers from this line.
+        // `embedded_metrics` reads the numbers from this event.
         tracing::info!(sent, undeliverable, failed = failed.len(), "mails of a batch of events");
     }
     failed
