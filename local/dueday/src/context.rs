@@ -6,7 +6,7 @@ use billing::{ActionKind, Actor, ActorName, Label, NewAction};
 use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
 use config::{REMINDER_LEAD_DAYS, TIME_ZONE};
-use emulator::Config;
+use deployment::Config;
 use orders::Requester;
 use orders_api::StoredPayments;
 use serde::Serialize;

@@ -8,7 +8,7 @@ use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{CommandFlag, ConfigError, Env, Variable};
-use emulator::{Config, EXAMPLE_MERCHANT, environment_variables};
+use deployment::{Config, EXAMPLE_MERCHANT, environment_variables};
 use encryption::ENCRYPTION_KEYS;
 use gateways::{GATEWAY, GATEWAY_KEY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
 use mail::{MAIL_FROM, MAIL_URL, MERCHANT};

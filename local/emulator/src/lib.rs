@@ -1,10 +1,7 @@
 //! Stand-ins for AWS and Stripe, for running on one machine and for tests: the embedded DynamoDB engine, called by the
-//! real SDK; the server of the stand-in for Stripe; the timetable of the daily runs; whole deployments; and fault
-//! injection. Each server listens on loopback unless another address is given.
+//! real SDK; the server of the stand-in for Stripe; the timetable of the daily runs; and fault injection. Each server listens on loopback unless another address is given.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod config;
-mod deployment;
 mod dynamodb_operations;
 mod dynamodb_server;
 mod engine;
@@ -21,8 +18,6 @@ mod stripe_server;
 mod timetable;
 mod token_issuer;
 
-pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
-pub use deployment::{CreateSubscriptionError, Deployment};
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use engine_connection::{EngineConnection, RequestObserver};
 pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};

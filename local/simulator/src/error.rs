@@ -1,6 +1,6 @@
 //! The errors of a simulation.
 
-use emulator::CreateSubscriptionError;
+use deployment::CreateSubscriptionError;
 use store::TableError;
 use sweep::SweepError;
 

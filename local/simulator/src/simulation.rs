@@ -8,12 +8,11 @@ use async_trait::async_trait;
 use billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
 use chrono::{Months, NaiveDate, NaiveTime};
 use clock::{Clock as _, SimulatedClock};
-use emulator::Config;
+use deployment::{Config, InMemoryDeployment};
 use mail::{Mail, MailError, Mailer};
 use sandbox::LedgerEntry;
 use serde::Serialize;
 use store::{Table, TableError};
-use testkit::InMemoryDeployment;
 
 use crate::SimulationError;
 use crate::checker::check_invariants;

@@ -14,12 +14,12 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
+use deployment::Faulty;
 use emulator::Injector;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use sandbox::Sandbox;
-use testkit::Faulty;
 
 use crate::calendar::month_of;
 use crate::oracle::Oracle;

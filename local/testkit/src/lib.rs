@@ -1,13 +1,11 @@
-//! Test helpers: fakes of gateways, mailers and mail services, a Lambda Runtime API that runs the functions' binaries,
-//! and whole deployments in memory with a simulated clock.
+//! Test helpers: fakes of gateways, mailers and mail services, and a Lambda Runtime API that runs the functions'
+//! binaries.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod encryption;
 mod fault_script;
-mod faulty;
 mod fixed_resolver;
 mod generated_section;
-mod in_memory;
 mod issuers;
 mod lambda_function;
 mod log_capture;
@@ -28,13 +26,11 @@ pub use fault_script::{
     FAULTS_AFTER_EACH_CALL, FAULTS_AT_EACH_CALL, Script, fault_at_call, fault_in_first_calls, test_fault_at_each_call,
     without_faults,
 };
-pub use faulty::Faulty;
 pub use fixed_resolver::FixedResolver;
 pub use generated_section::check_generated_section;
-pub use in_memory::InMemoryDeployment;
 pub use issuers::{ExpectedRights, IssuerToken, issuer_tokens};
 pub use lambda_function::Function;
-pub use log_capture::ask_all_log_subscribers;
+pub use log_capture::capture_logs;
 pub use openapi_examples::check_openapi_examples;
 pub use recorded_mails::RecordedMails;
 pub use replaced_secret::replaced_secret;

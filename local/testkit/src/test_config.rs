@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use config::{ConfigError, Env};
-use emulator::Config;
+use deployment::Config;
 
 /// Returns the configuration with the environment variables `settings` (name, value). All other variables have their
 /// defaults, except that the rate of requests to the gateway is unlimited, because a simulated clock does not advance

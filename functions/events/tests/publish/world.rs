@@ -6,11 +6,12 @@ use std::sync::Arc;
 use billing::{PaymentMethod, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
+use deployment::InMemoryDeployment;
 use emulator::{Engine, Stream};
 use serde_json::{Value, json};
 use store::{CreateOutcome, Table, read_stream_image};
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use testkit::{RecordedMails, config, sample};
 use tokio::sync::OnceCell;
 
 use crate::event_bridge::FakeEventBridge;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use billing::ReceivedEvent;
 use delivery::{Bus, BusEntry, FailedEntry, Notices, Publisher, StreamEvent};
-use emulator::{Deployment, Engine, Stream};
+use deployment::Deployment;
+use emulator::{Engine, Stream};
 use mail::{Mail, MailError, Mailer};
 
 use crate::Failure;

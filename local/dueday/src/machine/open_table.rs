@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use billing::GatewayAccount;
 use config::Env;
-use emulator::Deployment;
+use deployment::Deployment;
 use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
 use gateways::{FullGateway, GatewayError};
 use orders::{Buckets, OrderDesk, OrdersTable};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use aws_sdk_dynamodb::error::ErrorMetadata;
 use config::ConfigError;
-use emulator::{CreateSubscriptionError, EngineError, StreamError};
+use deployment::CreateSubscriptionError;
+use emulator::{EngineError, StreamError};
 use mail::MailError;
 use orders::DeskError;
 use sandbox::LedgerError;

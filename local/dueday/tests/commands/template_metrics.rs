@@ -12,11 +12,12 @@ use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::UTC;
 use clock::{Clock as _, SimulatedClock};
 use delivery::{AllowedAddresses, Deliverer, EndpointSecrets, Notices, Sender};
+use deployment::{Deployment, InMemoryDeployment};
 use embedded_metrics::{CURRENCY, FUNCTION_NAME, MetricsLayer, NAMESPACE};
-use emulator::{Deployment, Limits};
+use emulator::Limits;
 use serde_yaml_ng::Value;
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, encryption_keys, sample};
+use testkit::{RecordedMails, config, encryption_keys, sample};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 use ulid::Ulid;
@@ -63,7 +64,7 @@ fn each_log_event_about_a_delivery_is_counted() {
 /// is dropped.
 fn write_metrics(function: &str, output: &LogBuffer) -> DefaultGuard {
     let layer = MetricsLayer::new(function.to_owned(), output.clone());
-    tracing::subscriber::set_default(tracing_subscriber::registry().with(layer))
+    testkit::capture_logs(tracing_subscriber::registry().with(layer))
 }
 
 /// Runs both batches of a day on which two subscriptions are paid, sends a mail, and delivers an event. Calls

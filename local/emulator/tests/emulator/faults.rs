@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use billing::Attempt;
 use clock::SimulatedClock;
-use emulator::{Call, Deployment, EngineConnection, Fault, Faults, Injector, Operation};
+use deployment::{Deployment, Faulty, InMemoryDeployment};
+use emulator::{Call, EngineConnection, Fault, Faults, Injector, Operation};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway as _};
 use mail::{Mail, MailKind, Mailer as _};
-use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, fault_in_first_calls, sample};
+use testkit::{RecordedMails, Script, config, fault_at_call, fault_in_first_calls, sample};
 
 /// The columns are: the fault, whether the call takes effect, and the result of the call (`None` if the call never
 /// returns).

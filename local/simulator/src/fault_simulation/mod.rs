@@ -19,7 +19,7 @@ use std::rc::Rc;
 use billing::{NewSubscription, SubscriptionId};
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::Clock as _;
-use emulator::Config;
+use deployment::Config;
 use serde_json::json;
 
 use crate::SimulationError;

@@ -12,7 +12,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::{Deployment, EngineConnection, Injector};
+use deployment::{Deployment, Faulty};
+use emulator::{EngineConnection, Injector};
 use inbound::StripeEventHandler;
 use mail::{Mail, MailError, Mailer};
 use payments::PaymentBatch;
@@ -20,7 +21,6 @@ use reminders::ReminderBatch;
 use rest::Caller;
 use store::TableError;
 use sweep::Sweep;
-use testkit::Faulty;
 use tower::ServiceExt as _;
 use ulid::Ulid;
 

@@ -1,6 +1,6 @@
 //! Executes simulations with faults for many seeds. As many simulations run at the same time as the machine has cores.
 
-use emulator::Config;
+use deployment::Config;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Config, Engine};
+use deployment::Config;
+use emulator::Engine;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use sandbox::{Ledger, Sandbox};

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use billing::{Changes, LeadDays, OnResume, Settlement, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
+use deployment::Faulty;
 use emulator::{Call, EngineConnection, Fault, Faults, Injector, Operation};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use store::{ChangeOutcome, PaymentCounts, ReminderCounts};
 use sweep::{BatchRequest, Report};
-use testkit::{Faulty, short_or_long};
+use testkit::short_or_long;
 
 use crate::crashes::{assert_invariants, run_until_settled};
 use crate::world::{World, billing_time, card, date, new_subscription, numbered_subscription};

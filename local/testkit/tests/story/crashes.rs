@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use billing::{PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta};
-use emulator::{Deployment, EngineConnection, Fault, Injector};
+use deployment::{Deployment, Faulty};
+use emulator::{EngineConnection, Fault, Injector};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::{BatchRequest, CountsOf, Report, Task};
-use testkit::{Faulty, fault_at_call};
+use testkit::fault_at_call;
 
 use crate::world::{World, billing_time, cancel, card, date, new_subscription, nonzero_counts, pause};
 

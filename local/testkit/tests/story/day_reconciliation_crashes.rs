@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use billing::{DayReconciliation, DifferenceKind, FindingReason, PaymentMethod, Subscription};
 use chrono::TimeDelta;
-use emulator::{Deployment, EngineConnection, Injector};
+use deployment::{Deployment, Faulty};
+use emulator::{EngineConnection, Injector};
 use gateways::ChargeRequest;
 use reconciling::{Reconciler, Settlement};
 use store::Paging;
-use testkit::{FAULTS_AT_EACH_CALL, Faulty, test_fault_at_each_call, without_faults};
+use testkit::{FAULTS_AT_EACH_CALL, test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, numbered_subscription};
 

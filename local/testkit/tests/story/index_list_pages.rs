@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::{Deployment, EngineConnection, Fault};
+use deployment::Deployment;
+use emulator::{EngineConnection, Fault};
 use gateways::ChargeResponse;
 use payments::PaymentOutcome;
 use serde_json::json;

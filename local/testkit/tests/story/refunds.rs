@@ -6,12 +6,13 @@ use audit::{Invariant, InvariantChecker};
 use billing::{Receipt, RefundRefusal, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
+use deployment::Faulty;
 use emulator::{EngineConnection, Fault, Injector, STRIPE_KEY, StripeFault, StripeServer};
 use gateways as gateway;
 use gateways::{GatewayError, RefundRequest, RefundResponse, RefundState, Refunds as _};
 use settling::{RefundError, Refunds};
 use store::Paging;
-use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call};
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
 use ulid::Ulid;
 
 use crate::stripe::connect;

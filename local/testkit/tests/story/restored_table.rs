@@ -17,7 +17,8 @@ use billing::{
     NewAction, PaymentMethod, Receipt, Subscription,
 };
 use chrono::TimeDelta;
-use emulator::{Deployment, Engine, Fault, Limits, Operation, serve};
+use deployment::Deployment;
+use emulator::{Engine, Fault, Limits, Operation, serve};
 use gateways::{HttpGateway, LISTS_PATH};
 use reconciling::{ConfirmationProblem, DaysToCompare, ReconcileError, Reconciler, Settlement};
 use sandbox::{LedgerEntry, Sandbox};

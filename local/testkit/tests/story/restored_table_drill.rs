@@ -11,12 +11,13 @@ use billing::{
 };
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use emulator::{Deployment, Engine, EngineConnection, Fault, Injector};
+use deployment::{Deployment, Faulty};
+use emulator::{Engine, EngineConnection, Fault, Injector};
 use reconciling::{DaysToCompare, Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{Faulty, test_fault_at_each_call, without_faults};
+use testkit::{test_fault_at_each_call, without_faults};
 
 use crate::world::{World, billing_time, card, date, nonzero_counts, numbered_subscription};
 

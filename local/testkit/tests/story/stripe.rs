@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
+use deployment::Faulty;
 use emulator::{EngineConnection, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
     GatewayError, PaymentGateway as _, Stripe,
 };
-use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call, replaced_secret};
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call, replaced_secret};
 
 use sweep::{BatchRequest, SweepError};
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use billing::{Receipt, Refund, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
+use deployment::Faulty;
 use emulator::{EngineConnection, Injector, STRIPE_KEY, StripeFault, StripeServer};
 use gateways as gateway;
 use gateways::Stripe;
 use settling::{RefundError, Refunds};
 use store::{Paging, Table};
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call};
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
 use ulid::Ulid;
 
 use crate::stripe::connect;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use billing::{Status, Subscription};
 use chrono::TimeDelta;
+use deployment::Faulty;
 use emulator::{EngineConnection, InProcessTransport, Injector, Intent, StripeFault, StripeServer};
 use gateways::Stripe;
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, Faulty, fault_at_call};
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 

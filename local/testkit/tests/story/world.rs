@@ -6,7 +6,8 @@ use std::sync::Arc;
 use billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
-use emulator::{Deployment, EngineConnection, Fault, Injector, Operation};
+use deployment::{Deployment, Faulty, InMemoryDeployment};
+use emulator::{EngineConnection, Fault, Injector, Operation};
 use gateways::PaymentGateway;
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
@@ -14,7 +15,7 @@ use sandbox::{LedgerEntry, Sandbox};
 use settling::{AttemptResolver, Settling};
 use store::{Counts, CreateOutcome, Paging, PaymentCounts, ReminderCounts, RewriteOutcome, SubscriptionKey, Table};
 use sweep::{BatchRequest, Report, Sweep};
-use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, sample};
+use testkit::{RecordedMails, Script, config, sample};
 use ulid::Ulid;
 
 /// The number of shards of a world, unless a test configures another number.

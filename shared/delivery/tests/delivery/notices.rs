@@ -11,12 +11,13 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{Bus, BusEntry, FailedEntry, NoticeError, NoticeOutcome, Notices, Publisher};
-use emulator::{Deployment, EngineConnection, Fault, Injector, Operation, Stream};
+use deployment::{Deployment, Faulty, InMemoryDeployment};
+use emulator::{EngineConnection, Fault, Injector, Operation, Stream};
 use mail::Mail;
 use settling::Refunds;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, sample};
+use testkit::{FAULTS_AT_EACH_CALL, RecordedMails, Script, config, fault_at_call, sample};
 use ulid::Ulid;
 
 /// 06:00 UTC on the due date of the subscription.

@@ -15,7 +15,8 @@ use axum::http::{Request, StatusCode};
 use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Deployment, EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
+use deployment::{Deployment, InMemoryDeployment};
+use emulator::{EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{SigningSecrets, Stripe, WebhookError};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::Disputes;
@@ -23,7 +24,7 @@ use settling::PaymentMethodSetups;
 use settling::Refunds;
 use store::{Counts as _, Paging, Table};
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, InMemoryDeployment, RecordedMails, config, fault_at_call, replaced_secret, sample};
+use testkit::{FAULTS_AT_EACH_CALL, RecordedMails, config, fault_at_call, replaced_secret, sample};
 use tower::ServiceExt as _;
 use ulid::Ulid;
 

@@ -71,7 +71,6 @@ fn mailer(url: &str, from: &str, sdk: &SdkConfig) -> Result<Arc<dyn Mailer>, Mai
 impl Ses {
     /// Starts the stand-in, and creates a mailer with the mailer URL `url` that sends its mails to the stand-in.
     async fn new(url: &str) -> Self {
-        testkit::ask_all_log_subscribers();
         let server = SesServer::new("roasters.example.com", "dueday");
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -195,7 +194,7 @@ async fn error_response_of_ses_is_logged_with_its_code_and_a_lost_response_is_no
     let kept = LogBuffer::default();
     let writer = kept.clone();
     let lines = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-    let logging = tracing::subscriber::set_default(lines);
+    let logging = testkit::capture_logs(lines);
     for fault in [SesFault::SendingPaused, SesFault::LostAfter, SesFault::LimitExceeded] {
         assert!(ses.send_with_faults(&[fault]).await.0.is_err());
     }

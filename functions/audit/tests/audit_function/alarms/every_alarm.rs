@@ -13,13 +13,14 @@ use audit_function::{Response, VIOLATIONS_MESSAGE};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentMethod;
 use chrono::{Days, NaiveDate};
-use emulator::{Call, Deployment, EngineConnection, Fault, Injector, Operation};
+use deployment::{Deployment, Faulty};
+use emulator::{Call, EngineConnection, Fault, Injector, Operation};
 use gateways::{ChargeRequest, Refunds};
 use reconciling::{Reconciler, Settlement};
 use sandbox::LedgerEntry;
 use settling::{FindingDecision, Findings, PAYMENT_WITHOUT_RECEIPT_MESSAGE, Settling};
 use store::Batch;
-use testkit::{Faulty, fault_at_call, short_or_long, without_faults};
+use testkit::{fault_at_call, short_or_long, without_faults};
 
 use super::facts::Facts;
 use super::log::LoggedErrors;
@@ -277,7 +278,7 @@ impl World {
 async fn simulate(seed: u64, last_day: NaiveDate, fired: &mut BTreeMap<String, u32>) {
     let world = World::new().await;
     let log = LoggedErrors::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let _guard = testkit::capture_logs(log.clone());
     let (mut random, mut plan, mut quiet) = (Random(seed), Plan::normal(), 0);
     for day in date("2026-01-02").iter_days().take_while(|day| *day <= last_day) {
         // January has no faults, so that the first reminders are sent on their days.

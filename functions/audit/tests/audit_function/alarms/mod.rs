@@ -14,11 +14,12 @@ use audit_function::{Checks, DayResponse, Response};
 use billing::{Account, Money, Subscription, SubscriptionId};
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
 use clock::SimulatedClock;
-use emulator::{Deployment, EngineConnection, Fault, Injector, Operation};
+use deployment::{Deployment, Faulty, InMemoryDeployment};
+use emulator::{EngineConnection, Fault, Injector, Operation};
 use sandbox::LedgerEntry;
 use store::Batch;
 use sweep::{BatchRequest, Task};
-use testkit::{Faulty, InMemoryDeployment, RecordedMails, config, fault_at_call, sample, short_or_long};
+use testkit::{RecordedMails, config, fault_at_call, sample, short_or_long};
 use ulid::Ulid;
 
 /// The number of days from the reminder to the due date.

@@ -8,14 +8,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::Deployment;
+use deployment::{Deployment, InMemoryDeployment};
 use orders::{
     Buckets, Country, OrderDesk, OrderId, OrderLine, OrdersTable, PaidPeriod, Product, Region, ShippingAddress,
     Warehouse,
 };
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use testkit::{RecordedMails, config, sample};
 use ulid::Ulid;
 
 /// The number of accounts in the test. Each account has paid for one month.

@@ -2,7 +2,7 @@
 
 use billing::PaymentLimit;
 use config::{REMINDER_LEAD_DAYS, RETRY_GAPS, TIME_ZONE, Variable};
-use emulator::Config;
+use deployment::Config;
 use store::{Settings, TableError};
 use strum::IntoEnumIterator as _;
 

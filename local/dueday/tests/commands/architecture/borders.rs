@@ -102,7 +102,8 @@ pub const BORDERS: &[Border] = &[
     border(&["api-function"], &["aws-sdk-sesv2", "aws-sdk-eventbridge", "inbound"]),
     border(&["webhooks-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "api"]),
     border(&["sandbox-function"], &["aws-sdk-secretsmanager", "aws-sdk-sesv2", "aws-sdk-sqs", "payments", "api"]),
-    border(&["dueday"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager"]),
+    border(&["dueday"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager", "testkit"]),
+    border(&["emulator"], &["payments", "reminders", "sweep", "mail", "orders"]),
 ];
 
 impl Forbidden {

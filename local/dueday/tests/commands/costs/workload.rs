@@ -8,13 +8,14 @@ use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use delivery::{Notices, Publisher};
+use deployment::InMemoryDeployment;
 use embedded_metrics::MetricsLayer;
 use emulator::{EngineConnection, Stream};
 use events_function::NO_WEBHOOK_ENDPOINT;
 use serde_json::{Value, json};
 use store::CreateOutcome;
 use sweep::BatchRequest;
-use testkit::{InMemoryDeployment, RecordedMails, config, sample};
+use testkit::{RecordedMails, config, sample};
 use tracing::level_filters::LevelFilter;
 use tracing::{Instrument as _, Span};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -149,7 +150,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let metrics = MetricsLayer::new("stack-NoticesFunction-0123456789AB".to_owned(), log.clone());
     let lines = logs::line_layer(true, move || writer.clone());
     let lines = tracing_subscriber::registry().with(LevelFilter::INFO).with(metrics).with(lines);
-    let logging = tracing::subscriber::set_default(lines);
+    let logging = testkit::capture_logs(lines);
 
     system.clock.set(six_o_clock("2024-01-03"));
     let run = deployment.reminders().await.unwrap().run(&request("2024-01-03"), deadline("2024-01-03")).await.unwrap();

@@ -23,14 +23,15 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use delivery::{NoticeOutcome, Notices};
-use emulator::{Deployment, Engine, EngineConnection, Fault, Injector, Operation};
+use deployment::{Deployment, Faulty, InMemoryDeployment};
+use emulator::{Engine, EngineConnection, Fault, Injector, Operation};
 use reconciling::{Reconciler, Settlement};
 use rest::{Caller, PublicUrl};
 use simulator::{NewSubscriber, population};
 use store::{Paging, RewriteOutcome, Settings};
 use sweep::{BatchRequest, Sweep, Task};
 use testkit::sample;
-use testkit::{Faulty, FixedResolver, InMemoryDeployment, RecordedMails, Script, UnreadQueue, config, encryption_keys};
+use testkit::{FixedResolver, RecordedMails, Script, UnreadQueue, config, encryption_keys};
 use tower::ServiceExt as _;
 
 use policies::{assert_allowed, assert_policy};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, serve};
+use deployment::Deployment;
+use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
 use gateways::{SigningSecrets, Stripe};
 use inbound::{InboundOutcome, MailFeedbackHandler, StripeEventHandler};
 use settling::PaymentMethodSetups;

@@ -10,7 +10,8 @@ use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use delivery::AddressPolicy;
-use emulator::{Deployment, EngineConnection, Limits, STRIPE_KEY, StripeServer, serve};
+use deployment::{Deployment, InMemoryDeployment};
+use emulator::{EngineConnection, Limits, STRIPE_KEY, StripeServer, serve};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Stripe};
 use payments::PaymentBatch;
@@ -19,7 +20,7 @@ use sandbox::Sandbox;
 use serde_json::Value;
 use store::Table;
 use sweep::{BatchRequest, Sweep};
-use testkit::{FixedResolver, InMemoryDeployment, RecordedMails, UnreadQueue, config, encryption_keys, sample};
+use testkit::{FixedResolver, RecordedMails, UnreadQueue, config, encryption_keys, sample};
 use tower::ServiceExt;
 use ulid::Ulid;
 

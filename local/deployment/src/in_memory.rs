@@ -7,7 +7,9 @@ use mail::Mailer;
 use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
-use emulator::{Config, Deployment, Engine, EngineConnection};
+use emulator::{Engine, EngineConnection};
+
+use crate::{Config, Deployment};
 
 /// The random seed of the clock of a copied deployment. It differs from the seeds in the tests, so that a copy creates
 /// other identifiers than those that it contains.
@@ -25,11 +27,8 @@ pub struct InMemoryDeployment {
 }
 
 impl InMemoryDeployment {
-    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`. Also calls
-    /// [`ask_all_log_subscribers`](crate::ask_all_log_subscribers), so that a test can capture the log events of its
-    /// deployment while other tests run.
+    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`.
     pub async fn new(config: Config, clock: SimulatedClock, mailer: Arc<dyn Mailer>) -> Result<Self, TableError> {
-        crate::ask_all_log_subscribers();
         let (engine, clock) = (Engine::memory(), Arc::new(clock));
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
         let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
