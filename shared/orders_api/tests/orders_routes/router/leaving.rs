@@ -1,7 +1,11 @@
 //! Tests of the choice of a representative for new customers, while a representative should leave but must first hand
 //! over all customers.
 
-use orders::{DeskError, OrderStatus, PaidPeriod, PlaceOutcome, all_days};
+use std::sync::Arc;
+
+use billing::Actor;
+use orders::{DeskError, OrderStatus, PaidPeriod, PlaceOutcome, Requester, all_days};
+use orders_api::StoredPayments;
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
@@ -55,6 +59,21 @@ async fn representative_whose_leaving_waits_for_a_hand_over_gets_no_other_custom
                 assert_eq!(stored.status, 404, "nothing was stored");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn request_that_was_sent_before_midnight_uses_the_rules_of_its_date() {
+    let test_desk = TestDesk::new().await;
+    let leave = "POST /employees/e-11/leave";
+    assert_eq!(test_desk.send_as_operator(leave, &json!({"on": "2027-03-01"})).await.status, 200);
+    let (acme, e11) = ("acme".parse().unwrap(), "e-11".parse().unwrap());
+    for (requested_at, is_allowed) in [("2027-02-28T23:59:59Z", true), ("2027-03-01T00:00:00Z", false)] {
+        let payments = Arc::new(StoredPayments(test_desk.payments.clone()));
+        let requester = Requester { payments, actor: Actor::Operator(None), at: requested_at.parse().unwrap() };
+        let desk = test_desk.desk_on("2027-03-01").requested_by(requester);
+        let handed_over = desk.hand_over(&acme, &e11, all_days()).await;
+        assert_eq!(handed_over.is_ok(), is_allowed, "{requested_at}: {handed_over:?}");
     }
 }
 
