@@ -169,6 +169,8 @@ async fn person_can_accept_a_payment_for_the_due_period() {
     let paid = world.resolve_finding(&payment, FindingDecision::Receipt).await.unwrap();
     assert_eq!((paid.open_findings, paid.due_on), (0, "2026-04-10".parse().unwrap()));
     assert_eq!(world.receipts().await.iter().map(|receipt| &receipt.payment).collect::<Vec<_>>(), [&payment]);
+    let charged = world.table().get_charge_total("2026-03-10".parse().unwrap()).await.unwrap();
+    assert_eq!(charged.charges(), 1);
     assert_eq!(world.run_payments(NEXT_RUN_TIME).await, []);
 }
 
