@@ -7,13 +7,14 @@ use ::orders::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Label, SubscriptionId};
+use billing::Label;
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -90,7 +91,7 @@ pub struct DeliveryPath {
     /// The merchant's identifier of the product.
     product: ProductId,
     /// The identifier of this delivery: a new ULID that you generate.
-    #[param(inline, value_type = SubscriptionId)]
+    #[param(inline, value_type = UlidText)]
     delivery: String,
 }
 
@@ -132,7 +133,7 @@ pub struct DeliveryFields {
 #[schema(as = StockDelivery)]
 pub struct DeliveryView {
     /// The identifier of the delivery.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     id: Ulid,
     /// The merchant's identifier of the product.
     product: ProductId,

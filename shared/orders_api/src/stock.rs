@@ -7,12 +7,13 @@ use ::orders::{
 };
 use axum::Json;
 use axum::extract::State;
-use billing::{Label, SubscriptionId};
+use billing::Label;
 use chrono::{DateTime, Utc};
 use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::list::ListView;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
@@ -30,7 +31,7 @@ pub struct MovementPath {
     /// The merchant's identifier of the product.
     product: ProductId,
     /// The identifier of this movement: a new ULID that you generate.
-    #[param(inline, value_type = SubscriptionId)]
+    #[param(inline, value_type = UlidText)]
     movement: String,
 }
 
@@ -86,7 +87,7 @@ pub struct TransferFields {
 #[schema(as = Movement)]
 pub struct MovementView {
     /// The identifier of the movement.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     id: Ulid,
     /// The kind of the movement.
     kind: MovementKind,

@@ -1,8 +1,12 @@
 //! Completes the OpenAPI document of the routes with security requirements, error responses and examples.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::{OpenApi, RefOr};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::Problem;
 
@@ -11,6 +15,23 @@ const TOKEN_DESCRIPTION: &str = "An access token (JSON Web Token) of the deploym
     dueday/operator is an operator's. Confidential data of employees requires the scope dueday/confidential, too. A \
     token with the scope dueday/account belongs to the account in its claim sub. Any other token has no rights. A \
     deployment can choose other names for the scopes and the claim.";
+
+/// The schema of a ULID: `value_type = UlidText` for each identifier without a type of its own.
+#[derive(Debug)]
+pub struct UlidText;
+
+impl PartialSchema for UlidText {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String).description(Some("A ULID."));
+        text.pattern(Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$")).into()
+    }
+}
+
+impl ToSchema for UlidText {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Ulid")
+    }
+}
 
 /// An example request and its response.
 #[derive(Deserialize)]

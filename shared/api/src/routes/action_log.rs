@@ -7,6 +7,7 @@ use axum::extract::State;
 use billing::{AccountId, Actor, ActorKind, Label, LoggedAction, SubscriptionId};
 use chrono::{DateTime, Utc};
 use rest::list::ListView;
+use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, PageQuery, Path, Query};
 use rest::{Caller, Problem, RequestTime};
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub struct ActorView {
 #[schema(as = Action)]
 pub struct ActionView {
     /// The id of the entry.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     pub id: String,
     /// The time of the change.
     pub at: DateTime<Utc>,

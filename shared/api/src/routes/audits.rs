@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use billing::{AuditRecord, AuditViolation, SubscriptionId};
+use billing::{AuditRecord, AuditViolation};
 use chrono::{DateTime, Utc};
 use rest::caller::Operator;
 use rest::list::{ListView, UnreadableView};
+use rest::openapi::UlidText;
 use rest::parameters::{PageQuery, Path, PathId, Query};
 use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ pub struct AuditWithViolations {
 pub struct AuditPath {
     /// The id of the audit.
     #[serde(rename = "audit")]
-    #[param(rename = "audit", value_type = SubscriptionId)]
+    #[param(rename = "audit", value_type = UlidText)]
     id: PathId<Ulid>,
 }
 

@@ -8,10 +8,11 @@ use axum::extract::State;
 use axum::extract::rejection::PathRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::{Account, ActionKind, Actor, Status, Subscription, SubscriptionId};
+use billing::{Account, ActionKind, Actor, Status, Subscription};
 use mail::Language;
 use minijinja::context;
 use rest::html_page;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PathId, Query};
 use rest::{Problem, PublicUrl, RequestActor, RequestTime};
 use serde::Deserialize;
@@ -32,7 +33,7 @@ const PAGE_TEMPLATE: &str = include_str!("card_link.html");
 #[into_params(parameter_in = Path)]
 pub struct CardLinkPath {
     /// The id of the card link.
-    #[param(value_type = SubscriptionId)]
+    #[param(value_type = UlidText)]
     link: PathId<Ulid>,
 }
 

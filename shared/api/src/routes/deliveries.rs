@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{ActionKind, Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
+use billing::{ActionKind, Delivery, DeliveryKey, DeliveryStatus, EventType};
 use chrono::{DateTime, Utc};
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,7 @@ pub struct EventId(String);
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
     /// The id of the webhook endpoint.
-    #[param(value_type = SubscriptionId)]
+    #[param(value_type = UlidText)]
     endpoint: PathId<Ulid>,
     /// The id of the event.
     #[param(inline)]

@@ -10,6 +10,7 @@ use billing::{
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use rest::body::MinorUnits;
 use rest::list::UnreadableView;
+use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use rest::{Caller, Problem, RequestTime};
 use serde::Serialize;
@@ -146,7 +147,7 @@ pub struct PaymentWithoutReceipt {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExportedSetup {
     /// The id of the setup.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     id: String,
     /// The time at which the setup was created.
     created_at: DateTime<Utc>,

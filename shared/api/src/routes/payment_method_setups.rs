@@ -12,6 +12,7 @@ use minijinja::context;
 use rest::body::Body;
 use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
+use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
 use rest::{AccountAction, Caller, Problem, PublicUrl, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub struct SetupPath {
     account: AccountId,
     /// The id of the setup.
     #[serde(rename = "setup")]
-    #[param(value_type = SubscriptionId)]
+    #[param(value_type = UlidText)]
     id: PathId<Ulid>,
 }
 
@@ -45,7 +46,7 @@ pub struct SetupPath {
 pub struct ReturnPath {
     /// The id of the setup.
     #[serde(rename = "setup")]
-    #[param(value_type = SubscriptionId)]
+    #[param(value_type = UlidText)]
     id: PathId<Ulid>,
 }
 
@@ -80,7 +81,7 @@ pub enum SetupStatus {
 #[schema(as = PaymentMethodSetup)]
 pub struct SetupView {
     /// The id of the setup.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     id: String,
     /// The id of the account.
     account: AccountId,

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{
     ActionKind, Currency, GatewayToken, Label, NewAction, ReceiptId, ReceiptReference, Refund, RefundStatus,
-    SubscriptionId,
 };
 use chrono::{DateTime, Utc};
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
 use rest::idempotency::RequiredIdempotencyKey;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Path, Query};
 use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct NewRefund {
 #[schema(as = Refund)]
 pub struct RefundView {
     /// The id of the refund.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     id: String,
     /// The id of the payment's receipt.
     #[schema(value_type = ReceiptId)]

@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{ActionKind, EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
+use billing::{ActionKind, EndpointUrl, EventType, Secret, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use delivery::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::idempotency::{IdempotencyKey, json_response};
 use rest::list::ListView;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ use crate::{Api, problems};
 pub struct EndpointPath {
     /// The id of the webhook endpoint.
     #[serde(rename = "endpoint")]
-    #[param(value_type = SubscriptionId)]
+    #[param(value_type = UlidText)]
     pub id: PathId<Ulid>,
 }
 
@@ -81,7 +82,7 @@ pub struct ChangedEndpoint {
 #[schema(as = WebhookEndpoint)]
 pub struct EndpointView {
     /// The id of the webhook endpoint.
-    #[schema(value_type = SubscriptionId)]
+    #[schema(value_type = UlidText)]
     pub id: String,
     /// The URL to which events are posted.
     pub url: EndpointUrl,
