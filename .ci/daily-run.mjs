@@ -137,7 +137,7 @@ class Lambda {
     Object.assign(this, { program, environment, secondsToWork, idle: [], invocations: 0, errors: [] });
     /** Called for each new instance. Returns the environment variables that only this instance has. */
     this.prepare = () => ({});
-    /** Called before each invocation with its payload and instance. May kill the instance's process. */
+    /** Called at each invocation with its payload and instance. May kill the instance's process. */
     this.onInvoke = () => {};
   }
 
@@ -148,8 +148,8 @@ class Lambda {
     instance.result = { resolve, reject };
     // The function starts no charge with less than 57 seconds left.
     const deadline = now().getTime() + (57 + this.secondsToWork) * 1000;
-    this.onInvoke(payload, instance);
     instance.next({ payload, deadline });
+    this.onInvoke(payload, instance);
     const result = await promise.catch((error) => {
       this.errors.push(String(error));
       throw error;
@@ -299,7 +299,8 @@ try {
   await test('a shard that always fails does not stop the other shards', 60, async (system, lambda) => {
     lambda.onInvoke = (payload, instance) => payload.shards?.[0] === 2 && instance.process.kill('SIGKILL');
     const ended = await execute(lambda);
-    assert.match(ended.error, /1 of 4 shards are not done: shard 2 missing/);
+    // On a busy machine, a process may reach the end of the shard before it is killed, and leave rows that were leased before.
+    assert.match(ended.error, /1 of 4 shards are not done: shard 2 (open|missing|left_behind)/);
     const charged = system.receipts();
     assert(charged > rows / 2 && charged < rows, `${charged}`);
     lambda.onInvoke = () => {};
