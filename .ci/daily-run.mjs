@@ -134,7 +134,7 @@ async function countCharges(url, onCharge) {
 /** Runs a function as Lambda does: one process for each concurrent invocation, which later invocations reuse. */
 class Lambda {
   constructor(program, environment, secondsToWork) {
-    Object.assign(this, { program, environment, secondsToWork, idle: [], invocations: 0, errors: [] });
+    Object.assign(this, { program, environment, secondsToWork, processes: [], idle: [], invocations: 0, errors: [] });
     /** Called for each new instance. Returns the environment variables that only this instance has. */
     this.prepare = () => ({});
     /** Called at each invocation with its payload and instance. May kill the instance's process. */
@@ -192,6 +192,7 @@ class Lambda {
       AWS_SECRET_ACCESS_KEY: 'local',
       AWS_REGION: 'local',
     });
+    this.processes.push(instance.process);
     instance.process.once('exit', () => {
       server.close();
       server.closeAllConnections();
@@ -278,7 +279,12 @@ async function test(name, secondsToWork, run, batch = 'payments') {
     DUEDAY_MERCHANT: 'Example Shop',
   };
   const lambda = new Lambda(batch, environment, secondsToWork);
-  await run(system, lambda);
+  await run(system, lambda).catch((error) => {
+    const logged = lambda.processes.flatMap((process) => process.output.split('\n'));
+    // Leave out the lines about rows that were processed without an error.
+    console.error(`${name} ... FAILED`, logged.filter((line) => !line.includes('"level":"INFO"')).join('\n'));
+    throw error;
+  });
   lambda.stop();
   await system.stop();
   passed += 1;
