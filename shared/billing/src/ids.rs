@@ -215,7 +215,7 @@ pub struct SubscriptionId(Ulid);
 crate::openapi_schema!(
     SubscriptionId,
     "SubscriptionId",
-    crate::openapi::build_pattern_schema("The id of a subscription, a ULID.", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
+    crate::openapi::build_ulid_schema("The id of a subscription, a ULID.")
 );
 
 impl SubscriptionId {

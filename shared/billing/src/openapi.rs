@@ -36,6 +36,11 @@ mod schemas {
         build_text_schema(description).pattern(Some(pattern))
     }
 
+    /// Returns the schema of a ULID.
+    pub fn build_ulid_schema(description: &str) -> ObjectBuilder {
+        build_pattern_schema(description, "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
+    }
+
     /// Returns the schema of an identifier that the merchant chooses.
     pub fn build_id_schema() -> ObjectBuilder {
         let description = "An identifier that the merchant chooses: letters, digits, `.`, `_` and `-`. The first \

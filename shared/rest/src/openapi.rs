@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use billing::openapi::build_ulid_schema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{OpenApi, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -22,8 +23,7 @@ pub struct UlidText;
 
 impl PartialSchema for UlidText {
     fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new().schema_type(Type::String).description(Some("A ULID."));
-        text.pattern(Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$")).into()
+        build_ulid_schema("A ULID.").into()
     }
 }
 
