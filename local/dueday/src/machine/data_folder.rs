@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clock::Clock;
-use delivery::Notices;
-use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
+use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Notices, Sender};
 use deployment::Config;
 use emulator::{Engine, EngineConnection, EngineError};
 use encryption::EncryptionKeys;
-use orders::ORDERS_TABLE;
-use orders::{Buckets, OrderDesk, OrdersTable};
+use orders::{Buckets, ORDERS_TABLE, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
 
 use super::encryption_keys::read_or_create_keys;
