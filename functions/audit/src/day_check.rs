@@ -1,7 +1,7 @@
 //! The check that the batches of today are done by the hour that the merchant has set.
 
 use chrono::NaiveDate;
-use days::{DayReader, DayState};
+use days::incomplete_batches;
 use serde::Serialize;
 use store::{Batch, Settings, TableError};
 
@@ -28,15 +28,9 @@ impl Checks {
     /// Checks whether the run records prove that both batches of today are done, and logs the result. Sends a Query
     /// request for each batch.
     pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
-        let (now, zone) = (self.clock.now(), self.billing.zone);
-        let date = self.billing.date_at(now);
-        let mut not_done = Vec::new();
-        for batch in Batch::ALL {
-            let mut reader = DayReader::new(&self.table, batch, settings.shards, zone, now);
-            if !DayState::from_proofs(&reader.read(date).await?.prove()).is_complete() {
-                not_done.push(batch);
-            }
-        }
+        let (now, zone) = (self.audit.clock.now(), self.audit.billing.zone);
+        let date = self.audit.billing.date_at(now);
+        let not_done = incomplete_batches(&self.audit.table, settings.shards, zone, date, now).await?;
         match not_done.as_slice() {
             [] => tracing::info!(%date, "{DAY_DONE_MESSAGE}"),
             batches => tracing::error!(%date, ?batches, "{DAY_NOT_DONE_MESSAGE}: see `dueday status`"),

@@ -5,13 +5,12 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod day_check;
-mod limits;
-mod orders_audit;
 mod table_audit;
 
 use std::sync::Arc;
 
 use ::orders::{ORDERS_TABLE, OrdersTable};
+use audit::NightlyAudit;
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
@@ -27,12 +26,7 @@ pub use table_audit::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse
 /// The checks of a table, with their configuration.
 #[derive(Debug)]
 pub struct Checks {
-    table: Table,
-    /// The table of the order desk; `None` if there is no order desk.
-    orders: Option<OrdersTable>,
-    billing: BillingConfig,
-    charging: ChargeConfig,
-    clock: Arc<dyn Clock>,
+    audit: NightlyAudit,
 }
 
 /// The event that invokes the function.
@@ -92,8 +86,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, Confi
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let table = config.connect(&load_sdk_config().await);
     let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
-    let checks = Checks::new(table, billing, charging, clock);
-    Ok(Checks { orders, ..checks })
+    let lease = charging.lease;
+    Ok(Checks { audit: NightlyAudit { table, orders, billing, lease, clock } })
 }
 
 /// Handles one invocation of the function.
@@ -109,12 +103,12 @@ pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Respons
 impl Checks {
     /// Creates the checks of `table`.
     pub fn new(table: Table, billing: BillingConfig, charging: ChargeConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { table, orders: None, billing, charging, clock }
+        Self { audit: NightlyAudit { table, orders: None, billing, lease: charging.lease, clock } }
     }
 
     /// Adds the checks of the order desk, whose table is `orders`.
     pub fn with_orders(self, orders: OrdersTable) -> Self {
-        Self { orders: Some(orders), ..self }
+        Self { audit: NightlyAudit { orders: Some(orders), ..self.audit } }
     }
 
     /// Handles the event `event` until shortly before `deadline`.
@@ -125,7 +119,7 @@ impl Checks {
     /// - [`InvocationError::Table`] if a request failed. The next invocation continues.
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
         let request: Request = serde_json::from_value(event)?;
-        let settings = self.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
+        let settings = self.audit.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
         match request.check {
             RequestedCheck::AllItems => Ok(Response::Table(self.audit_table(&settings, deadline).await?)),
             RequestedCheck::BatchesOfToday => Ok(Response::Day(self.check_day(&settings).await?)),

@@ -9,6 +9,8 @@ use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use billing::LeadDays;
+use config::BillingConfig;
+use store::{Settings, Table};
 
 /// The maximum expected difference between the clocks of two machines, such as a worker and the gateway.
 pub(super) const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
@@ -166,6 +168,28 @@ pub struct InvariantChecker {
     pub lease: TimeDelta,
     /// The time from a reminder to the due date.
     pub lead: LeadDays,
+}
+
+impl InvariantChecker {
+    /// Returns the checker of `table`, which has the stored `settings`, at the time `now`. `billing` and `lease` (the
+    /// maximum duration of the lease of an attempt) are the configuration of the deployment.
+    pub fn new(
+        table: &Table,
+        settings: &Settings,
+        billing: &BillingConfig,
+        lease: TimeDelta,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            shards: settings.shards,
+            today: billing.date_at(now),
+            now,
+            records_kept: table.receipt_retention(),
+            retry_days: billing.policy.dunning.days(),
+            lease,
+            lead: billing.policy.lead,
+        }
+    }
 }
 
 /// The violations that were found in one account.

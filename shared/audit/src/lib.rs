@@ -13,6 +13,7 @@ mod explanation_text;
 mod forecast;
 mod gateway_lists;
 mod invariants;
+mod nightly;
 mod orders;
 mod reconciliation;
 mod recorder;
@@ -26,6 +27,7 @@ pub use explanation::{Explanation, ReasonCode, explain};
 pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
+pub use nightly::{NightlyAudit, is_audit_late};
 pub use orders::{
     Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, check_stored_numbers,
     compare_orders_with_receipts, is_erased, numbers_not_compared, order_id_of_receipt,

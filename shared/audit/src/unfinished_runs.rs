@@ -2,13 +2,26 @@
 //! run has processed to the end.
 
 use chrono::{Days, NaiveDate};
+use chrono_tz::Tz;
 
-use super::{BrokenInvariant, Invariant};
+use super::{BrokenInvariant, Invariant, InvariantChecker};
 use days::{DayReader, ShardState};
-use store::TableError;
+use store::{Batch, Table, TableError};
 
 /// The number of days whose runs are checked, including today.
 const CHECKED_DAYS: usize = 31;
+
+impl InvariantChecker {
+    /// Checks the runs of both batches on the last 31 days, see [`unfinished_runs`]. `zone` is the billing time zone.
+    pub async fn check_runs(&self, table: &Table, zone: Tz) -> Result<Vec<BrokenInvariant>, TableError> {
+        let mut broken = Vec::new();
+        for batch in Batch::ALL {
+            let mut reader = DayReader::new(table, batch, self.shards, zone, self.now);
+            broken.extend(unfinished_runs(&mut reader, self.today).await?);
+        }
+        Ok(broken)
+    }
+}
 
 /// Checks the last 31 days. Returns a violation for each shard that a run of such a day left unfinished, unless a later
 /// run for the same or a later date processed the shard to its end. Sends one Query for each day.

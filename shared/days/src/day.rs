@@ -53,6 +53,26 @@ impl DayState {
     }
 }
 
+/// Returns the batches for which the run records do not prove that the day `on` is complete. `table_shards` is the number
+/// of shards of the table now, and `zone` the billing time zone. Sends a Query request for each batch, and more if a day
+/// before today is not complete.
+pub async fn incomplete_batches(
+    table: &Table,
+    table_shards: u32,
+    zone: Tz,
+    on: NaiveDate,
+    now: DateTime<Utc>,
+) -> Result<Vec<Batch>, TableError> {
+    let mut incomplete = Vec::new();
+    for batch in Batch::ALL {
+        let mut reader = DayReader::new(table, batch, table_shards, zone, now);
+        if !DayState::from_proofs(&reader.read(on).await?.prove()).is_complete() {
+            incomplete.push(batch);
+        }
+    }
+    Ok(incomplete)
+}
+
 /// A reader of the run records of one batch, day by day. If the state of a day also depends on the runs of later days,
 /// reads the records of these days too. The records of each day are read at most once.
 #[derive(Debug)]

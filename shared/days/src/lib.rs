@@ -9,7 +9,7 @@ mod shard_walks;
 mod system_status;
 
 pub use completeness::{DayRecords, ShardProof};
-pub use day::{DayReader, DayState};
+pub use day::{DayReader, DayState, incomplete_batches};
 pub use requested_day::{RequestedDay, relevant_records};
 pub use shard_walks::ShardState;
 pub use system_status::{BatchDay, ChargedToday, LatestAudit, LatestComparison, SystemStatus};

@@ -1,4 +1,4 @@
-//! The limits of one invocation that continues an audit.
+//! The limits of one part of an audit.
 
 use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,7 +9,7 @@ const MARGIN: TimeDelta = TimeDelta::seconds(30);
 
 /// The limits at which an invocation stops its part of the audit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(super) struct Limits {
     /// The time at which the invocation must stop, shortly before its end.
     deadline: DateTime<Utc>,
     /// The invocation stops when the audit has checked this number of accounts and orders in total, in all its
@@ -18,7 +18,7 @@ pub(crate) struct Limits {
 }
 
 /// Returns the total number of accounts and orders that `audit` has checked.
-pub(crate) fn records_of(audit: &AuditRecord) -> u64 {
+pub(super) fn records_of(audit: &AuditRecord) -> u64 {
     audit.accounts.saturating_add(audit.orders)
 }
 

@@ -1,76 +1,61 @@
-//! The audit of the table and of the order desk, in parts: each invocation checks as many accounts and orders as its
-//! time allows.
+//! The nightly audit of the payments table and of the order desk, in parts: each part checks as many accounts and orders
+//! as its time allows.
 
-use audit::{AuditRecorder, InvariantChecker, check_endpoints, unfinished_runs};
+mod limits;
+mod orders_part;
+
+use std::sync::Arc;
+
 use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
-use days::DayReader;
-use serde::Serialize;
-use store::{Batch, Paging, Settings, TableError};
+use clock::Clock;
+use config::BillingConfig;
+use ::orders::OrdersTable;
+use store::{Paging, Settings, Table, TableError};
 
-use crate::Checks;
-use crate::limits::{Limits, records_of};
-use crate::orders_audit::{Position, ReceiptCheck};
-
-/// The log message of an invocation that has checked a part of the table, also the last part. The filter of an alarm in
-/// `template.yaml` contains the same text: the alarm fires if the message is missing for a day.
-pub const AUDIT_CONTINUED_MESSAGE: &str = "the audit has checked a part of the table";
-
-/// The log message if an audit has found violations. The filter of an alarm in `template.yaml` contains the same text.
-pub const VIOLATIONS_MESSAGE: &str = "the audit has found violations";
-
-/// The log message of an invocation if the audit has not ended after 31 days. The invocation then does not log
-/// [`AUDIT_CONTINUED_MESSAGE`], so the alarm for the missing message fires.
-pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table in 31 days";
+use super::{AuditRecorder, InvariantChecker, check_endpoints};
+use limits::{Limits, records_of};
+use orders_part::{Position, ReceiptCheck};
 
 /// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
 /// night would be expensive. An audit may take a week longer than this number of nights (`MAX_AUDIT_DURATION`), because
 /// the table may have grown since the previous audit.
 const NIGHTS: u64 = 24;
 
-/// The number of accounts and orders that each invocation may check at least, so that the audit of a table with fewer
+/// The number of accounts and orders that each part may check at least, so that the audit of a table with fewer
 /// accounts and orders ends in one night.
 const MIN_RECORDS_OF_A_NIGHT: u64 = 30_000;
 
 /// The time in which an audit must check the whole table.
 const MAX_AUDIT_DURATION: TimeDelta = TimeDelta::days(31);
 
-/// The response to the audit of a part of the table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct TableResponse {
-    /// The id of this audit, which checks the whole table in several invocations.
-    pub audit: String,
-    /// Whether all items were checked. Otherwise the next invocation continues.
-    pub complete: bool,
-    /// The number of accounts that were checked so far.
-    pub accounts: u64,
-    /// The number of orders that were checked so far; 0 if there is no order desk.
-    pub orders: u64,
-    /// The number of violations that were found so far.
-    pub violations: u64,
+/// The nightly audit of a table, with the configuration of its deployment.
+#[derive(Debug)]
+pub struct NightlyAudit {
+    pub table: Table,
+    /// The table of the order desk; `None` if there is no order desk.
+    pub orders: Option<OrdersTable>,
+    pub billing: BillingConfig,
+    /// The maximum duration of the lease of an attempt.
+    pub lease: TimeDelta,
+    pub clock: Arc<dyn Clock>,
 }
 
-impl From<&AuditRecord> for TableResponse {
-    fn from(audit: &AuditRecord) -> Self {
-        Self {
-            audit: audit.id.to_string(),
-            complete: audit.ended_at.is_some(),
-            accounts: audit.accounts,
-            orders: audit.orders,
-            violations: audit.violation_count(),
-        }
-    }
+/// Returns whether `audit` is in progress at `now` for more than 31 days, in which it must check the whole table.
+pub fn is_audit_late(audit: &AuditRecord, now: DateTime<Utc>) -> bool {
+    audit.ended_at.is_none() && audit.started_at + MAX_AUDIT_DURATION < now
 }
 
-impl Checks {
+impl NightlyAudit {
     /// Continues the latest scheduled audit, or begins a new audit if the latest one has ended. Stops when the audit is
-    /// complete, shortly before `deadline`, or when the invocation has checked its share: a 24th of the accounts and
-    /// orders that the previous audit has checked, but at least 30,000.
-    pub(crate) async fn audit_table(
+    /// complete, shortly before `deadline`, or when this part has checked its share: a 24th of the accounts and orders
+    /// that the previous audit has checked, but at least 30,000. Returns the audit, which has ended only if all items
+    /// were checked.
+    pub async fn audit_next_part(
         &self,
         settings: &Settings,
         deadline: DateTime<Utc>,
-    ) -> Result<TableResponse, TableError> {
+    ) -> Result<AuditRecord, TableError> {
         let now = self.clock.now();
         let audits = self.table.get_audits(&Paging::all(), now).await?.into_items()?;
         let (ended, open): (Vec<_>, Vec<_>) =
@@ -90,32 +75,20 @@ impl Checks {
                 AuditRecorder::begin(&self.table, audit).await?
             }
         };
-        let checker = self.checker(settings, now);
+        let checker = InvariantChecker::new(&self.table, settings, &self.billing, self.lease, now);
         let limits = Limits::new(recorder.audit(), part, deadline);
         let are_accounts_checked = match Position::of(recorder.audit()) {
             Position::Accounts(after) => self.audit_accounts(&mut recorder, &checker, after, &limits).await?,
             Position::Orders(_) | Position::Numbers => true,
         };
-        let audit = match are_accounts_checked && self.audit_orders(&mut recorder, &limits).await? {
-            true => self.end_audit(recorder, checker, settings).await?,
-            false => recorder.interrupt().await?,
-        };
-        let response = TableResponse::from(&audit);
-        let TableResponse { audit: id, complete, accounts, orders, violations } = &response;
-        match !complete && audit.started_at + MAX_AUDIT_DURATION < now {
-            true => tracing::error!(audit = %id, accounts, orders, "{AUDIT_LATE_MESSAGE}"),
-            false => tracing::info!(audit = %id, complete, accounts, orders, violations, "{AUDIT_CONTINUED_MESSAGE}"),
+        match are_accounts_checked && self.audit_orders(&mut recorder, &limits).await? {
+            true => self.end_audit(recorder, &checker).await,
+            false => recorder.interrupt().await,
         }
-        // Also log violations that an earlier invocation of this audit has found: that invocation may have failed
-        // before it logged them.
-        if *violations > 0 {
-            tracing::error!(audit = %id, violations, "{VIOLATIONS_MESSAGE}: see `dueday audit show`");
-        }
-        Ok(response)
     }
 
     /// Checks the accounts after the position `after`. Returns whether all accounts are checked; otherwise the next
-    /// invocation continues.
+    /// part continues.
     async fn audit_accounts(
         &self,
         recorder: &mut AuditRecorder<'_>,
@@ -141,39 +114,20 @@ impl Checks {
         }
     }
 
-    /// Checks the webhook endpoints, the runs of the payment batch and the runs of the reminder batch, which belong to
-    /// no account, and ends the audit.
+    /// Checks the webhook endpoints and the runs, which belong to no account, and ends the audit.
     async fn end_audit(
         &self,
         mut recorder: AuditRecorder<'_>,
-        checker: InvariantChecker,
-        settings: &Settings,
+        checker: &InvariantChecker,
     ) -> Result<AuditRecord, TableError> {
         let mut broken = check_endpoints(&self.table.get_webhook_endpoints(&Paging::all()).await?);
-        for batch in Batch::ALL {
-            let mut reader = DayReader::new(&self.table, batch, settings.shards, self.billing.zone, checker.now);
-            broken.extend(unfinished_runs(&mut reader, checker.today).await?);
-        }
+        broken.extend(checker.check_runs(&self.table, self.billing.zone).await?);
         recorder.add_at_end(broken);
         Ok(recorder.end(self.clock.now()).await?.0)
     }
-
-    /// Returns the checker of the invariants, with the settings of this deployment.
-    fn checker(&self, settings: &Settings, now: DateTime<Utc>) -> InvariantChecker {
-        let policy = &self.billing.policy;
-        InvariantChecker {
-            shards: settings.shards,
-            today: self.billing.date_at(now),
-            now,
-            records_kept: self.table.receipt_retention(),
-            retry_days: policy.dunning.days(),
-            lease: self.charging.lease,
-            lead: policy.lead,
-        }
-    }
 }
 
-/// Returns the largest number of accounts and orders that one invocation checks. `before` is the latest audit that has
+/// Returns the largest number of accounts and orders that one part checks. `before` is the latest audit that has
 /// ended; `None` if there is none. If `before` has counted no orders although there are orders now (`has_orders`), it
 /// may be from before an upgrade, so the size of the tables is unknown and the number is not limited.
 fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
@@ -193,7 +147,7 @@ mod tests {
         };
         assert_eq!(records_of_a_night(None, false), u64::MAX, "the first audit does not know the size of the table");
         // The columns are: whether there are orders, the numbers of accounts and of orders of the audit before, and the
-        // largest number that one invocation checks.
+        // largest number that one part checks.
         for (has_orders, accounts, orders, expected) in [
             (false, 0, 0, 30_000),
             (false, 30_000, 0, 30_000),

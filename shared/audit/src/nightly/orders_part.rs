@@ -4,17 +4,17 @@
 
 use std::ops::Range;
 
-use audit::{
+use ::orders::{Order, OrdersTable};
+use billing::{AuditRecord, Receipt};
+use chrono::{DateTime, TimeDelta, Utc};
+use store::{AccountPartition, Table, TableError};
+
+use super::NightlyAudit;
+use super::limits::Limits;
+use crate::{
     AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary,
     check_stored_numbers, numbers_not_compared,
 };
-use billing::{AuditRecord, Receipt};
-use chrono::{DateTime, TimeDelta, Utc};
-use orders::{Order, OrdersTable};
-use store::{AccountPartition, Table, TableError};
-
-use crate::Checks;
-use crate::limits::Limits;
 
 /// The time that an invocation must have left to compare the stored numbers. If less time is left, the next invocation
 /// begins with this comparison, so that it can use its whole time for the comparison.
@@ -29,7 +29,7 @@ const NUMBERS_POSITION: &str = "numbers";
 
 /// The position at which the next invocation continues an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Position {
+pub(super) enum Position {
     /// The audit continues after this account; with `None`, at the first account.
     Accounts(Option<String>),
     /// All accounts are checked. The audit continues after this order; with `None`, at the first order.
@@ -59,7 +59,7 @@ fn position_of_orders(after: Option<String>) -> String {
 }
 
 /// The comparison of the receipts of accounts with their orders.
-pub(crate) struct ReceiptCheck<'a> {
+pub(super) struct ReceiptCheck<'a> {
     checker: OrderChecker<'a>,
     /// Each payment that was made in this time range must have an order.
     ordered: Range<DateTime<Utc>>,
@@ -103,10 +103,10 @@ fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) 
     audit.first_receipt_at.map_or(kept, |first| kept.max(first + (now - audit.started_at)))
 }
 
-impl Checks {
+impl NightlyAudit {
     /// Checks the orders from the position of the audit on, and then the stored numbers. Returns whether the checks are
     /// complete; if they are not, the next invocation continues. Sends no request if there is no order desk.
-    pub(crate) async fn audit_orders(
+    pub(super) async fn audit_orders(
         &self,
         recorder: &mut AuditRecorder<'_>,
         limits: &Limits,

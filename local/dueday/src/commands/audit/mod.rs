@@ -5,15 +5,13 @@ mod stored_audits;
 
 use std::collections::BTreeSet;
 
-use audit::unfinished_runs;
 use audit::{AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
 use billing::{ActionKind, AuditRecord, NewAction};
 use clap::{Args, Subcommand};
-use days::DayReader;
 use gateways::GatewayError;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use store::{Batch, Table, UpdateOutcome};
+use store::{Table, UpdateOutcome};
 use ulid::Ulid;
 
 use super::endpoint_audit::audit_endpoints;
@@ -141,23 +139,16 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let table = &open_table.table;
-    let judge = InvariantChecker {
-        shards: open_table.settings.shards,
-        today: context.today(),
-        now: context.clock.now(),
-        records_kept: table.receipt_retention(),
-        retry_days: context.config.billing.policy.dunning.days(),
-        lease: context.config.charging.lease,
-        lead: context.config.billing.policy.lead,
-    };
+    let (config, now) = (&context.config, context.clock.now());
+    let checker = InvariantChecker::new(table, &open_table.settings, &config.billing, config.charging.lease, now);
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
-    let stored = if args.resume { Some(stored_audits::interrupted_audit(table, judge.now).await?) } else { None };
+    let stored = if args.resume { Some(stored_audits::interrupted_audit(table, now).await?) } else { None };
     let mut reconciliation = None;
     let mut unlisted = Vec::new();
     if args.gateway_list || stored.as_ref().is_some_and(|stored| stored.has_gateway_lists) {
         let gateway = open_table.gateway(context).await?;
         let (started, missing) =
-            Reconciliation::begin(gateway, judge, open_table.settings.table_id).await.map_err(refused)?;
+            Reconciliation::begin(gateway, checker, open_table.settings.table_id).await.map_err(refused)?;
         (reconciliation, unlisted) = (Some(started), missing);
     }
     let mut recorder = match stored {
@@ -165,7 +156,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         // not recorded again.
         Some(stored) => AuditRecorder::resume(table, stored),
         None => {
-            let audit = AuditRecord::new(context.clock.ulid(), args.gateway_list, judge.now);
+            let audit = AuditRecord::new(context.clock.ulid(), args.gateway_list, now);
             let mut recorder = AuditRecorder::begin(table, audit).await?;
             recorder.add(unlisted).await?;
             recorder
@@ -174,22 +165,18 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
     let (mut partitions, mut repairs) = (table.partitions_after(recorder.audit().position.clone()), Vec::new());
     while let Some(partition) = partitions.next().await? {
-        let mut broken = judge.check(&partition);
+        let mut broken = checker.check(&partition);
         if let Some(reconciliation) = &mut reconciliation {
             broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
         recorder.add_account(&partition, broken, partitions.position()).await?;
         if args.fix && repairs.len() < MAX_REPAIRS {
-            repairs.extend(judge.repairs(partition));
+            repairs.extend(checker.repairs(partition));
         }
         progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));
     }
-    let mut broken = audit_endpoints(context, &open_table, judge.now).await?;
-    for batch in Batch::ALL {
-        let zone = context.config.billing.zone;
-        let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, judge.now);
-        broken.extend(unfinished_runs(&mut reader, judge.today).await?);
-    }
+    let mut broken = audit_endpoints(context, &open_table, now).await?;
+    broken.extend(checker.check_runs(table, config.billing.zone).await?);
     recorder.add(broken).await?;
     drop(progress);
     let (ended, mut shown) = recorder.end(context.clock.now()).await?;
