@@ -15,7 +15,6 @@ use chrono::{DateTime, Utc};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use payments::ChargeConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Table, TableConfig, TableError, load_sdk_config};
@@ -83,11 +82,10 @@ impl InvocationError {
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, ConfigError> {
-    let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
+    let (config, billing) = (TableConfig::read(env)?, BillingConfig::read(env)?);
     let table = config.connect(&load_sdk_config().await);
     let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
-    let lease = charging.lease;
-    Ok(Checks { audit: NightlyAudit { table, orders, billing, lease, clock } })
+    Ok(Checks { audit: NightlyAudit { table, orders, billing, clock } })
 }
 
 /// Handles one invocation of the function.
@@ -102,8 +100,8 @@ pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Respons
 
 impl Checks {
     /// Creates the checks of `table`.
-    pub fn new(table: Table, billing: BillingConfig, charging: ChargeConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { audit: NightlyAudit { table, orders: None, billing, lease: charging.lease, clock } }
+    pub fn new(table: Table, billing: BillingConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { audit: NightlyAudit { table, orders: None, billing, clock } }
     }
 
     /// Adds the checks of the order desk, whose table is `orders`.

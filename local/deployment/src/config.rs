@@ -1,6 +1,5 @@
 //! The settings of all Lambda functions, for a deployment in one process.
 
-use chrono::TimeDelta;
 use config::{BillingConfig, ConfigError, Env, Variable};
 use gateways::GatewayChoice;
 use mail::{MAIL_FROM, MERCHANT, Merchant, Outbox};
@@ -70,11 +69,6 @@ impl Config {
         (&self.table, self.billing.clone(), self.merchant.clone())
     }
 
-    /// Returns the settings of the handler of Stripe's events: the billing settings, and the duration of a lease.
-    pub fn webhook_config(&self) -> (&BillingConfig, TimeDelta) {
-        (&self.billing, self.charging.lease)
-    }
-
     /// Checks whether `text` is a valid value of `variable`.
     ///
     /// # Errors
@@ -95,6 +89,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use billing::Policy;
+    use chrono::TimeDelta;
     use chrono_tz::Tz;
 
     use super::*;
@@ -106,10 +101,10 @@ mod tests {
 
     #[test]
     fn read_uses_the_default_of_a_variable_that_is_not_set() {
-        let Config { table, billing, charging, .. } = read("DUEDAY_TABLE", " ").unwrap();
+        let Config { table, billing, .. } = read("DUEDAY_TABLE", " ").unwrap();
         assert_eq!((table.name.as_str(), billing.zone, table.endpoint), ("dueday", Tz::UTC, None));
         assert_eq!(billing.policy, Policy::default());
-        assert_eq!((table.receipt_retention, charging.lease), (TimeDelta::days(190), TimeDelta::minutes(20)));
+        assert_eq!((table.receipt_retention, billing.lease), (TimeDelta::days(190), TimeDelta::minutes(20)));
     }
 
     #[test]

@@ -171,22 +171,16 @@ pub struct InvariantChecker {
 }
 
 impl InvariantChecker {
-    /// Returns the checker of `table`, which has the stored `settings`, at the time `now`. `billing` and `lease` (the
-    /// maximum duration of the lease of an attempt) are the configuration of the deployment.
-    pub fn new(
-        table: &Table,
-        settings: &Settings,
-        billing: &BillingConfig,
-        lease: TimeDelta,
-        now: DateTime<Utc>,
-    ) -> Self {
+    /// Returns the checker of `table`, which has the stored `settings`, at the time `now`. `billing` is the
+    /// configuration of the deployment.
+    pub fn new(table: &Table, settings: &Settings, billing: &BillingConfig, now: DateTime<Utc>) -> Self {
         Self {
             shards: settings.shards,
             today: billing.date_at(now),
             now,
             records_kept: table.receipt_retention(),
             retry_days: billing.policy.dunning.days(),
-            lease,
+            lease: billing.lease,
             lead: billing.policy.lead,
         }
     }

@@ -1,9 +1,9 @@
-//! The billing settings: the billing time zone, which determines the current date, and the policy (the merchant's
-//! settings for retries, reminders, outages, pauses and disputes).
+//! The billing settings: the billing time zone, which determines the current date, the policy (the merchant's settings
+//! for retries, reminders, outages, pauses and disputes), and the duration of a lease.
 
 use std::str::FromStr;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::variable::ReadBy::Every;
@@ -31,6 +31,9 @@ variables! {
     AFTER_WON_DISPUTE = Variable::new(&[Every], "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
         "After a won dispute: waive the payments that fell due during the dispute, or charge them")
         .default("waive").rare_flag("after-won-dispute");
+    LEASE_MINUTES = Variable::new(&[Every], "DUEDAY_LEASE_MINUTES", "MINUTES",
+        "Minutes after which another worker may take over an attempt that a worker has claimed")
+        .in_range(10, 1_440).default("20").rare_flag("lease-minutes");
 }
 
 /// The billing settings of one installation of Dueday.
@@ -41,6 +44,8 @@ pub struct BillingConfig {
     /// The merchant's settings for billing, from `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`,
     /// `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`, `DUEDAY_RESUME` and `DUEDAY_AFTER_WON_DISPUTE`.
     pub policy: Policy,
+    /// How long a worker leases an attempt that it has claimed, from `DUEDAY_LEASE_MINUTES`.
+    pub lease: TimeDelta,
 }
 
 impl BillingConfig {
@@ -61,6 +66,7 @@ impl BillingConfig {
                 after_won_dispute: env.read(&AFTER_WON_DISPUTE, FromStr::from_str)?,
                 lead: LeadDays::new(env.number(&REMINDER_LEAD_DAYS)?).unwrap_or_default(),
             },
+            lease: TimeDelta::minutes(env.number(&LEASE_MINUTES)?.into()),
         })
     }
 

@@ -98,7 +98,7 @@ impl StripeEventHandler {
         table: Table,
         stripe: Arc<Stripe>,
         secrets: impl Into<CurrentSecret<SigningSecrets>>,
-        (billing, lease): (&BillingConfig, TimeDelta),
+        billing: &BillingConfig,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let lead = billing.policy.lead;
@@ -111,7 +111,7 @@ impl StripeEventHandler {
             stripe,
             secrets: secrets.into(),
             zone: billing.zone,
-            lease,
+            lease: billing.lease,
             clock,
         }
     }

@@ -2,17 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use chrono::TimeDelta;
-
 use billing::PaymentLimit;
-use config::ReadBy::{Every, Payments};
+use config::ReadBy::Payments;
 use config::variables;
 use config::{ConfigError, Env, Variable};
 
 variables! {
-    LEASE_MINUTES = Variable::new(&[Every], "DUEDAY_LEASE_MINUTES", "MINUTES",
-        "Minutes after which another worker may take over an attempt that a worker has claimed")
-        .in_range(10, 1_440).default("20").rare_flag("lease-minutes");
     GATEWAY_RATE = Variable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N",
         "The highest number of requests per second to the gateway")
         .in_range(1, 10_000).default("25").rare_flag("gateway-rate");
@@ -30,8 +25,6 @@ const MOVED_VARIABLES: [(Variable, PaymentLimit); 4] = [
 /// The configuration of the payment batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChargeConfig {
-    /// `DUEDAY_LEASE_MINUTES`: how long a worker leases an attempt that it has claimed.
-    pub lease: TimeDelta,
     /// `DUEDAY_GATEWAY_RATE`: the highest number of requests per second to the gateway; `None` for no limit.
     pub gateway_rate: Option<NonZeroU32>,
 }
@@ -45,10 +38,7 @@ impl ChargeConfig {
     /// - A variable of an earlier version of Dueday is set, but its value is now a setting in the table.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         refuse_moved_variables(env)?;
-        Ok(Self {
-            lease: TimeDelta::minutes(env.number(&LEASE_MINUTES)?.into()),
-            gateway_rate: NonZeroU32::new(env.number(&GATEWAY_RATE)?),
-        })
+        Ok(Self { gateway_rate: NonZeroU32::new(env.number(&GATEWAY_RATE)?) })
     }
 }
 

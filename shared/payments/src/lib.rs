@@ -215,7 +215,7 @@ impl PaymentBatch {
             settling: Settling::new(table.clone(), billing.policy.clone(), clock.clone()),
             table,
             gateway,
-            lease: config.lease,
+            lease: billing.lease,
             zone: billing.zone,
             time_to_charge: GATEWAY_TIMEOUT + SETTLE_MARGIN,
             pace: RequestPace::with_rate(config.gateway_rate),

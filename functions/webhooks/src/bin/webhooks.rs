@@ -8,7 +8,6 @@ use config::{BillingConfig, Env};
 use gateway_secrets::FirstRead;
 use inbound::StripeEventHandler;
 use lambda_http::{Error, run};
-use payments::ChargeConfig;
 use store::{TableConfig, load_sdk_config};
 
 /// The timeout of a request to Stripe. It is short, because Stripe waits for the response to its webhook, and API
@@ -20,14 +19,13 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(8);
 async fn main() -> Result<(), Error> {
     logs::init();
     let env = Env::process();
-    let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
+    let (config, billing) = (TableConfig::read(env)?, BillingConfig::read(env)?);
     let sdk = load_sdk_config().await;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let stripe =
         gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed, clock.clone())
             .await?;
     let signing = gateway_secrets::stripe_signing_secrets(env, &sdk, clock.clone()).await?;
-    let events =
-        StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, (&billing, charging.lease), clock);
+    let events = StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, &billing, clock);
     run(rest::router(inbound::routes(Arc::new(events)))).await
 }

@@ -63,7 +63,7 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let resolver = AttemptResolver {
         settling: &settling,
         gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
-        lease: context.config.charging.lease,
+        lease: context.config.billing.lease,
     };
     let resolved = resolver.resolve((account, *id), &stated, context.today()).await?;
     let refused = |reason: String| Err(Failure::Refused(reason));

@@ -59,7 +59,7 @@ impl DailyTimer {
     pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
         let zone = deployment.config.billing.zone;
-        let longest_lease = deployment.config.charging.lease.max(REMINDER_LEASE);
+        let longest_lease = deployment.config.billing.lease.max(REMINDER_LEASE);
         Ok(Self {
             reminders,
             payments,

@@ -165,7 +165,7 @@ pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscriptio
     let resolver = AttemptResolver {
         settling: &settling,
         gateway: Some(process.deployment.gateway.as_ref()),
-        lease: world.config.charging.lease,
+        lease: world.config.billing.lease,
     };
     // The result is ignored, because the oracle checks what the resolver writes to the table.
     drop(resolver.resolve((&account, id), &stated, world.day_of(process.clock.now())).await);

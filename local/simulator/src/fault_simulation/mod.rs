@@ -142,7 +142,7 @@ fn run_simulation(
         now: day_before.and_time(NaiveTime::MIN).and_utc(),
         records_kept: config.table.receipt_retention,
         retry_days: config.billing.policy.dunning.days(),
-        lease: config.charging.lease,
+        lease: config.billing.lease,
         lead: config.billing.policy.lead,
     };
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();

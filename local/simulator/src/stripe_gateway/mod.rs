@@ -88,7 +88,7 @@ impl StripeGateway {
     /// Creates the webhook receiver of a process. The receiver verifies Stripe's events and writes their effects to
     /// `table`. `clock` is the clock of the process.
     pub fn event_handler(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEventHandler {
-        StripeEventHandler::new(table, self.adapter.clone(), self.secrets.clone(), config.webhook_config(), clock)
+        StripeEventHandler::new(table, self.adapter.clone(), self.secrets.clone(), &config.billing, clock)
     }
 
     /// Sends `event` to `receiver`, which belongs to the process of `process_schedule` and `injector`.

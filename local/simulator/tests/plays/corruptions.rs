@@ -86,7 +86,7 @@ fn items_after_refund(receipt: &Value) -> [Value; 4] {
 /// Simulates three months with faults. Returns the items of the table, and the checker with which they are audited.
 fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
     let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-    let (lease, from) = (config.charging.lease, "2027-12-01".parse().unwrap());
+    let (lease, from) = (config.billing.lease, "2027-12-01".parse().unwrap());
     let faults = FaultConfig { rate: 0.05, seed };
     let result =
         simulate_with_faults(config, population(60), (from, 3), (faults, GatewayKind::Stripe), |_| {}).unwrap();

@@ -160,7 +160,7 @@ impl World {
     pub fn attempt_resolver(&self, checks_gateway: bool) -> AttemptResolver<'_> {
         let config = &self.system.deployment.config;
         let gateway = checks_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
-        AttemptResolver { settling: &self.settling, gateway, lease: config.charging.lease }
+        AttemptResolver { settling: &self.settling, gateway, lease: config.billing.lease }
     }
 
     /// Returns another payment batch, as in another process. The requests of this batch to the table pass through

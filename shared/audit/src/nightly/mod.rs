@@ -6,11 +6,11 @@ mod orders_part;
 
 use std::sync::Arc;
 
+use ::orders::OrdersTable;
 use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
 use config::BillingConfig;
-use ::orders::OrdersTable;
 use store::{Paging, Settings, Table, TableError};
 
 use super::{AuditRecorder, InvariantChecker, check_endpoints};
@@ -36,8 +36,6 @@ pub struct NightlyAudit {
     /// The table of the order desk; `None` if there is no order desk.
     pub orders: Option<OrdersTable>,
     pub billing: BillingConfig,
-    /// The maximum duration of the lease of an attempt.
-    pub lease: TimeDelta,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -75,7 +73,7 @@ impl NightlyAudit {
                 AuditRecorder::begin(&self.table, audit).await?
             }
         };
-        let checker = InvariantChecker::new(&self.table, settings, &self.billing, self.lease, now);
+        let checker = InvariantChecker::new(&self.table, settings, &self.billing, now);
         let limits = Limits::new(recorder.audit(), part, deadline);
         let are_accounts_checked = match Position::of(recorder.audit()) {
             Position::Accounts(after) => self.audit_accounts(&mut recorder, &checker, after, &limits).await?,

@@ -75,13 +75,7 @@ impl World {
     /// Creates a handler of Stripe's events about the payments in `table`.
     fn event_handler(system: &InMemoryDeployment, table: Table, stripe: &Arc<Stripe>) -> StripeEventHandler {
         let secrets = SigningSecrets::parse(SECRET).unwrap();
-        StripeEventHandler::new(
-            table,
-            stripe.clone(),
-            secrets,
-            system.deployment.config.webhook_config(),
-            system.clock.clone(),
-        )
+        StripeEventHandler::new(table, stripe.clone(), secrets, &system.deployment.config.billing, system.clock.clone())
     }
 
     /// Returns the payments table.
@@ -433,7 +427,7 @@ async fn event_is_verified_with_the_signing_secret_that_has_replaced_the_known_o
     world.run_payments("2026-03-10T06:00:00Z").await;
     let parse = |text: &str| SigningSecrets::parse(text).unwrap();
     let secret = replaced_secret(parse("whsec_fedcba9876543210"), parse(SECRET), &world.system.clock).await;
-    let config = world.system.deployment.config.webhook_config();
+    let config = &world.system.deployment.config.billing;
     let clock = world.system.clock.clone();
     let handler = StripeEventHandler::new(world.table().clone(), world.stripe.clone(), secret, config, clock);
     let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");

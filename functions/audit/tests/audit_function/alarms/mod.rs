@@ -160,7 +160,7 @@ impl World {
     /// Returns the checks of the audit function.
     fn checks(&self) -> Checks {
         let Deployment { table, config, clock, .. } = self.system.deployment.clone();
-        Checks::new(table, config.billing, config.charging, clock)
+        Checks::new(table, config.billing, clock)
     }
 
     /// Returns the function's response to the check of `day` at 20:00.

@@ -139,8 +139,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let table = &open_table.table;
-    let (config, now) = (&context.config, context.clock.now());
-    let checker = InvariantChecker::new(table, &open_table.settings, &config.billing, config.charging.lease, now);
+    let (billing, now) = (&context.config.billing, context.clock.now());
+    let checker = InvariantChecker::new(table, &open_table.settings, billing, now);
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
     let stored = if args.resume { Some(stored_audits::interrupted_audit(table, now).await?) } else { None };
     let mut reconciliation = None;
@@ -176,7 +176,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));
     }
     let mut broken = audit_endpoints(context, &open_table, now).await?;
-    broken.extend(checker.check_runs(table, config.billing.zone).await?);
+    broken.extend(checker.check_runs(table, billing.zone).await?);
     recorder.add(broken).await?;
     drop(progress);
     let (ended, mut shown) = recorder.end(context.clock.now()).await?;

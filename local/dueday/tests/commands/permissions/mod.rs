@@ -196,7 +196,7 @@ async fn policy_of_audit_function_matches_its_requests() {
     let recorded = &world.recorded;
     let config = &recorded.config;
     let (table, clock) = (recorded.table.clone(), recorded.clock.clone());
-    let checks = Checks::new(table, config.billing.clone(), config.charging.clone(), clock);
+    let checks = Checks::new(table, config.billing.clone(), clock);
     let deadline = six_oclock("2027-01-06");
     world.system.clock.set(deadline);
     // The first invocation starts at its deadline, so it stops immediately. The second invocation continues its audit.

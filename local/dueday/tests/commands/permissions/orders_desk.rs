@@ -93,13 +93,8 @@ async fn policy_of_audit_function_for_the_order_desk_matches_its_requests() {
 
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     let config = &deployment.config;
-    let checks = Checks::new(
-        deployment.table.clone(),
-        config.billing.clone(),
-        config.charging.clone(),
-        world.system.clock.clone(),
-    )
-    .with_orders(table);
+    let checks =
+        Checks::new(deployment.table.clone(), config.billing.clone(), world.system.clock.clone()).with_orders(table);
     world.system.clock.set(six_oclock("2027-01-12"));
     let deadline = six_oclock("2027-01-12") + TimeDelta::minutes(15);
     let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();

@@ -50,7 +50,7 @@ async fn policy_of_webhooks_function_matches_its_requests() {
         world.recorded.table.clone(),
         stripe,
         secrets.clone(),
-        world.recorded.config.webhook_config(),
+        &world.recorded.config.billing,
         clock.clone(),
     );
     clock.set(six_oclock("2027-01-13"));
