@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
-use delivery::QueueError;
 use futures::future::join_all;
+use outbound::QueueError;
 
 /// The queues of the deployment, in Amazon SQS.
 #[derive(Debug)]

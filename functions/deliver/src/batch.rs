@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::sqs::SqsMessage;
 use billing::{DeliveryKey, ReceivedEvent};
-use delivery::{ConcurrencyLimits, DeliveryScheduler, NextTryTime, QueuedDelivery};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use outbound::{ConcurrencyLimits, DeliveryScheduler, NextTryTime, QueuedDelivery};
 
 use crate::DeliveryHandler;
 

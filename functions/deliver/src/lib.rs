@@ -15,9 +15,9 @@ use aws_sdk_sqs::Client;
 use billing::ReceivedEvent;
 use clock::Clock;
 use config::{ConfigError, Env, SECRET_UNREADABLE};
-use delivery::DELIVERY_QUEUE;
-use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use outbound::DELIVERY_QUEUE;
+use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
 use sqs::SqsQueue;
 use store::{TableConfig, TableError, load_sdk_config};
 

@@ -10,7 +10,8 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use delivery::{Bus, BusEntry, FailedEntry, OperatorEvent, StreamEvent};
+use billing::OperatorEvent;
+use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
 use store::Table;
 
 /// The field `Source` of all entries except heartbeats. EventBridge rules can match entries by this field.

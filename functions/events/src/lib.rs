@@ -6,8 +6,8 @@ mod event_bridge;
 
 use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use config::{ConfigError, Env};
-use delivery::{Bus, EVENT_BUS, Publisher};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use publishing::{Bus, EVENT_BUS, Publisher};
 use serde_json::Value;
 use store::{TableConfig, load_sdk_config};
 
@@ -29,7 +29,7 @@ pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError>
 ///
 /// # Errors
 /// Returns an error of the type `Batch` if the input is not a batch of a DynamoDB stream
-/// ([`delivery::StreamBatchError`]).
+/// ([`publishing::StreamBatchError`]).
 pub async fn publish(
     publisher: &Publisher<impl Bus>,
     event: LambdaEvent<Value>,

@@ -8,9 +8,10 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
-use delivery::{API_URL, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use mail::API_URL;
 use mail::Merchant;
+use notices::{NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use ses::MailerError;
 use store::{TableConfig, load_sdk_config};
 

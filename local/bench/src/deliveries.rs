@@ -14,11 +14,11 @@ use billing::{ReceivedEvent, Secret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta};
 use clap::Args;
 use clock::SystemClock;
-use delivery::{
-    AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, EndpointSecrets, Sender,
-};
 use emulator::Engine;
 use encryption::{EncryptionKeys, generate_key};
+use outbound::{
+    AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, EndpointSecrets, Sender,
+};
 use store::Table;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use delivery::{Bus, BusEntry, FailedEntry, Publisher};
 use futures::FutureExt as _;
+use publishing::{Bus, BusEntry, FailedEntry, Publisher};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

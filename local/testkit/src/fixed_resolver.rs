@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use async_trait::async_trait;
-use delivery::HostResolver;
+use outbound::HostResolver;
 
 /// A resolver that finds a private address for `internal.example.com`, and a public address for every other host name.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use billing::DeliveryKey;
-use delivery::{DeliveryQueue, QueueError};
+use outbound::{DeliveryQueue, QueueError};
 
 /// A delivery queue that accepts deliveries and drops them.
 #[derive(Clone, Copy, Debug)]

@@ -163,8 +163,9 @@ pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use erasure::{ERASED, ErasedAccount, Erasure, ErasureCheck, ErasureCounts, ErasureObstacle, ErasureStep};
 pub use event::{
     AccountData, AuditData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType,
-    ExpiredReceiptData, ItemImage, OrderData, OrderLineData, PaymentData, ReceivedEvent, ReconciliationData,
-    RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaitingTerms, WaivedPeriodData, events_between_images,
+    ExpiredReceiptData, ItemImage, OperatorEvent, OrderData, OrderLineData, PaymentData, ReceivedEvent,
+    ReconciliationData, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaitingTerms, WaivedPeriodData,
+    events_between_images,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;

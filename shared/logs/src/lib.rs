@@ -23,7 +23,7 @@ pub type FilteredRegistry = Layered<Targets, Registry>;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 45] = [
+const WORKSPACE_CRATES: [&str; 46] = [
     "api",
     "audit",
     "audit_function",
@@ -33,7 +33,6 @@ const WORKSPACE_CRATES: [&str; 45] = [
     "days",
     "deliver",
     "deliver_function",
-    "delivery",
     "dynamo",
     "embedded_metrics",
     "encryption",
@@ -52,8 +51,10 @@ const WORKSPACE_CRATES: [&str; 45] = [
     "orders",
     "orders_api",
     "orders_function",
+    "outbound",
     "payments",
     "payments_function",
+    "publishing",
     "reconcile",
     "reconcile_function",
     "reconciling",

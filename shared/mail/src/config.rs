@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{MailKind, Merchant};
 use billing::{ContactError, Label};
-use config::ReadBy::{Every, Notices, Reminders};
+use config::ReadBy::{Api, Every, Notices, Reminders};
 use config::variables;
 use config::{ConfigError, Env, Variable, parse_web_page_url};
 use strum::IntoEnumIterator as _;
@@ -24,6 +24,8 @@ variables! {
         .rare_flag("reply-to");
     ACCOUNT_URL = Variable::new(&[Every], "DUEDAY_ACCOUNT_URL", "URL",
         "The merchant's web page on which customers manage their subscriptions").rare_flag("account-url");
+    API_URL = Variable::new(&[Api, Notices], "DUEDAY_API_URL", "URL",
+        "The URL of the API, for links in mails and for the way back from a page of the gateway");
     MAILS_OFF = Variable::new(&[Reminders, Notices], "DUEDAY_MAILS_OFF", "KINDS",
         "Kinds of mails that customers do not get, such as signed-up,card-saved").rare_flag("mails-off");
     MAILS_SENT_ELSEWHERE = Variable::new(&[Reminders, Notices], "DUEDAY_MAILS_SENT_ELSEWHERE", "KINDS",

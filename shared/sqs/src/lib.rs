@@ -8,7 +8,7 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use chrono::{DateTime, Utc};
 
 use billing::DeliveryKey;
-use delivery::{DeliveryQueue, QueueError, QueuedDelivery};
+use outbound::{DeliveryQueue, QueueError, QueuedDelivery};
 
 /// The maximum number of messages in a request ("SendMessageBatch" in the Amazon SQS API reference).
 const MAX_REQUEST_ENTRIES: usize = 10;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use billing::{DeliveryKey, DeliveryStatus, StoredSecret, WebhookEndpoint};
 use chrono::TimeDelta;
 use clock::{Clock as _, SystemClock};
-use delivery::{AddressPolicy, AllowedAddresses, EndpointChange, EndpointSecrets, WebhookEndpoints, sign};
 use encryption::{EncryptionKeys, generate_key};
+use outbound::{AddressPolicy, AllowedAddresses, EndpointChange, EndpointSecrets, WebhookEndpoints, sign};
 use testkit::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
 
 use crate::servers::{ReceivedRequests, start_merchant_server};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use billing::{DeliveryKey, DeliveryStatus, MAX_DELIVERY_AGE, WebhookEndpoint};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use delivery::QueuedDelivery;
 use emulator::{Call, Injector};
+use outbound::QueuedDelivery;
 
 use crate::servers::start_merchant_server;
 use crate::world::{World, event};

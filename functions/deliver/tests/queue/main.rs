@@ -12,7 +12,7 @@ use std::sync::Arc;
 use billing::{DeliveryKey, DeliveryStatus, WebhookEndpoint};
 use chrono::{TimeDelta, Utc};
 use clock::{Clock, SystemClock};
-use delivery::{EndpointSecrets, sign};
+use outbound::{EndpointSecrets, sign};
 use serde_json::json;
 use testkit::{ENCRYPTION_KEY, Function, InvocationResult, encryption_keys, start_secrets_manager};
 

@@ -100,7 +100,7 @@ pub fn texts(details: &[Value], name: &str) -> Vec<String> {
 }
 
 /// Creates a publisher on `bus` with the real AWS SDK. There is no webhook endpoint.
-pub async fn publisher(bus: &FakeEventBridge) -> delivery::Publisher<events_function::EventBridge> {
+pub async fn publisher(bus: &FakeEventBridge) -> publishing::Publisher<events_function::EventBridge> {
     let table = Table::new(Engine::memory().client(), TABLE, TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
     publisher_with_table(bus, table).await
@@ -110,7 +110,7 @@ pub async fn publisher(bus: &FakeEventBridge) -> delivery::Publisher<events_func
 pub async fn publisher_with_table(
     bus: &FakeEventBridge,
     table: Table,
-) -> delivery::Publisher<events_function::EventBridge> {
+) -> publishing::Publisher<events_function::EventBridge> {
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .region("eu-west-1")
         .test_credentials()
@@ -118,5 +118,5 @@ pub async fn publisher_with_table(
         .load()
         .await;
     let client = aws_sdk_eventbridge::Client::new(&config);
-    delivery::Publisher::new(events_function::EventBridge::new(client, "dueday-events".to_owned(), table))
+    publishing::Publisher::new(events_function::EventBridge::new(client, "dueday-events".to_owned(), table))
 }

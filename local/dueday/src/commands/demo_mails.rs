@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use billing::ReceivedEvent;
-use delivery::{Bus, BusEntry, FailedEntry, Notices, Publisher, StreamEvent};
 use deployment::Deployment;
 use emulator::{Engine, Stream};
 use mail::{Mail, MailError, Mailer};
+use notices::Notices;
+use publishing::{Bus, BusEntry, FailedEntry, Publisher, StreamEvent};
 
 use crate::Failure;
 

@@ -2,8 +2,8 @@
 
 use audit::{BrokenInvariant, check_endpoints, unreadable_endpoint};
 use chrono::{DateTime, Utc};
-use delivery::EndpointSecrets;
 use encryption::ENCRYPTION_KEYS;
+use outbound::EndpointSecrets;
 use store::Paging;
 
 use crate::Failure;

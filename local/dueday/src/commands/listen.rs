@@ -5,7 +5,7 @@ use std::time::Duration;
 use billing::{DeliveryResponse, EndpointUrl, Secret};
 use clap::Args;
 use clock::Clock;
-use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
+use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
 
 use super::stored_event::{Envelope, EventFilter};
 use crate::context::Context;

@@ -2,7 +2,7 @@
 
 use api::ReceiptView;
 use clap::{Args, Subcommand};
-use delivery::{NoticeError, Notices};
+use notices::{NoticeError, Notices};
 
 use super::list_output::account_not_found;
 use super::receipt_args::ReceiptArgs as NamedReceipt;

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clock::Clock;
-use delivery::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Notices, Sender};
 use deployment::Config;
 use emulator::{Engine, EngineConnection, EngineError};
 use encryption::EncryptionKeys;
+use notices::Notices;
 use orders::{Buckets, ORDERS_TABLE, OrderDesk, OrdersTable};
+use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
 use serde::{Deserialize, Serialize};
 
 use super::encryption_keys::read_or_create_keys;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use billing::{Delivery, DeliveryStatus};
 use chrono::DateTime;
 use clock::Clock;
-use delivery::{Deliverer, DeliveryWorker, MemoryQueue};
+use outbound::{Deliverer, DeliveryWorker, MemoryQueue};
 use store::{Paging, Table, TableError};
 
 use crate::terminal::output;
@@ -86,9 +86,9 @@ mod tests {
     use billing::{DeliveryKey, StoredSecret, WebhookEndpoint};
     use chrono::TimeDelta;
     use clock::SystemClock;
-    use delivery::{AllowedAddresses, Sender};
     use emulator::Engine;
     use encryption::{EncryptionKeys, generate_key};
+    use outbound::{AllowedAddresses, Sender};
     use serde_json::json;
 
     #[tokio::test]

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use delivery::Publisher;
 use emulator::Stream;
+use publishing::Publisher;
 
 use super::journal::{Journal, PublishedTable};
 use super::local_bus::LocalBus;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use clock::Clock;
-use delivery::{Bus, BusEntry, FailedEntry};
+use publishing::{Bus, BusEntry, FailedEntry};
 use serde::{Deserialize, Serialize};
 
 use super::stored_lines::{EXTENSION, day_files};
@@ -189,7 +189,7 @@ mod tests {
     use billing::{Event, EventData, EventType};
     use chrono::{DateTime, Utc};
     use clock::SimulatedClock;
-    use delivery::StreamEvent;
+    use publishing::StreamEvent;
 
     use super::super::stored_lines::StoredEventLines;
     use super::*;

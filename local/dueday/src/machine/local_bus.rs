@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use billing::ReceivedEvent;
-use delivery::{Bus, BusEntry, Deliverer, DeliveryQueue as _, FailedEntry, MemoryQueue, StreamEvent};
 use orders::{OrderDesk, PlaceOutcome, ProcessEventError};
+use outbound::{Deliverer, DeliveryQueue as _, MemoryQueue};
+use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
 
 use super::event_file::EventFile;
 use super::journal::Journal;

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use billing::ReceivedEvent;
-use delivery::{NoticeError, Notices};
+use notices::{NoticeError, Notices};
 
 use super::event_file::EventFile;
 use crate::terminal::output;

@@ -4,7 +4,7 @@
 use crate::server::{ApiClient, Server};
 use crate::terminal;
 
-use delivery::sign;
+use outbound::sign;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 

@@ -11,10 +11,11 @@ use billing::{ReceivedEvent, Secret, WebhookEndpoint};
 use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::UTC;
 use clock::{Clock as _, SimulatedClock};
-use delivery::{AllowedAddresses, Deliverer, EndpointSecrets, Notices, Sender};
 use deployment::{Deployment, InMemoryDeployment};
 use embedded_metrics::{CURRENCY, FUNCTION_NAME, MetricsLayer, NAMESPACE};
 use emulator::Limits;
+use notices::Notices;
+use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use serde_yaml_ng::Value;
 use sweep::BatchRequest;
 use testkit::{RecordedMails, config, encryption_keys, sample};
@@ -46,10 +47,10 @@ async fn dashboard_and_alarms_show_exactly_the_metrics_that_the_functions_write(
 fn each_log_event_about_a_delivery_is_counted() {
     // The columns are: the log message, and the metric that counts it.
     for (message, metric) in [
-        (delivery::EVENT_DELIVERED, "deliveries-made"),
-        (delivery::DELIVERY_RETRIED, "deliveries-failed"),
-        (delivery::EVENT_NOT_DELIVERED, "deliveries-failed"),
-        (delivery::ENDPOINT_DISABLED, "deliveries-failed"),
+        (outbound::EVENT_DELIVERED, "deliveries-made"),
+        (outbound::DELIVERY_RETRIED, "deliveries-failed"),
+        (outbound::EVENT_NOT_DELIVERED, "deliveries-failed"),
+        (outbound::ENDPOINT_DISABLED, "deliveries-failed"),
     ] {
         let written = LogBuffer::default();
         let function = write_metrics("DeliverFunction", &written);

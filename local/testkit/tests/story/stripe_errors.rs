@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use billing::{PaymentMethod, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta};
-use delivery::{Bus, BusEntry, FailedEntry, Publisher};
 use emulator::{EngineConnection, STRIPE_KEY, STRIPE_RESTRICTED_KEY, StripeFault, StripeServer};
 use gateways::{GatewayError, PaymentGateway as _, Stripe};
+use publishing::{Bus, BusEntry, FailedEntry, Publisher};
 use serde_json::Value;
 use sweep::{BatchRequest, SweepError};
 

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{ActionKind, EndpointUrl, EventType, Secret, WebhookEndpoint};
 use chrono::{DateTime, Utc};
-use delivery::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
+use outbound::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::idempotency::{IdempotencyKey, json_response};

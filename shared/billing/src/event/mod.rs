@@ -12,6 +12,7 @@ mod action;
 mod check_events;
 mod cloud_event;
 mod data;
+mod operator_event;
 mod order;
 mod payment;
 mod received_event;
@@ -27,6 +28,7 @@ pub use action::ActionData;
 pub use check_events::{AuditData, ReconciliationData};
 pub use cloud_event::CloudEvent;
 pub use data::{AccountData, EventData, EventType};
+pub use operator_event::OperatorEvent;
 pub use order::{OrderData, OrderLineData};
 pub use payment::{
     DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use api::DeliveryView;
 use billing::{ActionKind, Delivery, DeliveryKey, DeliveryStatus};
 use clap::Args;
-use delivery::{EndpointError, WebhookEndpoints};
+use outbound::{EndpointError, WebhookEndpoints};
 use serde_json::{Value, json};
 use store::Paging;
 

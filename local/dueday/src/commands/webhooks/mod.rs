@@ -8,10 +8,10 @@ use std::sync::Arc;
 use api::{EndpointView, EndpointWithSecret};
 use billing::{ActionKind, EventType};
 use clap::{Args, Subcommand};
-use delivery::{
+use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
+use outbound::{
     AddressPolicy, AllowedAddresses, EndpointChange, EndpointError, EndpointSecrets, WebhookEndpoints, parse_event_type,
 };
-use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
 use store::{Paging, TableError};
 use ulid::Ulid;
 

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use delivery::{Bus, BusEntry, FailedEntry};
 use emulator::{Engine, RequestObserver};
+use publishing::{Bus, BusEntry, FailedEntry};
 use serde_json::Value;
 
 /// Counts the requests to the engine, and their read units and write units.

@@ -21,10 +21,10 @@ use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscrip
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
-use delivery::{NoticeOutcome, Notices};
 use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{Engine, EngineConnection, Fault, Injector, Operation};
+use notices::{NoticeOutcome, Notices};
+use outbound::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use reconciling::{Reconciler, Settlement};
 use rest::{Caller, PublicUrl};
 use simulator::{NewSubscriber, population};

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use billing::OrderData;
-use delivery::{Bus, BusEntry, FailedEntry, Publisher, StreamEvent};
 use emulator::{Call, Fault, Injector, Stream};
 use orders::{DeskError, OrderStatus, Parcel, Step};
+use publishing::{Bus, BusEntry, FailedEntry, Publisher, StreamEvent};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize, OrdersTableContents};
 use testkit::FAULTS_AFTER_EACH_CALL;

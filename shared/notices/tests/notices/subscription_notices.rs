@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use billing::{Changes, Label, LeadDays, OnResume, PaymentMethod, Subscription};
-use delivery::{NoticeOutcome, Notices};
 use mail::{MailKind, Merchant};
+use notices::{NoticeOutcome, Notices};
 use testkit::sample;
 
 use crate::notices::World;

@@ -2,9 +2,11 @@
 //! and never sent to private network addresses. A slow or failing endpoint does not delay deliveries to other
 //! endpoints: [`DeliveryScheduler`] limits the number of deliveries in progress to each endpoint, and an endpoint to
 //! which all deliveries fail gets no requests for some time (back-off).
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod address;
 mod address_policy;
+mod config;
 mod deliverer;
 mod delivery_queue;
 mod endpoint_management;
@@ -20,6 +22,7 @@ mod worker;
 
 pub use address::AllowedAddresses;
 pub use address_policy::{AddressError, AddressPolicy, HostResolver};
+pub use config::*;
 pub use deliverer::Deliverer;
 pub use delivery_queue::{DeliveryQueue, QueueError, QueuedDelivery};
 pub use endpoint_management::{EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};

@@ -1,7 +1,7 @@
 //! Tests of single deliveries: endpoints that accept, reject, redirect, respond slowly or hang, and addresses that are
 //! not allowed.
 
-use delivery::sign;
+use outbound::sign;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use billing::{DeliveryResponse, EndpointUrl, Secret};
-use delivery::{AllowedAddresses, Sender};
+use outbound::{AllowedAddresses, Sender};
 use tokio::sync::Notify;
 
 /// The JSON of the delivered event.

@@ -10,10 +10,11 @@ use billing::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{Bus, BusEntry, FailedEntry, NoticeError, NoticeOutcome, Notices, Publisher};
 use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{EngineConnection, Fault, Injector, Operation, Stream};
 use mail::Mail;
+use notices::{NoticeError, NoticeOutcome, Notices};
+use publishing::{Bus, BusEntry, FailedEntry, Publisher};
 use settling::Refunds;
 use store::Paging;
 use sweep::BatchRequest;

@@ -2,11 +2,11 @@
 //! records after it.
 
 use aws_lambda_events::dynamodb::EventRecord;
-use billing::CloudEvent;
+use billing::{CloudEvent, OperatorEvent};
 
 use crate::operator_event::create_cloud_event;
 use crate::stream_record::StreamRecord;
-use crate::{BusEntry, OperatorEvent, StreamEvent};
+use crate::{BusEntry, StreamEvent};
 
 /// Returns the events of `change`, which is the change of `record`. Returns one `record.unreadable` event if the record
 /// cannot be read.

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use billing::{CloudEvent, Event, EventData, Money, OrderData, ReceivedEvent};
-use delivery::NoticeOutcome;
 use emulator::EngineConnection;
 use mail::MailKind;
+use notices::NoticeOutcome;
 
 use crate::notices::World;
 

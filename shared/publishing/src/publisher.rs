@@ -1,10 +1,11 @@
 //! Publishes batches of stream records.
 
+use billing::OperatorEvent;
 use serde_json::Value;
 
 use crate::stream_record::StreamRecord;
 use crate::unreadable_record::events_or_unreadable;
-use crate::{Bus, OperatorEvent, StreamEvent};
+use crate::{Bus, StreamEvent};
 
 /// Publishes the events of stream records on a bus.
 #[derive(Debug)]

@@ -1,10 +1,8 @@
 //! The event bus: accepts events and passes them to their subscribers.
 
 use async_trait::async_trait;
-use billing::CloudEvent;
+use billing::{CloudEvent, OperatorEvent};
 use serde::Serialize;
-
-use crate::OperatorEvent;
 
 /// An event that was created from a record of a table's change stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -1,8 +1,6 @@
 //! Events for operators about the publication of the stream itself. They are not about subscriptions or orders, so they
 //! are not delivered to webhook endpoints.
 
-use billing::CloudEvent;
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
@@ -23,27 +21,9 @@ pub enum OperatorEvent {
         /// Why the record cannot be read. Contains no value of the item, because values may be personal data.
         reason: String,
     },
-    /// A schedule has written the heartbeat item ([`store::key_of_heartbeat`]). The arrival of this event on the bus
+    /// A schedule has written the heartbeat item of the table. The arrival of this event on the bus
     /// shows that the stream is being published.
     #[serde(rename = "heartbeat")]
     #[strum(serialize = "heartbeat")]
     Heartbeat { sequence_number: String },
-}
-
-/// Returns the event of a change of the heartbeat item at `at`.
-pub fn heartbeat_event(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
-    let event = OperatorEvent::Heartbeat { sequence_number: sequence.to_owned() };
-    create_cloud_event(sequence, source, store::key_of_heartbeat().pk, at, event)
-}
-
-/// Creates the CloudEvent for `event`, which is about the stream record with the sequence number `sequence`.
-pub fn create_cloud_event(
-    sequence: &str,
-    source: &str,
-    subject: String,
-    at: DateTime<Utc>,
-    event: OperatorEvent,
-) -> CloudEvent<OperatorEvent> {
-    let event_type = event.to_string();
-    CloudEvent::with_body(format!("{sequence}.{event_type}"), source, subject, at, &event_type, event)
 }

@@ -1,6 +1,0 @@
-//! Tests of outbound webhooks and of notices to customers.
-
-mod notices;
-mod shipment_notices;
-mod subscription_notices;
-mod webhooks;

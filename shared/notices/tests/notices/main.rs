@@ -1,0 +1,5 @@
+//! Tests of notices to customers.
+
+mod notices;
+mod shipment_notices;
+mod subscription_notices;

@@ -1,0 +1,3 @@
+//! Tests of outbound webhooks.
+
+mod deliveries;
