@@ -74,7 +74,8 @@ class System {
       const contents = existsSync(running) && readFileSync(running, 'utf8');
       if (!contents) continue;
       Object.assign(this, JSON.parse(contents));
-      if (await fetch(this.api + '/health').then((response) => response.ok, () => false)) return this;
+      // The server runs both batches at its start. Wait for the end of these runs: they must not process rows of a test.
+      if (this.server.output.includes('next run at')) return this;
     }
   }
 
@@ -305,8 +306,7 @@ try {
   await test('a shard that always fails does not stop the other shards', 60, async (system, lambda) => {
     lambda.onInvoke = (payload, instance) => payload.shards?.[0] === 2 && instance.process.kill('SIGKILL');
     const ended = await execute(lambda);
-    // On a busy machine, a process may reach the end of the shard before it is killed, and leave rows that were leased before.
-    assert.match(ended.error, /1 of 4 shards are not done: shard 2 (open|missing|left_behind)/);
+    assert.match(ended.error, /1 of 4 shards are not done: shard 2 (open|missing)/);
     const charged = system.receipts();
     assert(charged > rows / 2 && charged < rows, `${charged}`);
     lambda.onInvoke = () => {};
