@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod actions;
+mod error_responses;
 mod limits;
 mod openapi;
 mod parameters;

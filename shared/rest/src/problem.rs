@@ -5,13 +5,9 @@ use crate::html_page;
 use crate::request_input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::{RefundRefusal, Refusal};
-use gateways::GatewayError;
+use billing::Refusal;
 use orders::{DeskError, FollowUpError, LinesError, MovementError};
-use outbound::QueueError;
 use serde::Serialize;
-use settling::RefundError;
-use settling::SetupError;
 use store::TableError;
 use utoipa::ToSchema;
 
@@ -303,49 +299,6 @@ impl From<TableError> for Problem {
     }
 }
 
-impl From<GatewayError> for Problem {
-    fn from(error: GatewayError) -> Self {
-        match &error {
-            GatewayError::Unusable { .. } => {
-                tracing::error!(%error, error_type = error.error_type(), "the payment gateway cannot be used");
-                Self::unavailable()
-            }
-            GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
-                tracing::warn!(%error, error_type = error.error_type(), "the payment gateway sent no usable response");
-                Self::unavailable()
-            }
-        }
-    }
-}
-
-impl From<SetupError> for Problem {
-    fn from(error: SetupError) -> Self {
-        match error {
-            SetupError::Table(error) => error.into(),
-            SetupError::Gateway(error) => error.into(),
-            SetupError::NoSubscription(_) | SetupError::Cancelled(_) => Self::refused_field("subscriptions", error),
-        }
-    }
-}
-
-impl From<RefundError> for Problem {
-    fn from(error: RefundError) -> Self {
-        match error {
-            RefundError::Table(error) => error.into(),
-            RefundError::Gateway(error) => error.into(),
-            RefundError::NoReceipt | RefundError::NoRefund { .. } => Self::not_found(error.to_string()),
-            RefundError::Refused(RefundRefusal::FullyRefunded) => Self::conflict(error.to_string()),
-            RefundError::Refused(RefundRefusal::InvalidAmount { .. }) => Self::refused_field("amount", error),
-            RefundError::AmountMismatch { .. } => Self::idempotency_key_reused(),
-            RefundError::InProgress => Self::in_progress(),
-            RefundError::SucceededAfterFailure { .. } => {
-                tracing::error!(%error, error_type = error.error_type(), "a refund is stored as failed but succeeded at the payment gateway");
-                Self::internal()
-            }
-        }
-    }
-}
-
 impl From<DeskError> for Problem {
     fn from(error: DeskError) -> Self {
         match error {
@@ -391,13 +344,6 @@ impl From<DeskError> for Problem {
             }
             DeskError::NoWarehouseInRegion { .. } => Self::refused_field("region", error),
         }
-    }
-}
-
-impl From<QueueError> for Problem {
-    fn from(error: QueueError) -> Self {
-        tracing::error!(%error, error_type = "Queue", "the delivery queue is unavailable");
-        Self::unavailable()
     }
 }
 

@@ -23,6 +23,7 @@ use utoipa::IntoParams;
 
 use super::payment_method_setups::return_url;
 use crate::actions::new_action;
+use crate::error_responses::setup_problem;
 use crate::{Api, problems};
 
 /// The HTML template of the web page of a card link.
@@ -87,7 +88,7 @@ pub async fn open(
         return Ok(api.card_link_page(&account, &stored, is_owed));
     }
     api.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
-    let setup = api.setups()?.open(&account, None, |id| return_url(&public_url, id)).await?;
+    let setup = api.setups()?.open(&account, None, |id| return_url(&public_url, id)).await.map_err(setup_problem)?;
     let action = new_action(ActionKind::CreateSetup, RequestActor(Actor::Anonymous), now);
     api.table.create_setup(&setup, ChangeRecords { request: None, action: Some(&action) }).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, setup.url)]).into_response())

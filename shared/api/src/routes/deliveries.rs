@@ -18,6 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::{EndpointPath, problem_of};
 use crate::actions::new_action;
+use crate::error_responses::queue_problem;
 use crate::{Api, problems};
 
 /// The delivery of an event to a webhook endpoint.
@@ -120,6 +121,6 @@ pub async fn redeliver(
     let key = DeliveryKey { endpoint, event };
     let action = new_action(ActionKind::RedeliverEvent, actor, now);
     let restarted = api.webhook_endpoints().redeliver(&key, &action).await.map_err(problem_of)?;
-    queue.send(&[key]).await?;
+    queue.send(&[key]).await.map_err(queue_problem)?;
     Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

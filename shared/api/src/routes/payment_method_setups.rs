@@ -23,6 +23,7 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::actions::new_action;
+use crate::error_responses::setup_problem;
 use crate::{Api, problems};
 
 /// The HTML template of the web page to which the customer returns from the gateway's page.
@@ -172,7 +173,8 @@ pub async fn create(
         return Err(Problem::invalid_field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
     api.count_use_by(&caller, &LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
-    let setup = api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await?;
+    let setup =
+        api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await.map_err(setup_problem)?;
     let view = SetupView::new(setup.clone(), now.at);
     let created = StoredResponse {
         json: serde_json::to_string(&view).expect("a setup can be serialized"),
@@ -211,7 +213,7 @@ pub async fn read(
     if setup.account != account {
         return Err(problems::setup_not_found());
     }
-    let setup = api.setups()?.complete(setup, now.today).await?;
+    let setup = api.setups()?.complete(setup, now.today).await.map_err(setup_problem)?;
     Ok(Json(SetupView::new(setup, now.at)))
 }
 
@@ -247,7 +249,7 @@ pub async fn return_from_page(
     if stored.payment_method.is_none() {
         api.count_use(&LimitedOperation::ReturnsTo(stored.id), now.at).await?;
     }
-    let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(Problem::from);
+    let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(setup_problem);
     let prefers_html = html_page::prefers_html(&headers);
     let setup = match completed {
         Err(problem) if prefers_html && problem.is_temporary() => return Ok(api.return_page(&stored, true, now.at)),

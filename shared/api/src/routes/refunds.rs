@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::actions::new_action;
+use crate::error_responses::refund_problem;
 use crate::parameters::ReceiptPath;
 use crate::{Api, problems};
 
@@ -114,7 +115,8 @@ pub async fn create(
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
     let action = new_action(ActionKind::CreateRefund, actor, now);
     let action = NewAction { reason: Some(body.value.reason), ..action };
-    let refund = refunds.refund(&path.account, &receipt, key.id(), amount, Some(&action)).await?;
+    let refund =
+        refunds.refund(&path.account, &receipt, key.id(), amount, Some(&action)).await.map_err(refund_problem)?;
     let status = match refund.status {
         RefundStatus::Pending => StatusCode::ACCEPTED,
         RefundStatus::Succeeded | RefundStatus::Failed => StatusCode::CREATED,
