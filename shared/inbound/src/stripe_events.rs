@@ -105,7 +105,7 @@ impl StripeEventHandler {
         Self {
             setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), lead, clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), billing, clock.clone()),
+            disputes: Disputes::new(table.clone(), billing),
             settling: Settling::new(table.clone(), billing.policy.clone(), clock.clone()),
             table,
             stripe,
@@ -124,29 +124,30 @@ impl StripeEventHandler {
     /// - [`InboundError::NotSettled`] if this attempt cannot be settled now for another reason.
     /// - Any other error if the signing secret cannot be read, or a request to the table or to Stripe failed.
     pub async fn handle(&self, signature: &str, body: &[u8]) -> Result<InboundOutcome, InboundError> {
+        // Use one time, so that an event that is processed across midnight has one date.
+        let now = self.clock.now();
         let event = self.verify(signature, body).await?;
         let Some(subject) = &event.subject else { return Ok(InboundOutcome::Ignored) };
         let name = format!("stripe:{}", event.id);
         if self.table.is_inbound_event_processed(&name).await? {
             return Ok(InboundOutcome::AlreadyProcessed);
         }
-        let today = self.clock.now().with_timezone(&self.zone).date_naive();
         let outcome = match subject {
             EventSubject::Payment(id) => match self.own_payment(id).await? {
-                Some(paid) => self.handle_payment(&paid, today).await?,
+                Some(paid) => self.handle_payment(&paid, now).await?,
                 None => InboundOutcome::Ignored,
             },
             EventSubject::CheckoutPage(id) => match self.stripe.setup_id_of_session(id).await? {
-                Some(setup) => self.handle_setup(setup, today).await?,
+                Some(setup) => self.handle_setup(setup, self.date_of(now)).await?,
                 None => InboundOutcome::Ignored,
             },
             EventSubject::Refund(id) => match self.stripe.payment_of_refund(id).await? {
-                Some(payment) => self.handle_refunds(&payment).await?,
+                Some(payment) => self.handle_refunds(&payment, now).await?,
                 None => InboundOutcome::Ignored,
             },
-            EventSubject::ChargeOfPayment(payment) => self.handle_refunds(payment).await?,
+            EventSubject::ChargeOfPayment(payment) => self.handle_refunds(payment, now).await?,
             EventSubject::Dispute(id) => match self.stripe.get_dispute(id).await? {
-                Some(dispute) => self.handle_dispute(dispute, today).await?,
+                Some(dispute) => self.handle_dispute(dispute, now).await?,
                 None => InboundOutcome::Ignored,
             },
         };
@@ -178,16 +179,21 @@ impl StripeEventHandler {
         Ok(is_own.then_some(paid))
     }
 
-    /// Handles an event about the payment `paid` on the day `today` in the billing time zone:
+    /// Returns the date of `instant` in the billing time zone.
+    fn date_of(&self, instant: DateTime<Utc>) -> NaiveDate {
+        instant.with_timezone(&self.zone).date_naive()
+    }
+
+    /// Handles an event of the time `now` about the payment `paid`:
     /// - If the attempt of the payment is open, and no other worker has leased the attempt, settles the attempt.
     /// - If the payment has succeeded but has no open attempt and no receipt, settles the payment or stores a finding.
     /// - If the payment has a receipt and is now reported as failed, stores that the bank has reversed the payment.
-    async fn handle_payment(&self, paid: &StripePayment, today: NaiveDate) -> Result<InboundOutcome, InboundError> {
+    async fn handle_payment(&self, paid: &StripePayment, now: DateTime<Utc>) -> Result<InboundOutcome, InboundError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
         if matches!(payment.status, PaymentStatus::Declined(_))
             && let Some(receipt) = self.find_receipt(paid).await?
         {
-            return self.store_returned_payment(paid, receipt).await;
+            return self.store_returned_payment(paid, receipt, now).await;
         }
         // Do nothing in three cases: the payment is processing; it has succeeded and has a receipt; or it was declined
         // and its attempt is not open. In the last case, another attempt may be open, and the decline must not settle
@@ -200,6 +206,7 @@ impl StripeEventHandler {
         if needs_no_change {
             return Ok(InboundOutcome::Processed);
         }
+        let today = self.date_of(now);
         let resolver =
             AttemptResolver { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
         let key = (&payment.account, payment.subscription);
@@ -274,6 +281,7 @@ impl StripeEventHandler {
         &self,
         paid: &StripePayment,
         receipt: ReceiptId,
+        now: DateTime<Utc>,
     ) -> Result<InboundOutcome, InboundError> {
         let (account, id) = (&paid.payment.account, &paid.payment.id);
         let stored = self.table.get_disputes_by_account(account).await?;
@@ -283,7 +291,6 @@ impl StripeEventHandler {
         }
         let payment_method = charged_payment_method(paid)?;
         let read = async {
-            let now = self.clock.now();
             let StripePayment { payment, .. } =
                 self.stripe.get_payment_intent(id).await?.ok_or_else(|| object_not_found(id))?;
             let PaymentStatus::Declined(decline) = payment.status else {
@@ -306,7 +313,7 @@ impl StripeEventHandler {
                 version: 1,
             })
         };
-        let stored_dispute = self.disputes.store_reported_dispute(account, id.as_str(), read).await?;
+        let stored_dispute = self.disputes.store_reported_dispute(account, id.as_str(), read, now).await?;
         let Dispute { payment, reason, .. } = &stored_dispute;
         tracing::warn!(%payment, %account, reason, "a payment failed after it had succeeded");
         Ok(InboundOutcome::Processed)
@@ -320,13 +327,13 @@ impl StripeEventHandler {
     }
 
     /// Updates the stored refunds of the payment `payment`, or stores that the bank has reversed the payment.
-    async fn handle_refunds(&self, payment: &GatewayToken) -> Result<InboundOutcome, InboundError> {
+    async fn handle_refunds(&self, payment: &GatewayToken, now: DateTime<Utc>) -> Result<InboundOutcome, InboundError> {
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
         // If the payment has no receipt, because the receipt has expired or the payment is a finding, its refunds
         // cannot be stored.
         if let Some(receipt) = self.find_receipt(&paid).await? {
             if matches!(paid.payment.status, PaymentStatus::Declined(_)) {
-                return self.store_returned_payment(&paid, receipt).await;
+                return self.store_returned_payment(&paid, receipt, now).await;
             }
             self.refunds.update_refunds_from_gateway(&paid.payment.account, &receipt, payment).await?;
         }
@@ -334,7 +341,7 @@ impl StripeEventHandler {
     }
 
     /// Stores the current state of `dispute`, and marks the disputed payment method and a reversed receipt.
-    async fn handle_dispute(&self, dispute: StripeDispute, today: NaiveDate) -> Result<InboundOutcome, InboundError> {
+    async fn handle_dispute(&self, dispute: StripeDispute, now: DateTime<Utc>) -> Result<InboundOutcome, InboundError> {
         let Some(payment) = &dispute.payment else { return Ok(InboundOutcome::Ignored) };
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
         let payment_method = charged_payment_method(&paid)?;
@@ -349,7 +356,7 @@ impl StripeEventHandler {
                 account: account.clone(),
                 payment: paid.payment.id.clone(),
                 payment_method,
-                closed_at: current.status.is_closed().then(|| self.clock.now()),
+                closed_at: current.status.is_closed().then_some(now),
                 id: current.id,
                 amount: current.amount,
                 reason: current.reason,
@@ -358,16 +365,16 @@ impl StripeEventHandler {
                 version: 1,
             })
         };
-        let stored_dispute = self.disputes.store_reported_dispute(&account, id.as_str(), read).await?;
+        let stored_dispute = self.disputes.store_reported_dispute(&account, id.as_str(), read, now).await?;
         tracing::warn!(dispute = %stored_dispute.id, %account, status = %stored_dispute.status, "a payment is disputed");
         // The bank can dispute a debit whose success is not yet stored here. Store the success now, and mark the
         // receipt as reversed if the dispute is lost.
         if is_without_receipt {
             if self.is_attempt_open(&paid).await? {
-                self.handle_payment(&paid, today).await?;
+                self.handle_payment(&paid, now).await?;
             }
             if let Some(receipt) = self.find_receipt(&paid).await? {
-                self.disputes.update_dispute_and_reversal_marks(&account, &receipt).await?;
+                self.disputes.update_dispute_and_reversal_marks(&account, &receipt, now).await?;
             }
         }
         Ok(InboundOutcome::Processed)

@@ -2,13 +2,11 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 
 use billing::{AccountId, Dispute, Policy, ReceiptId, Subscription};
-use clock::Clock;
 use config::BillingConfig;
 use store::{Paging, Table, TableError};
 
@@ -19,17 +17,17 @@ pub struct Disputes {
     table: Table,
     policy: Policy,
     zone: Tz,
-    clock: Arc<dyn Clock>,
 }
 
 impl Disputes {
     /// Creates the service that stores disputes in `table`.
-    pub fn new(table: Table, config: &BillingConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { table, policy: config.policy.clone(), zone: config.zone, clock }
+    pub fn new(table: Table, config: &BillingConfig) -> Self {
+        Self { table, policy: config.policy.clone(), zone: config.zone }
     }
 
     /// Stores the dispute `id` of `account` as the gateway reports it, and updates the marks on the subscriptions and
-    /// the receipt. `read` requests the current state of the dispute from the gateway.
+    /// the receipt. `read` requests the current state of the dispute from the gateway. `now` is the time of the gateway's
+    /// event.
     ///
     /// Repeated, late and concurrent calls have the same result: this function first reads the stored dispute, and then
     /// `read` requests the dispute from the gateway. The stored dispute is replaced only if it has not changed in the
@@ -43,22 +41,24 @@ impl Disputes {
         account: &AccountId,
         id: &str,
         read: impl Future<Output = Result<Dispute, E>>,
+        now: DateTime<Utc>,
     ) -> Result<Dispute, E> {
         let all = self.table.get_disputes_by_account(account).await?;
         let stored = all.iter().find(|stored| stored.id.as_str() == id);
         let reported = read.await?;
         let receipt = reported.receipt.clone();
-        let next = stored.map_or_else(|| reported.clone(), |stored| stored.updated(&reported, self.clock.now()));
+        let next = stored.map_or_else(|| reported.clone(), |stored| stored.updated(&reported, now));
         if stored != Some(&next) {
             self.table.write_dispute(&next, stored).await?;
         }
-        self.update_dispute_and_reversal_marks(account, &receipt).await?;
+        self.update_dispute_and_reversal_marks(account, &receipt, now).await?;
         Ok(next)
     }
 
     /// Computes two marks from the stored disputes of `account`, and stores them: the dispute marks on the
     /// subscriptions of the account, and the reversal mark on the receipt `receipt`. If two workers update the marks
     /// concurrently, both repeat the update until the stored disputes no longer change, so both compute the same marks.
+    /// `now` is the time of the gateway's event: its date decides for all subscriptions.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table fails. The caller must repeat the call.
@@ -66,13 +66,13 @@ impl Disputes {
         &self,
         account: &AccountId,
         receipt: &ReceiptId,
+        now: DateTime<Utc>,
     ) -> Result<(), TableError> {
         let mut disputes = self.table.get_disputes_by_account(account).await?;
         loop {
             let stored =
                 self.table.get_subscriptions_by_account(account, &Paging::all()).await?.require_all_readable()?;
             for subscription in stored.items {
-                let now = self.clock.now();
                 let day_of = |at: DateTime<Utc>| -> NaiveDate { at.with_timezone(&self.zone).date_naive() };
                 let settled = |stored: &Subscription| {
                     Ok::<_, Infallible>(stored.settle_disputes(&disputes, &self.policy, day_of, now))
@@ -81,7 +81,7 @@ impl Disputes {
             }
             // The receipt may have expired, because a customer can dispute a debit up to 13 months after the debit.
             // Then there is no receipt to mark.
-            if let Some(receipt) = self.table.get_receipt(account, receipt, self.clock.now()).await? {
+            if let Some(receipt) = self.table.get_receipt(account, receipt, now).await? {
                 let reversal = receipt.reversal_from(&disputes);
                 if reversal != receipt.reversal {
                     self.table.mark_reversal(&receipt, reversal).await?;

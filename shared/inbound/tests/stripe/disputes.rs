@@ -66,14 +66,16 @@ async fn concurrent_dispute_events_leave_the_mark_of_the_latest_states() {
         closed_at: None,
         version: 1,
     };
+    let now = || world.system.clock.now();
     let store = async |id: &str, status: DisputeStatus| {
-        disputes.store_reported_dispute::<TableError>(&paid.account, id, async { Ok(dispute(id, status)) }).await
+        disputes.store_reported_dispute::<TableError>(&paid.account, id, async { Ok(dispute(id, status)) }, now()).await
     };
     // This worker has read the dispute as open. Before it writes that state, another worker stores the dispute as won.
-    let slow = disputes.store_reported_dispute::<TableError>(&paid.account, "dp_1", async {
+    let read = async {
         store("dp_1", DisputeStatus::Won).await?;
         Ok(dispute("dp_1", DisputeStatus::Open))
-    });
+    };
+    let slow = disputes.store_reported_dispute::<TableError>(&paid.account, "dp_1", read, now());
     assert!(slow.await.unwrap_err().is_transient(), "an older state does not replace a newer state");
     assert_eq!(world.stored_subscription().await.disputed_at, None);
     // One dispute is won while another dispute of the same card is open.
@@ -193,15 +195,13 @@ async fn debt_from_before_a_dispute_stays_owed_when_it_is_won() {
         closed_at: None,
         version: 1,
     };
-    disputes
-        .store_reported_dispute::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Open)) })
-        .await
-        .unwrap();
+    let store = async |status: DisputeStatus| {
+        let (read, now) = (async { Ok(dispute(status)) }, world.system.clock.now());
+        disputes.store_reported_dispute::<TableError>(&paid.account, "dp_1", read, now).await
+    };
+    store(DisputeStatus::Open).await.unwrap();
     assert_eq!(world.run_payments("2026-06-20T06:00:00Z").await, [("disputed", 1)]);
-    disputes
-        .store_reported_dispute::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Won)) })
-        .await
-        .unwrap();
+    store(DisputeStatus::Won).await.unwrap();
     let stored = world.stored_subscription().await;
     assert_eq!((stored.due_on, stored.failed_attempts), (declined.due_on, 0), "April was owed before the dispute");
     assert_eq!(stored.next_payment_on, Some("2026-06-20".parse().unwrap()));

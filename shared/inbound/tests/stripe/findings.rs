@@ -170,7 +170,7 @@ async fn person_can_accept_a_payment_for_the_due_period() {
     assert_eq!((paid.open_findings, paid.due_on), (0, "2026-04-10".parse().unwrap()));
     assert_eq!(world.receipts().await.iter().map(|receipt| &receipt.payment).collect::<Vec<_>>(), [&payment]);
     let charged = world.table().get_charge_total("2026-03-10".parse().unwrap()).await.unwrap();
-    assert_eq!(charged.charges(), 1);
+    assert_eq!(charged.sums().iter().collect::<Vec<_>>(), [world.gold.price]);
     assert_eq!(world.run_payments(NEXT_RUN_TIME).await, []);
 }
 
@@ -203,7 +203,41 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
     let error = scheduled().await.unwrap_err().to_string();
     assert!(error.contains("payments at the gateway have no receipt in the table"), "{error}");
     world.resolve_finding(&second, FindingDecision::CloseAlthoughPaid).await.unwrap();
+    let charged = world.table().get_charge_total("2026-04-10".parse().unwrap()).await.unwrap();
+    assert_eq!(charged.charges(), 1, "the payment that got no receipt is not counted");
     scheduled().await.unwrap();
+}
+
+#[tokio::test]
+async fn event_that_is_processed_across_midnight_has_one_date() {
+    let (day, next_day) = ("2026-03-10".parse().unwrap(), "2026-03-11".parse().unwrap());
+    let mut call = 1;
+    loop {
+        let world = World::with_rejected_attempt().await;
+        let payment = world.make_payment("2026-03-10", 1, 1_299).await;
+        world.system.clock.set(at("2026-03-10T23:59:59Z"));
+        let event = world.server.event("evt_1", "payment_intent.succeeded", payment.as_str());
+        let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
+        let clock = world.system.clock.clone();
+        let pass_midnight = move |made: &Call<'_>| {
+            if made.number == call {
+                clock.set(at("2026-03-11T00:00:01Z"));
+            }
+            None
+        };
+        let injector = Arc::new(Injector::active_during_runs(Arc::new(pass_midnight)));
+        let connection = EngineConnection::with_injector(injector.clone());
+        let table = world.system.with_connection(Arc::new(connection)).table;
+        let events = World::event_handler(&world.system, table, &world.stripe);
+        injector.run(events.handle(&header, event.as_bytes())).await.unwrap().unwrap();
+        if injector.calls() < call {
+            break;
+        }
+        let charges_of = async |day| world.table().get_charge_total(day).await.unwrap().charges();
+        assert_eq!((charges_of(day).await, charges_of(next_day).await), (1, 0), "midnight during call {call}");
+        call += 1;
+    }
+    assert!(call > 5, "the event needs several requests");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
-use emulator::{EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
+use emulator::{Call, EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{SigningSecrets, Stripe, WebhookError};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::Disputes;
@@ -125,7 +125,7 @@ impl World {
 
     /// Creates the service that stores disputes.
     fn disputes(&self) -> Disputes {
-        Disputes::new(self.table().clone(), &self.system.deployment.config.billing, self.system.clock.clone())
+        Disputes::new(self.table().clone(), &self.system.deployment.config.billing)
     }
 
     /// Returns each waived period with its reason.

@@ -148,7 +148,8 @@ async fn later_won_dispute_removes_the_reversal_from_the_receipt() {
     let (account, disputes) = (world.gold.account.clone(), world.disputes());
     let mut stored = world.table().get_disputes_by_account(&account).await.unwrap().remove(0);
     stored.status = DisputeStatus::Won;
-    disputes.store_reported_dispute::<store::TableError>(&account, &id, async { Ok(stored) }).await.unwrap();
+    let now = world.system.clock.now();
+    disputes.store_reported_dispute::<store::TableError>(&account, &id, async { Ok(stored) }, now).await.unwrap();
     assert_eq!(world.receipts().await[0].reversal, None);
     assert_eq!(world.stored_subscription().await.disputed_at, None);
 }
