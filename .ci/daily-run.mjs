@@ -304,9 +304,10 @@ try {
   });
 
   await test('a shard that always fails does not stop the other shards', 60, async (system, lambda) => {
+    // The process is killed before it receives the event.
     lambda.onInvoke = (payload, instance) => payload.shards?.[0] === 2 && instance.process.kill('SIGKILL');
     const ended = await execute(lambda);
-    assert.match(ended.error, /1 of 4 shards are not done: shard 2 (open|missing)/);
+    assert.match(ended.error, /1 of 4 shards are not done: shard 2 missing/);
     const charged = system.receipts();
     assert(charged > rows / 2 && charged < rows, `${charged}`);
     lambda.onInvoke = () => {};
