@@ -23,6 +23,7 @@ use crate::{Api, problems};
 #[schema(as = Audit)]
 pub struct AuditView {
     /// The id of the audit.
+    #[schema(value_type = UlidText)]
     pub id: String,
     /// The time at which the audit started.
     pub started_at: DateTime<Utc>,

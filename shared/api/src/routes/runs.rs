@@ -6,6 +6,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use days::{DayReader, DayState, ShardProof, ShardState};
 use rest::caller::Operator;
 use rest::cursor::ListCursor;
+use rest::openapi::UlidText;
 use rest::parameters::{CivilDate, Limit, Query};
 use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,7 @@ pub struct RunView {
     /// The number of the shard.
     shard: u32,
     /// The id of the run.
+    #[schema(value_type = UlidText)]
     id: String,
     /// The time at which the run began.
     started_at: DateTime<Utc>,

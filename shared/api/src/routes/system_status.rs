@@ -8,6 +8,7 @@ use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use days::{BatchDay, DayState, LatestAudit, LatestComparison, SystemStatus};
 use rest::caller::Operator;
+use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Query};
 use rest::{Problem, RequestTime};
 use serde::Serialize;
@@ -68,6 +69,7 @@ pub struct BatchDayView {
 #[schema(as = LatestAudit)]
 pub struct LatestAuditView {
     /// The id of the audit.
+    #[schema(value_type = UlidText)]
     id: String,
     /// The time at which the audit started.
     started_at: DateTime<Utc>,
