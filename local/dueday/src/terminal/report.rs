@@ -16,6 +16,9 @@ pub fn format_report(report: &Report<impl Counts>) -> String {
     if let Some(stopped) = &report.stopped {
         text += &format!("  stopped: {stopped}\n");
     }
+    if !report.counts.adds_up() {
+        text += "  a due row has no outcome: run it again\n";
+    }
     if !report.complete {
         text += "  the run did not reach the last row: run it again\n";
     }
