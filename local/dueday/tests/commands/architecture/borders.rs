@@ -104,7 +104,21 @@ pub const BORDERS: &[Border] = &[
     border(&["webhooks-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "api"]),
     border(&["sandbox-function"], &["aws-sdk-secretsmanager", "aws-sdk-sesv2", "aws-sdk-sqs", "payments", "api"]),
     border(&["dueday"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager", "testkit"]),
-    border(&["emulator"], &["payments", "reminders", "sweep", "mail", "orders"]),
+    border(
+        &["emulator"],
+        &[
+            "store",
+            "encryption",
+            "payments",
+            "reminders",
+            "sweep",
+            "mail",
+            "orders",
+            "publishing",
+            "outbound",
+            "notices",
+        ],
+    ),
 ];
 
 impl Forbidden {
