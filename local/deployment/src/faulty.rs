@@ -5,13 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
+use emulator::{Fault, Injector, Operation};
 use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
     RefundRequest, RefundResponse, Refunds, TimeRange,
 };
 use mail::{Mail, MailError, Mailer};
-
-use emulator::{Fault, Injector, Operation};
 
 /// The reason in the error of a call that gets no response because of an injected fault.
 const NO_RESPONSE_REASON: &str = "no response";

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use clock::{Clock as _, SimulatedClock};
+use emulator::{Engine, EngineConnection};
 use mail::Mailer;
 use sandbox::{Ledger, Sandbox};
 use store::TableError;
-
-use emulator::{Engine, EngineConnection};
 
 use crate::{Config, Deployment};
 

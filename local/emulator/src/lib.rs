@@ -1,5 +1,6 @@
 //! Stand-ins for AWS and Stripe, for running on one machine and for tests: the embedded DynamoDB engine, called by the
-//! real SDK; the server of the stand-in for Stripe; the timetable of the daily runs; and fault injection. Each server listens on loopback unless another address is given.
+//! real SDK; the server of the stand-in for Stripe; the timetable of the daily runs; and fault injection. Each server
+//! listens on loopback unless another address is given.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod dynamodb_operations;

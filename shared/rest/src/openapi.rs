@@ -17,7 +17,7 @@ const TOKEN_DESCRIPTION: &str = "An access token (JSON Web Token) of the deploym
     token with the scope dueday/account belongs to the account in its claim sub. Any other token has no rights. A \
     deployment can choose other names for the scopes and the claim.";
 
-/// The schema of a ULID: `value_type = UlidText` for each identifier without a type of its own.
+/// The OpenAPI schema of a ULID. Use it as the `value_type` of an identifier that has no type of its own.
 #[derive(Debug)]
 pub struct UlidText;
 

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::world::{World, billing_time, new_subscription, nonzero_counts};
 
-/// The day on which the subscription is due whose charge gets an unusable response.
+/// The due date of the subscriptions in the tests of unusable responses.
 const DAY: &str = "2026-03-10";
 
 /// Starts an HTTP gateway that responds to all requests with `status` and `body`, except to requests for its account.
