@@ -120,6 +120,7 @@ pub mod money;
 pub mod money_sums;
 pub mod new_subscription;
 pub mod openapi;
+pub mod outbound_webhook;
 pub mod pause;
 pub mod payment;
 pub mod payment_limits;
@@ -138,7 +139,6 @@ pub mod subscription;
 pub mod subscription_changes;
 pub mod terms;
 pub mod waived_period;
-pub mod webhook;
 
 pub use accepted_difference::AcceptedDifference;
 pub use account::{Account, AccountChanges, MailStatus};
@@ -174,6 +174,7 @@ pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId}
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use money_sums::{Sums, SumsError};
 pub use new_subscription::{NewSubscription, first_due_on};
+pub use outbound_webhook::*;
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
 pub use payment_method_setup::PaymentMethodSetup;
@@ -194,4 +195,3 @@ pub use subscription::{ReminderClaim, Status, Subscription, Terms};
 pub use subscription_changes::Changes;
 pub use terms::PaymentSchedule;
 pub use waived_period::{WaivedPeriod, WaivedReason};
-pub use webhook::*;

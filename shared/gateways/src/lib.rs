@@ -32,8 +32,9 @@ use billing::{
 
 pub use config::*;
 pub use stripe::{
-    DEBIT_EVENTS, EventSubject, HttpsTransport, NEEDED_EVENTS, Response, SecretError, SigningSecrets, Stripe,
-    StripeDispute, StripeEvent, StripePayment, StripeWebhookEndpoint, Transport, WebhookError, is_live_stripe_key,
+    DEBIT_EVENTS, EventSubject, HttpsTransport, InboundWebhookError, NEEDED_EVENTS, Response, SecretError,
+    SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, StripeWebhookEndpoint, Transport,
+    is_live_stripe_key,
 };
 
 pub use gateway_url::{GatewayUrl, GatewayUrlError};

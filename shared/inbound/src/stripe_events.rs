@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, CurrentSecret};
 use gateways::{
-    EventSubject, GatewayError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, WebhookError,
+    EventSubject, GatewayError, InboundWebhookError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
 };
 use settling::{
     AttemptResolver, Disputes, FindingError, Findings, LatePaymentOutcome, PaymentMethodSetups, RefundError, Refunds,
@@ -50,7 +50,7 @@ pub enum InboundOutcome {
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum InboundError {
     #[error(transparent)]
-    NotVerified(#[from] WebhookError),
+    NotVerified(#[from] InboundWebhookError),
     /// The signing secret cannot be read.
     #[error(transparent)]
     Secret(#[from] ConfigError),
@@ -162,9 +162,9 @@ impl StripeEventHandler {
     async fn verify(&self, signature: &str, body: &[u8]) -> Result<StripeEvent, InboundError> {
         let (secrets, now) = (self.secrets.get().await?, self.clock.now());
         match secrets.verify(signature, body, now) {
-            Err(WebhookError::NotSigned) => match self.secrets.get_replacement(&secrets).await {
+            Err(InboundWebhookError::NotSigned) => match self.secrets.get_replacement(&secrets).await {
                 Some(newer) => Ok(newer.verify(signature, body, now)?),
-                None => Err(WebhookError::NotSigned.into()),
+                None => Err(InboundWebhookError::NotSigned.into()),
             },
             verified => Ok(verified?),
         }

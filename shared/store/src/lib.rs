@@ -63,6 +63,7 @@ mod items;
 mod keys;
 pub mod limits;
 pub mod notice_claims;
+pub mod outbound_webhooks;
 pub mod payment_method_setups;
 mod receipt_retention;
 pub mod receipts;
@@ -79,7 +80,6 @@ pub mod settlements;
 pub mod sorted_by_account;
 pub mod stream;
 pub mod subscriptions;
-pub mod webhooks;
 
 use std::ops::Deref;
 

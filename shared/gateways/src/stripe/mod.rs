@@ -9,13 +9,13 @@ mod account;
 mod amount;
 mod customers;
 mod hard_declines;
+mod inbound_webhook;
 mod inspection;
 mod lists;
 mod pages;
 mod reading;
 mod refunds;
 mod transport;
-mod webhook;
 mod wire_format;
 
 use std::fmt;
@@ -35,10 +35,12 @@ use config::CurrentSecret;
 use wire_format::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
 
 pub use account::is_live as is_live_stripe_key;
+pub use inbound_webhook::{
+    DEBIT_EVENTS, EventSubject, InboundWebhookError, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent,
+};
 pub use inspection::StripeWebhookEndpoint;
 pub use reading::{StripeDispute, StripePayment};
 pub use transport::{HttpsTransport, Response, Transport};
-pub use webhook::{DEBIT_EVENTS, EventSubject, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
 /// The base URL of Stripe's API.
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";

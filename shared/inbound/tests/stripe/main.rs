@@ -17,7 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
 use emulator::{Call, EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
-use gateways::{SigningSecrets, Stripe, WebhookError};
+use gateways::{InboundWebhookError, SigningSecrets, Stripe};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::Disputes;
 use settling::PaymentMethodSetups;
@@ -435,5 +435,5 @@ async fn event_is_verified_with_the_signing_secret_that_has_replaced_the_known_o
     let outcome = handler.handle(&signed(SECRET), event.as_bytes()).await.unwrap();
     assert_eq!(outcome, InboundOutcome::Processed);
     let refused = handler.handle(&signed("whsec_aaaaaaaaaaaaaaaa"), event.as_bytes()).await;
-    assert!(matches!(refused, Err(InboundError::NotVerified(WebhookError::NotSigned))), "{refused:?}");
+    assert!(matches!(refused, Err(InboundError::NotVerified(InboundWebhookError::NotSigned))), "{refused:?}");
 }

@@ -12,20 +12,20 @@ mod due_item;
 mod erasure;
 mod finding;
 mod gateway_text;
+mod outbound_webhook;
 mod payment_method_setup;
 mod receipt;
 mod refund;
 pub(super) mod subscription;
 mod waived_period;
-mod webhook;
 
 pub(super) use due_item::DueItem;
 pub use due_item::{Due, Lane, Position};
 pub(super) use erasure::{is_erased_account, read_account};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
-pub use webhook::EventSubscriber;
-pub(super) use webhook::{read_event_subscriber, recover_delivery};
+pub use outbound_webhook::EventSubscriber;
+pub(super) use outbound_webhook::{read_event_subscriber, recover_delivery};
 
 use super::{Key, Payments, TableError, keys};
 use billing::{

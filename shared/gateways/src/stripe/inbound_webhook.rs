@@ -58,7 +58,7 @@ pub struct SecretError;
 
 /// The reason why a request is not accepted as an event from Stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WebhookError {
+pub enum InboundWebhookError {
     #[error("the header Stripe-Signature is missing or not valid")]
     NoSignature,
     #[error("the request is not signed with one of the configured secrets")]
@@ -109,9 +109,9 @@ impl SigningSecrets {
     /// `now`.
     ///
     /// # Errors
-    /// [`WebhookError`] if the header or the signature is not valid, the time is too old or too new, or the body is not
+    /// [`InboundWebhookError`] if the header or the signature is not valid, the time is too old or too new, or the body is not
     /// an event.
-    pub fn verify(&self, signature: &str, body: &[u8], now: DateTime<Utc>) -> Result<StripeEvent, WebhookError> {
+    pub fn verify(&self, signature: &str, body: &[u8], now: DateTime<Utc>) -> Result<StripeEvent, InboundWebhookError> {
         let (mut timestamp, mut signatures) = (None, Vec::new());
         for (name, value) in signature.split(',').filter_map(|part| part.trim().split_once('=')) {
             match name {
@@ -122,19 +122,19 @@ impl SigningSecrets {
             }
         }
         signatures.truncate(MAX_SIGNATURES);
-        let timestamp = timestamp.filter(|_| !signatures.is_empty()).ok_or(WebhookError::NoSignature)?;
+        let timestamp = timestamp.filter(|_| !signatures.is_empty()).ok_or(InboundWebhookError::NoSignature)?;
         let signed = [timestamp.as_bytes(), b".", body].concat();
         // `HMAC::verify` compares in constant time.
         let has_signed = |secret: &String| signatures.iter().any(|signature| HMAC::verify(&signed, secret, signature));
         if !self.0.iter().any(has_signed) {
-            return Err(WebhookError::NotSigned);
+            return Err(InboundWebhookError::NotSigned);
         }
         let signed_at = timestamp.parse().ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
         let difference = signed_at.map(|at| now.signed_duration_since(at).abs());
         if difference.is_none_or(|difference| difference > MAX_SIGNATURE_TIME_DIFFERENCE) {
-            return Err(WebhookError::TimeOutOfRange);
+            return Err(InboundWebhookError::TimeOutOfRange);
         }
-        StripeEvent::read(body).ok_or(WebhookError::NotAnEvent)
+        StripeEvent::read(body).ok_or(InboundWebhookError::NotAnEvent)
     }
 
     /// Returns the header `Stripe-Signature` that Stripe would send with `body` at the time `at`.
@@ -220,7 +220,7 @@ mod tests {
         for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
             let verified = configured.verify(&header, BODY, at(after));
             assert_eq!(verified.is_ok(), expected, "{after} seconds after the signed time");
-            assert!(expected || verified == Err(WebhookError::TimeOutOfRange));
+            assert!(expected || verified == Err(InboundWebhookError::TimeOutOfRange));
         }
         // This signature was computed by another implementation (OpenSSL), from "1800000000." and the body.
         let by_openssl = "t=1800000000,v1=801f8df713dcea8a7071b6660efc02eeb928716ac8000908c29ea811720bc060";
@@ -233,19 +233,22 @@ mod tests {
         let header = configured.sign(BODY, at(0));
         let mut changed = BODY.to_vec();
         changed[10] ^= 1;
-        assert_eq!(configured.verify(&header, &changed, at(0)), Err(WebhookError::NotSigned));
+        assert_eq!(configured.verify(&header, &changed, at(0)), Err(InboundWebhookError::NotSigned));
         let unknown = secrets("whsec_fedcba9876543210").sign(BODY, at(0));
-        assert_eq!(configured.verify(&unknown, BODY, at(0)), Err(WebhookError::NotSigned));
+        assert_eq!(configured.verify(&unknown, BODY, at(0)), Err(InboundWebhookError::NotSigned));
         let later = header.replace("t=1800000000", "t=1800000100");
         assert_eq!(
             configured.verify(&later, BODY, at(0)),
-            Err(WebhookError::NotSigned),
+            Err(InboundWebhookError::NotSigned),
             "the signature covers the time"
         );
         for header in ["", "t=1800000000", "v1=00", "t=1800000000,v1=zz", "t=1800000000,v0=00"] {
-            assert_eq!(configured.verify(header, BODY, at(0)), Err(WebhookError::NoSignature), "{header}");
+            assert_eq!(configured.verify(header, BODY, at(0)), Err(InboundWebhookError::NoSignature), "{header}");
         }
-        assert_eq!(configured.verify(&configured.sign(b"{}", at(0)), b"{}", at(0)), Err(WebhookError::NotAnEvent));
+        assert_eq!(
+            configured.verify(&configured.sign(b"{}", at(0)), b"{}", at(0)),
+            Err(InboundWebhookError::NotAnEvent)
+        );
     }
 
     #[test]
