@@ -5,20 +5,28 @@
 //! passes in dates, instants and tokens, and gets a decision back.
 //!
 //! # Reading order
-//! 1. [`money`] and [`calendar`]: amounts in minor units; the due date in each month.
-//! 2. [`subscription`], [`new_subscription`] and [`terms`]: an agreement to pay on the same day each month, its
-//!    creation, and the month from which a change of its price or payment day applies.
-//! 3. [`policy`] and [`dunning`]: the settings of the merchant, among them the retry schedule of declined payments.
-//! 4. [`attempt`], [`attempts_in_doubt`], [`mod@settle`] and [`catch_up`]: one try to charge the payment of one due
-//!    date, the rules for an unknown outcome, the effect of an outcome on the subscription, and the months that are
-//!    charged after an outage.
-//! 5. [`receipt`], [`attempt_record`], [`waived_period`]: the records of paid months, of failed attempts, and of months
-//!    that are never charged.
-//! 6. [`subscription_changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]:
-//!    all other changes. [`refusal`]: the reasons why a change is refused.
-//! 7. [`audit_record`]: the stored results of audits.
-//! 8. [`action`]: the log of the changes that people and programs make.
-//! 9. [`event`]: the events that are published when a stored item changes.
+//! 1. [`ids`], [`money`], [`money_sums`], [`calendar`]: identifiers; amounts in minor units, and their sums by currency;
+//!    the due date in each month. [`contact_data`], [`card`], [`card_number`]: what is stored about a customer and a
+//!    card, and the rule that no card number is stored.
+//! 2. [`subscription`], [`new_subscription`], [`terms`], [`planned_payments`]: an agreement to pay on the same day each
+//!    month, its creation, the month from which a change of its price or payment day applies, and its next payments.
+//! 3. [`policy`], [`dunning`]: the settings of the merchant, among them the retry schedule of declined payments.
+//!    [`payment_limits`], [`ceilings`]: the limits that protect customers from a wrong import or a wrong price.
+//! 4. [`reminder`]: the mail that announces a payment.
+//! 5. [`payment`], [`attempt`], [`attempts_in_doubt`], [`mod@settle`], [`catch_up`]: a payment at the gateway, one try to
+//!    charge the payment of one due date, the rules for an unknown outcome, the effect of an outcome on the
+//!    subscription, and the months that are charged after an outage.
+//! 6. [`receipt`], [`receipt_id`], [`attempt_record`], [`waived_period`], [`payment_records`]: the records of paid
+//!    months, of failed attempts, and of months that are never charged.
+//! 7. [`subscription_changes`], [`payment_method_setup`], [`pause`], [`cancellation`], [`refund`], [`dispute`],
+//!    [`after_dispute`], [`finding`], [`erasure`]: all other changes. [`refusal`]: the reasons why a change is refused.
+//! 8. [`audit_record`], [`day_reconciliation`], [`accepted_difference`], [`forecast`]: the stored results of audits and
+//!    of comparisons with the gateway, and the expected charges.
+//! 9. [`action`]: the log of the changes that people and programs make.
+//! 10. [`event`], [`outbound_webhook`]: the events that are published when a stored item changes, and their delivery to
+//!     the endpoints of the merchant.
+//!
+//! [`openapi`] contains the schemas that describe these types in the APIs.
 //!
 //! # Example
 //! A subscription is created, its first payment succeeds, and the next payment becomes due in the next month:
@@ -85,6 +93,7 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
 //! # Names
 //! The names of dates without a time (`NaiveDate`) end in `_on`, and those of instants (`DateTime<Utc>`) end in `_at`.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -10,17 +10,22 @@
 //!   The documentation of a function lists only its other errors.
 //!
 //! # Reading order
-//! 1. [`schema`] and [`subscriptions`]: the table, its indexes, and its main item.
-//! 2. [`due`] and [`claims`]: the subscriptions that are due in a shard, and the conditional write after which one
-//!    worker may charge a payment.
-//! 3. [`settlements`]: the new state of a subscription with its receipt or records, in one transaction.
-//! 4. [`runs`], [`execution_lease`] and [`day_total`]: the run records, the lease of a daily execution, and the charge
-//!    total of a day.
-//! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
-//! 6. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]:
+//! 1. [`mod@config`], [`schema`], [`settings`]: the configuration of the table, its indexes, and the item of its settings.
+//! 2. [`accounts`], [`subscriptions`], [`changes`]: the two main items, and how a subscription is changed.
+//! 3. [`batch`], [`due`], [`claims`]: the two batches, the subscriptions that are due in a shard, and the conditional
+//!    write after which one worker may charge a payment. [`reshard`]: more shards.
+//! 4. [`settlements`]: the new state of a subscription with its receipt or records, in one transaction.
+//! 5. [`runs`], [`counts`], [`execution_lease`], [`day_total`], [`server_time`]: the run records with their row counts,
+//!    the lease of a daily execution, the charge total of a day, and the check of a machine's clock.
+//! 6. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
+//! 7. [`payment_method_setups`], [`card_links`], [`limits`]: how a customer enters a card, and how often.
+//! 8. [`stream`], [`notice_claims`], [`outbound_webhooks`], [`inbound_events`]: the changes of the table, the mails and the
+//!    webhooks about them, and the webhook events that were received.
+//! 9. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]:
 //!    the log of the changes that people and programs make.
-//! 7. [`erasures`]: the erasure of an account.
-//! 8. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
+//! 10. [`erasures`]: the erasure of an account.
+//! 11. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
+//!     [`cursors`]: the position in a list.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
 //! replacement of DynamoDB.

@@ -1,4 +1,5 @@
-//! Checks that the top-level modules of a crate have no cyclic dependencies.
+//! Checks that the top-level modules of a crate have no cyclic dependencies, and that the pages of `billing` and `store`
+//! name all their modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -189,4 +190,17 @@ fn architecture_has_no_cycle_between_modules() {
         }
     }
     assert!(report.is_empty(), "cyclic dependencies between modules:{report}");
+}
+
+#[test]
+fn architecture_pages_of_billing_and_store_name_every_public_module() {
+    for name in ["billing", "store"] {
+        let text = std::fs::read_to_string(root().join("shared").join(name).join("src/lib.rs")).unwrap();
+        let page: String = text.lines().filter(|line| line.starts_with("//!")).collect();
+        let modules = text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+        let is_missing =
+            |module: &&str| !page.contains(&format!("[`{module}`]")) && !page.contains(&format!("@{module}`]"));
+        let missing: Vec<&str> = modules.filter(is_missing).collect();
+        assert!(missing.is_empty(), "{name}: the reading order does not contain {missing:?}");
+    }
 }
