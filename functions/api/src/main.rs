@@ -68,5 +68,5 @@ async fn main() -> Result<(), Error> {
         Some(public_url) => api.router().layer(Extension(public_url)),
         None => api.router(),
     };
-    run(rest::behind_api_gateway(router, TokenRules::read(env)?)).await
+    run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
 }

@@ -23,8 +23,9 @@ pub type FilteredRegistry = Layered<Targets, Registry>;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 46] = [
+const WORKSPACE_CRATES: [&str; 47] = [
     "api",
+    "api_gateway",
     "audit",
     "audit_function",
     "billing",

@@ -1,7 +1,6 @@
 //! The parts that all routes of the HTTP API share, whichever Lambda function serves them.
 //!
-//! Every request has a [`Caller`], which a middleware creates from the claims that the authorizer of API Gateway has
-//! verified. If a request has no caller, every route that needs a caller returns 401 or 403, with the reason. A request
+//! Every request has a [`Caller`], which a middleware of the server creates from the verified claims of the token. If a request has no caller, every route that needs a caller returns 401 or 403, with the reason. A request
 //! for the data of another account returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -27,8 +26,8 @@ mod token_rules;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 
 pub use account_actions::{AccountAction, AccountActions};
@@ -42,27 +41,13 @@ pub use request_time::RequestTime;
 pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, Rights, TokenRules, account_of_subject};
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
-/// server must add a [`Caller`] to each request, for example with [`behind_api_gateway`].
+/// server must add a [`Caller`] to each request, with [`set_caller`].
 pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes
         .fallback(async || Problem::not_found("there is nothing at this path"))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
         .layer(map_response(finish_response))
         .layer(from_fn(show_problem_to_browser))
-}
-
-/// Adds the middlewares for functions behind API Gateway. One middleware sets the [`Caller`] of each request from the
-/// claims of the authorizer. The other responds to requests with the method `OPTIONS`, which a browser sends before a
-/// request to another origin. API Gateway adds to this response the headers that allow or forbid the browser's request
-/// ("Configure CORS for HTTP APIs" in the documentation of API Gateway).
-pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
-    let with_caller = router.layer(from_fn_with_state(rules, authentication::set_caller_from_claims));
-    with_caller.layer(from_fn(respond_to_preflight))
-}
-
-/// Responds with 204 to a browser's preflight request (method `OPTIONS`). Passes every other request on to the routes.
-async fn respond_to_preflight(request: Request, next: Next) -> Response {
-    if request.method() == Method::OPTIONS { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await }
 }
 
 /// If the request comes from a browser and the response is a problem, returns a web page in place of the problem's

@@ -15,5 +15,5 @@ async fn main() -> Result<(), Error> {
     let desk = orders_function::set_up(env, clock.clone()).await?;
     let payments = TableConfig::read(env)?.connect_with(desk.table.client().clone());
     let api = OrdersApi::new(desk, Arc::new(StoredPayments(payments)), clock);
-    run(rest::behind_api_gateway(api.router(), TokenRules::read(env)?)).await
+    run(api_gateway::behind_api_gateway(api.router(), TokenRules::read(env)?)).await
 }

@@ -78,7 +78,7 @@ pub const BORDERS: &[Border] = &[
     border(&["outbound", "publishing"], &["gateways", "mail", "sweep", "payments", "axum"]),
     border(&["notices"], &["gateways", "sweep", "payments", "outbound", "publishing", "axum"]),
     border(&["orders"], &["store", "gateways", "mail"]),
-    border(&["rest"], &["gateways", "settling", "outbound", "sweep", "payments", "audit"]),
+    border(&["rest"], &["lambda*", "gateways", "settling", "outbound", "sweep", "payments", "audit"]),
     border(&["orders-api"], &["api", "gateways", "settling", "outbound", "payments"]),
     border(&["api"], &["orders-api", "inbound"]),
     border(&["inbound"], &["api", "orders-api", "payments"]),
@@ -103,7 +103,10 @@ pub const BORDERS: &[Border] = &[
     border(&["api-function"], &["aws-sdk-sesv2", "aws-sdk-eventbridge", "inbound"]),
     border(&["webhooks-function"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "api"]),
     border(&["sandbox-function"], &["aws-sdk-secretsmanager", "aws-sdk-sesv2", "aws-sdk-sqs", "payments", "api"]),
-    border(&["dueday"], &["aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager", "testkit"]),
+    border(
+        &["dueday"],
+        &["lambda*", "aws-sdk-sesv2", "aws-sdk-sqs", "aws-sdk-eventbridge", "aws-sdk-secretsmanager", "testkit"],
+    ),
     border(
         &["emulator"],
         &[
