@@ -68,9 +68,12 @@ struct IdempotencyItem {
     ttl: i64,
 }
 
+/// The beginning of the partition key of all idempotency records.
+pub const IDEMPOTENCY_RECORDS: &str = "IDEM#";
+
 /// Returns the primary key of the idempotency record of a request, from [`IdempotentRequest::key_hash`].
 fn record_key(key_hash: &str) -> Key {
-    let pk = format!("IDEM#{key_hash}");
+    let pk = format!("{IDEMPOTENCY_RECORDS}{key_hash}");
     Key { sk: pk.clone(), pk }
 }
 

@@ -18,6 +18,18 @@ impl Key {
     pub fn attributes(self) -> Item {
         Item::from([("PK".to_owned(), AttributeValue::S(self.pk)), ("SK".to_owned(), AttributeValue::S(self.sk))])
     }
+
+    /// Returns the key as one text: a stored position, after which a later process continues a scan. No key of the table
+    /// may contain `separator`.
+    pub fn to_position(&self, separator: char) -> String {
+        format!("{}{separator}{}", self.pk, self.sk)
+    }
+
+    /// Reads the key from a text that [`Key::to_position`] returned; `None` if the text does not contain `separator`.
+    pub fn from_position(text: &str, separator: char) -> Option<Self> {
+        let (pk, sk) = text.split_once(separator)?;
+        Some(Self { pk: pk.to_owned(), sk: sk.to_owned() })
+    }
 }
 
 impl fmt::Display for Key {

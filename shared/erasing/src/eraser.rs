@@ -7,9 +7,8 @@ use billing::{AccountId, Erasure, ErasureObstacle, ErasureStep};
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use orders::OrdersTable;
-use store::{Items, Key, Paging, Table, TableError, key_of};
+use store::{Items, Key, POSITION_SEPARATOR, Paging, Table, TableError, key_of, owner_of_removable_item};
 
-use crate::item_owner::owner_of_removable_item;
 use crate::request::{describe_obstacles, find_obstacles};
 use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
@@ -158,8 +157,7 @@ impl Eraser {
         let (mut scanned, others): (Vec<Erasure>, Vec<Erasure>) =
             group.into_iter().partition(|erasure| erasure.step == ErasureStep::OtherPartitions);
         let Some(first) = scanned.first() else { return Ok(others) };
-        let after = first.position.as_deref().and_then(|text| text.split_once(' '));
-        let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+        let after = first.position.as_deref().and_then(|text| Key::from_position(text, POSITION_SEPARATOR));
         let mut items = self.table.items_of_other_partitions(after);
         let mut progress = scanned.clone();
         for page_number in 1_u32.. {
@@ -173,10 +171,7 @@ impl Eraser {
                 owner.counts.count_removed();
             }
             let is_over = self.is_past_deadline(deadline);
-            let position = items.last_evaluated_key().map(|key| {
-                let Key { pk, sk } = key_of(key);
-                format!("{pk} {sk}")
-            });
+            let position = items.last_evaluated_key().map(|key| key_of(key).to_position(POSITION_SEPARATOR));
             if position.is_some() && (is_over || page_number.is_multiple_of(PAGES_PER_UPDATE)) {
                 progress.iter_mut().for_each(|erasure| erasure.position.clone_from(&position));
                 scanned = self.update_erasures(&scanned, progress).await?;

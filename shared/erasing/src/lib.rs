@@ -4,12 +4,11 @@
 //! account.
 //!
 //! Every step can be interrupted after each request and then repeated, because removing an item twice has no further
-//! effect. The item of the erasure contains the progress. The module `item_owner` finds the account of an item outside
-//! the partition of the account, and the module `request` checks whether an account may be erased.
+//! effect. The item of the erasure contains the progress. The module `request` checks whether an account may
+//! be erased.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod eraser;
-mod item_owner;
 mod request;
 
 use chrono::TimeDelta;

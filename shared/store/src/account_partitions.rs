@@ -14,6 +14,10 @@ use billing::{
 };
 use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
 
+/// The character between the partition key and the sort key in the stored text of a position in a scan. The keys of
+/// accounts and of the items of other partitions that an erasure removes do not contain this character.
+pub const POSITION_SEPARATOR: char = ' ';
+
 /// The attribute with the time after which DynamoDB deletes the item.
 const TTL: &str = "TTL";
 
@@ -112,8 +116,7 @@ impl Table {
 
     /// Returns the accounts after `position`, which are read with `scan`.
     fn scan_partitions(&self, scan: Scan, position: Option<String>) -> AccountPartitions {
-        let after = position.as_deref().and_then(|text| text.split_once(' '));
-        let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+        let after = position.as_deref().and_then(|text| Key::from_position(text, POSITION_SEPARATOR));
         let skipped = after.as_ref().map(|after| after.pk.clone());
         AccountPartitions { items: self.dynamo.scan(scan.after(after)), position, skipped }
     }
@@ -141,8 +144,7 @@ impl AccountPartitions {
                 break;
             }
             if let Some(item) = self.items.next().await? {
-                let Key { pk, sk } = key_of(&item);
-                self.position = Some(format!("{pk} {sk}"));
+                self.position = Some(key_of(&item).to_position(POSITION_SEPARATOR));
                 current.add_item(item);
             }
         }

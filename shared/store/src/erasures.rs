@@ -9,8 +9,8 @@ use super::items::read_account;
 use super::{Item, Key, Page, Paging, Payments, Table, TableError, keys};
 use billing::{Account, AccountId, ERASED, ErasedAccount, Erasure, NewAction};
 use dynamo::{
-    Entity as _, Items, PRESENT, PrefixQuery, Query, Rewrite, Scan, TransactionOutcome, UpdateItemOutcome, Values,
-    key_of, n, s, values, with_next_version,
+    Entity as _, IDEMPOTENCY_RECORDS, Items, PRESENT, PrefixQuery, Query, Rewrite, Scan, TransactionOutcome,
+    UpdateItemOutcome, Values, key_of, n, s, values, with_next_version,
 };
 
 /// The condition of the writes that need an account: the account exists, and its erasure was not requested. The mark of
@@ -180,7 +180,7 @@ impl Table {
     /// requests.
     pub fn items_of_other_partitions(&self, after: Option<Key>) -> Items {
         let values = values([
-            (":idempotency", s("IDEM#")),
+            (":idempotency", s(IDEMPOTENCY_RECORDS)),
             (":setups", s(keys::SETUPS)),
             (":card_links", s(keys::CARD_LINKS)),
             (":limits", s(keys::LIMITS)),

@@ -285,10 +285,16 @@ pub fn key_of_card_link(id: Ulid) -> Key {
     Key { sk: pk.clone(), pk }
 }
 
-/// Returns the key of the item that counts the uses of the limit `name` in the hour that begins at `hour`.
+/// Returns the key of the item that counts the uses of the limit `name` in the hour that begins at `hour`. A limit of an
+/// account has a name such as `setups#acme`.
 pub fn key_of_limit(name: &str, hour: DateTime<Utc>) -> Key {
     let pk = format!("{LIMITS}{name}#{}", hour.format("%Y-%m-%dT%H"));
     Key { sk: pk.clone(), pk }
+}
+
+/// Returns the account in the partition key of an item that counts the uses of a limit of an account.
+pub fn account_of_limit(pk: &str) -> Option<String> {
+    pk.strip_prefix(LIMITS)?.split('#').nth(1).map(str::to_owned)
 }
 
 /// Returns the key of a webhook endpoint.

@@ -92,7 +92,7 @@ use aws_sdk_dynamodb::Client;
 use chrono::TimeDelta;
 use dynamo::Dynamo;
 
-pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, RecordExpiry};
+pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, POSITION_SEPARATOR, RecordExpiry};
 pub use accounts::{ChangeAccountOutcome, PutAccountOutcome};
 pub use actions::ChangeRecords;
 pub use batch::Batch;
@@ -104,7 +104,7 @@ pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, DueRow};
 pub use erasures::StoredAccount;
 pub use execution_lease::ExecutionLeaseOutcome;
-pub use items::{Due, EventSubscriber, Lane, Position};
+pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use notice_claims::NoticeClaimOutcome;
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};

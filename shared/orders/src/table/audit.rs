@@ -88,10 +88,7 @@ impl OrdersScan {
     /// Returns the position after the page that was read last, from which [`OrdersTable::orders_after`] continues;
     /// `None` before the first page and after the last page.
     pub fn position(&self) -> Option<String> {
-        self.0.0.last_evaluated_key().map(|key| {
-            let Key { pk, sk } = key_of(key);
-            format!("{pk}{POSITION_SEPARATOR}{sk}")
-        })
+        self.0.0.last_evaluated_key().map(|key| key_of(key).to_position(POSITION_SEPARATOR))
     }
 }
 
@@ -106,8 +103,7 @@ impl OrdersTable {
     /// `position` is `None`. The orders are in the sequence in which DynamoDB scans the table.
     /// [`OrdersScan::next_page`] sends the strongly consistent Scan requests.
     pub fn orders_after(&self, position: Option<&str>) -> OrdersScan {
-        let after = position.and_then(|text| text.split_once(POSITION_SEPARATOR));
-        let after = after.map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
+        let after = position.and_then(|text| Key::from_position(text, POSITION_SEPARATOR));
         OrdersScan(AuditScan(self.dynamo.scan(Scan::all().after(after))))
     }
 

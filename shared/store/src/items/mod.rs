@@ -16,6 +16,7 @@ mod outbound_webhook;
 mod payment_method_setup;
 mod receipt;
 mod refund;
+mod removable_item;
 pub(super) mod subscription;
 mod waived_period;
 
@@ -26,6 +27,7 @@ pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
 pub use outbound_webhook::EventSubscriber;
 pub(super) use outbound_webhook::{read_event_subscriber, recover_delivery};
+pub use removable_item::owner_of_removable_item;
 
 use super::{Key, Payments, TableError, keys};
 use billing::{

@@ -1,9 +1,23 @@
 //! Finds the account of an item that is outside of the account's own partition, such as a card link (a link to a web
 //! page on which a customer enters a card).
 
+use serde::Deserialize;
+
+use super::super::{Item, keys};
 use billing::DeliveryStatus;
-use serde_json::Value;
-use store::Item;
+use dynamo::IDEMPOTENCY_RECORDS;
+
+/// The part of the stored response to an idempotent request that contains the account.
+#[derive(Deserialize)]
+struct StoredAnswer {
+    account: String,
+}
+
+/// The part of a stored event that contains the account.
+#[derive(Deserialize)]
+struct StoredEvent {
+    subject: String,
+}
 
 /// Returns the id of the account to which `item` belongs, if an erasure of this account removes the item; `None` for
 /// all other items. A webhook delivery that is still pending is not removed: the endpoint must still receive the event,
@@ -11,24 +25,24 @@ use store::Item;
 pub fn owner_of_removable_item(item: &Item) -> Option<String> {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
     let pk = text("PK")?;
-    let field_of_json = |attribute: &str, field: &str| {
-        let json: Value = serde_json::from_str(text(attribute)?).ok()?;
-        json[field].as_str().map(str::to_owned)
-    };
-    match pk.split('#').next()? {
-        "SETUP" | "CARDLINK" => text("Account").cloned(),
-        // The key has the form LIMIT#<what>#<account>#<hour>.
-        "LIMIT" => pk.split('#').nth(2).map(str::to_owned),
-        "IDEM" => field_of_json("Answer", "account"),
-        "WEBHOOK" if *text("Status")? != DeliveryStatus::Pending.to_string() => field_of_json("Body", "subject"),
-        _ => None,
+    let has_prefix = |prefix: &str| pk.starts_with(prefix);
+    if has_prefix(keys::SETUPS) || has_prefix(keys::CARD_LINKS) {
+        text("Account").cloned()
+    } else if has_prefix(keys::LIMITS) {
+        keys::account_of_limit(pk)
+    } else if has_prefix(IDEMPOTENCY_RECORDS) {
+        serde_json::from_str(text("Answer")?).ok().map(|answer: StoredAnswer| answer.account)
+    } else if has_prefix(keys::DELIVERIES_OF_ENDPOINT) && *text("Status")? != DeliveryStatus::Pending.to_string() {
+        serde_json::from_str(text("Body")?).ok().map(|event: StoredEvent| event.subject)
+    } else {
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::Key;
+    use crate::Key;
 
     /// Returns an item with the partition key `pk` and these attributes.
     fn item(pk: &str, attributes: &[(&str, &str)]) -> Item {
