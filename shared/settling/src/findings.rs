@@ -124,7 +124,7 @@ impl Findings<'_> {
             is_paid_by_another: receipt.is_some(),
         };
         let settle = |stored: &Subscription| stored.settle_late_payment(&late, self.settling.policy.lead, today, now);
-        let reason = match self.settling.settle_late_payment(stored.clone(), payment.amount, settle).await? {
+        let reason = match self.settling.settle_late_payment(stored.clone(), settle).await? {
             RewriteOutcome::Applied(settled) => {
                 self.settling.write_charge_total_or_warn(today, settled.shard).await;
                 return Ok(LatePaymentOutcome::Settled(Box::new(settled)));
@@ -232,9 +232,7 @@ impl Findings<'_> {
             version: open.version + 1,
             ..open.clone()
         };
-        let charged = paid.as_ref().filter(|_| decision == FindingDecision::Receipt).map(|paid| paid.amount);
-        let settled =
-            self.settling.settle_finding(stored, (open, &resolved), charged, settle).await?.ok_or_else(missing)??;
+        let settled = self.settling.settle_finding(stored, (open, &resolved), settle).await?.ok_or_else(missing)??;
         self.settling.write_charge_total_or_warn(today, settled.shard).await;
         Ok(settled)
     }

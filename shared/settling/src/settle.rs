@@ -73,6 +73,24 @@ enum NotSettled {
     StaysOpen,
 }
 
+/// The amount of the receipt in the settlement that was computed last; `None` if it has no receipt. A settlement is
+/// computed again if the subscription was changed before the write, so the last one is the one that is written.
+#[derive(Debug, Default)]
+struct ChargedAmount(Mutex<Option<Money>>);
+
+impl ChargedAmount {
+    /// Reads the amount from `settlement`, and returns `settlement`.
+    fn read(&self, settlement: Settlement) -> Settlement {
+        *self.lock() = settlement.receipt.as_ref().map(|receipt| receipt.amount);
+        settlement
+    }
+
+    /// Locks and returns the amount.
+    fn lock(&self) -> MutexGuard<'_, Option<Money>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Settling {
     /// Creates the service that settles attempts of the subscriptions in `table`, with the rules of `policy`.
     pub fn new(table: Table, policy: Policy, clock: Arc<dyn Clock>) -> Self {
@@ -121,17 +139,16 @@ impl Settling {
         // reminded.
         let could_be_reminded = |on| subscription.created_at.date_naive() <= on;
         let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today || !could_be_reminded(on));
+        let charged = ChargedAmount::default();
         let settlement =
             |stored: &Subscription| match settle(stored, held, outcome, &self.policy, today, self.clock.now()) {
-                SettleDecision::Write(settlement) => Ok(*settlement),
+                SettleDecision::Write(settlement) => Ok(charged.read(*settlement)),
                 SettleDecision::AlreadySettled => Err(NotSettled::Already),
                 SettleDecision::StaysOpen => Err(NotSettled::StaysOpen),
             };
         match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await? {
             RewriteOutcome::Applied(settled) => {
-                if let Outcome::Succeeded(payment) = outcome {
-                    self.add_uncounted_charge(payment.amount);
-                }
+                self.add_uncounted_charge(&charged);
                 return Ok(SettleOutcome::Settled { subscription: Box::new(settled), was_reminded });
             }
             RewriteOutcome::Unchanged(NotSettled::StaysOpen) => return Ok(SettleOutcome::StaysOpen),
@@ -147,27 +164,28 @@ impl Settling {
         Err(SettleError::MissingReceipt { payment: payment.id.clone(), due_on: held.due_on })
     }
 
-    /// Settles a successful payment of `amount` that has no open attempt any more. `compute` returns the settlement for
-    /// the stored subscription, or the reason why the payment must not be settled.
+    /// Settles a successful payment that has no open attempt any more. `compute` returns the settlement for the stored
+    /// subscription, or the reason why the payment must not be settled.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
     pub(crate) async fn settle_late_payment<R>(
         &self,
         stored: Subscription,
-        amount: Money,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
+        let charged = ChargedAmount::default();
+        let compute = |stored: &Subscription| compute(stored).map(|settlement| charged.read(settlement));
         let settled = self.table.settle(stored, compute).await?;
         if matches!(settled, RewriteOutcome::Applied(_)) {
-            self.add_uncounted_charge(amount);
+            self.add_uncounted_charge(&charged);
         }
         Ok(settled)
     }
 
-    /// Resolves the stored finding `open` as `resolved`, on the decision of a person. `compute` returns the settlement for
-    /// the stored subscription. `charged` is the amount of the payment if the payment gets a receipt. Returns `None` if
-    /// another person has resolved the finding, or the subscription does not exist.
+    /// Resolves the stored finding `open` as `resolved`, on the decision of a person. `compute` returns the settlement
+    /// for the stored subscription. Returns `None` if another person has resolved the finding, or the subscription does
+    /// not exist.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -175,12 +193,13 @@ impl Settling {
         &self,
         stored: Subscription,
         (open, resolved): (&Finding, &Finding),
-        charged: Option<Money>,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<Option<Result<Subscription, R>>, TableError> {
+        let charged = ChargedAmount::default();
+        let compute = |stored: &Subscription| compute(stored).map(|settlement| charged.read(settlement));
         let settled = self.table.resolve_finding(stored, open, resolved, self.action.as_ref(), compute).await?;
-        if let (Some(Ok(_)), Some(amount)) = (&settled, charged) {
-            self.add_uncounted_charge(amount);
+        if let Some(Ok(_)) = &settled {
+            self.add_uncounted_charge(&charged);
         }
         Ok(settled)
     }
@@ -219,9 +238,12 @@ impl Settling {
         }
     }
 
-    /// Adds a charged amount to the amounts that the next call of [`Settling::write_charge_total`] writes.
-    fn add_uncounted_charge(&self, amount: Money) {
-        self.lock_uncounted_total().add(amount);
+    /// Adds the charged amount of a written settlement to the amounts that the next call of
+    /// [`Settling::write_charge_total`] writes. A settlement without a receipt charges nothing.
+    fn add_uncounted_charge(&self, charged: &ChargedAmount) {
+        if let Some(amount) = *charged.lock() {
+            self.lock_uncounted_total().add(amount);
+        }
     }
 
     /// Adds the amounts that were charged since the last call of this function to the stored charge total of the day
