@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use billing::{Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, ReceiptId};
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, CurrentSecret};
 use gateways::{
@@ -28,10 +27,7 @@ pub struct StripeEventHandler {
     refunds: Refunds,
     disputes: Disputes,
     settling: Settling,
-    zone: Tz,
-    /// How long the handler leases an attempt in order to settle the attempt. During the lease, no other worker works
-    /// on the attempt.
-    lease: TimeDelta,
+    billing: BillingConfig,
     clock: Arc<dyn Clock>,
 }
 
@@ -93,7 +89,7 @@ impl InboundError {
 
 impl StripeEventHandler {
     /// Creates a handler of events about the payments in `table`. The events must be signed with one of `secrets`, and
-    /// their objects are read with `stripe`. `lease` is how long the handler leases an attempt in order to settle it.
+    /// their objects are read with `stripe`. The handler leases an attempt for `billing.lease` in order to settle it.
     pub fn new(
         table: Table,
         stripe: Arc<Stripe>,
@@ -105,13 +101,12 @@ impl StripeEventHandler {
         Self {
             setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), lead, clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), billing),
+            disputes: Disputes::new(table.clone(), billing, clock.clone()),
             settling: Settling::new(table.clone(), billing.policy.clone(), clock.clone()),
             table,
             stripe,
             secrets: secrets.into(),
-            zone: billing.zone,
-            lease: billing.lease,
+            billing: billing.clone(),
             clock,
         }
     }
@@ -138,7 +133,7 @@ impl StripeEventHandler {
                 None => InboundOutcome::Ignored,
             },
             EventSubject::CheckoutPage(id) => match self.stripe.setup_id_of_session(id).await? {
-                Some(setup) => self.handle_setup(setup, self.date_of(now)).await?,
+                Some(setup) => self.handle_setup(setup, self.billing.date_at(now)).await?,
                 None => InboundOutcome::Ignored,
             },
             EventSubject::Refund(id) => match self.stripe.payment_of_refund(id).await? {
@@ -179,12 +174,7 @@ impl StripeEventHandler {
         Ok(is_own.then_some(paid))
     }
 
-    /// Returns the date of `instant` in the billing time zone.
-    fn date_of(&self, instant: DateTime<Utc>) -> NaiveDate {
-        instant.with_timezone(&self.zone).date_naive()
-    }
-
-    /// Handles an event of the time `now` about the payment `paid`:
+    /// Handles an event about the payment `paid`, whose processing began at `now`:
     /// - If the attempt of the payment is open, and no other worker has leased the attempt, settles the attempt.
     /// - If the payment has succeeded but has no open attempt and no receipt, settles the payment or stores a finding.
     /// - If the payment has a receipt and is now reported as failed, stores that the bank has reversed the payment.
@@ -206,9 +196,12 @@ impl StripeEventHandler {
         if needs_no_change {
             return Ok(InboundOutcome::Processed);
         }
-        let today = self.date_of(now);
-        let resolver =
-            AttemptResolver { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
+        let today = self.billing.date_at(now);
+        let resolver = AttemptResolver {
+            settling: &self.settling,
+            gateway: Some(self.stripe.as_ref()),
+            lease: self.billing.lease,
+        };
         let key = (&payment.account, payment.subscription);
         // If the period of the payment has no open attempt, do not resolve the open attempt of the subscription: that
         // attempt belongs to another period, and this payment must not settle it.
@@ -291,6 +284,7 @@ impl StripeEventHandler {
         }
         let payment_method = charged_payment_method(paid)?;
         let read = async {
+            let read_at = self.clock.now();
             let StripePayment { payment, .. } =
                 self.stripe.get_payment_intent(id).await?.ok_or_else(|| object_not_found(id))?;
             let PaymentStatus::Declined(decline) = payment.status else {
@@ -308,8 +302,8 @@ impl StripeEventHandler {
                 amount: payment.amount,
                 reason: decline.code,
                 status: DisputeStatus::Returned,
-                opened_at: now,
-                closed_at: Some(now),
+                opened_at: read_at,
+                closed_at: Some(read_at),
                 version: 1,
             })
         };
@@ -356,7 +350,7 @@ impl StripeEventHandler {
                 account: account.clone(),
                 payment: paid.payment.id.clone(),
                 payment_method,
-                closed_at: current.status.is_closed().then_some(now),
+                closed_at: current.status.is_closed().then(|| self.clock.now()),
                 id: current.id,
                 amount: current.amount,
                 reason: current.reason,

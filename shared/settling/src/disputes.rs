@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDate, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, Utc};
 
-use billing::{AccountId, Dispute, Policy, ReceiptId, Subscription};
+use billing::{AccountId, Dispute, ReceiptId, Subscription};
+use clock::Clock;
 use config::BillingConfig;
 use store::{Paging, Table, TableError};
 
@@ -15,19 +16,19 @@ use store::{Paging, Table, TableError};
 #[derive(Clone, Debug)]
 pub struct Disputes {
     table: Table,
-    policy: Policy,
-    zone: Tz,
+    billing: BillingConfig,
+    clock: Arc<dyn Clock>,
 }
 
 impl Disputes {
     /// Creates the service that stores disputes in `table`.
-    pub fn new(table: Table, config: &BillingConfig) -> Self {
-        Self { table, policy: config.policy.clone(), zone: config.zone }
+    pub fn new(table: Table, billing: &BillingConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { table, billing: billing.clone(), clock }
     }
 
     /// Stores the dispute `id` of `account` as the gateway reports it, and updates the marks on the subscriptions and
-    /// the receipt. `read` requests the current state of the dispute from the gateway. `now` is the time of the gateway's
-    /// event.
+    /// the receipt. `read` requests the current state of the dispute from the gateway. `now` is the time at which the
+    /// processing of the gateway's event began: its date decides for all subscriptions.
     ///
     /// Repeated, late and concurrent calls have the same result: this function first reads the stored dispute, and then
     /// `read` requests the dispute from the gateway. The stored dispute is replaced only if it has not changed in the
@@ -47,7 +48,7 @@ impl Disputes {
         let stored = all.iter().find(|stored| stored.id.as_str() == id);
         let reported = read.await?;
         let receipt = reported.receipt.clone();
-        let next = stored.map_or_else(|| reported.clone(), |stored| stored.updated(&reported, now));
+        let next = stored.map_or_else(|| reported.clone(), |stored| stored.updated(&reported, self.clock.now()));
         if stored != Some(&next) {
             self.table.write_dispute(&next, stored).await?;
         }
@@ -58,7 +59,7 @@ impl Disputes {
     /// Computes two marks from the stored disputes of `account`, and stores them: the dispute marks on the
     /// subscriptions of the account, and the reversal mark on the receipt `receipt`. If two workers update the marks
     /// concurrently, both repeat the update until the stored disputes no longer change, so both compute the same marks.
-    /// `now` is the time of the gateway's event: its date decides for all subscriptions.
+    /// `now` is the time at which the processing of the gateway's event began: its date decides for all subscriptions.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table fails. The caller must repeat the call.
@@ -73,9 +74,9 @@ impl Disputes {
             let stored =
                 self.table.get_subscriptions_by_account(account, &Paging::all()).await?.require_all_readable()?;
             for subscription in stored.items {
-                let day_of = |at: DateTime<Utc>| -> NaiveDate { at.with_timezone(&self.zone).date_naive() };
+                let day_of = |at| self.billing.date_at(at);
                 let settled = |stored: &Subscription| {
-                    Ok::<_, Infallible>(stored.settle_disputes(&disputes, &self.policy, day_of, now))
+                    Ok::<_, Infallible>(stored.settle_disputes(&disputes, &self.billing.policy, day_of, now))
                 };
                 self.table.settle(subscription, settled).await?;
             }

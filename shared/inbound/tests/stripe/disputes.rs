@@ -152,6 +152,27 @@ async fn won_dispute_waives_the_months_of_its_duration() {
 }
 
 #[tokio::test]
+async fn dispute_that_is_won_on_a_due_date_leaves_it_owed_even_if_midnight_passes() {
+    let mut call = 1;
+    loop {
+        let world = World::new("pm_card_visa").await;
+        world.run_payments("2026-03-10T06:00:00Z").await;
+        let id = world.server.dispute("pi_000001", "needs_response");
+        world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+        world.system.clock.set(at("2026-04-10T23:59:59Z"));
+        world.server.dispute("pi_000001", "won");
+        let won = world.server.event("evt_2", "charge.dispute.closed", &id);
+        if !world.send_event_and_pass_time(&won, call, "2026-04-11T00:00:01Z").await {
+            break;
+        }
+        assert_eq!(world.stored_subscription().await.due_on.to_string(), "2026-04-10", "midnight during call {call}");
+        assert!(world.waived_periods().await.is_empty(), "midnight during call {call}");
+        call += 1;
+    }
+    assert!(call > 5, "the event needs several requests");
+}
+
+#[tokio::test]
 async fn won_dispute_leaves_months_owed_if_so_configured() {
     // The columns are: the catch-up policy, the due date after the dispute, and the number of waived months.
     for (catch_up, due_on, waived) in [("each", "2026-04-10", 0), ("latest", "2026-05-10", 1)] {

@@ -217,20 +217,7 @@ async fn event_that_is_processed_across_midnight_has_one_date() {
         let payment = world.make_payment("2026-03-10", 1, 1_299).await;
         world.system.clock.set(at("2026-03-10T23:59:59Z"));
         let event = world.server.event("evt_1", "payment_intent.succeeded", payment.as_str());
-        let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-        let clock = world.system.clock.clone();
-        let pass_midnight = move |made: &Call<'_>| {
-            if made.number == call {
-                clock.set(at("2026-03-11T00:00:01Z"));
-            }
-            None
-        };
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(pass_midnight)));
-        let connection = EngineConnection::with_injector(injector.clone());
-        let table = world.system.with_connection(Arc::new(connection)).table;
-        let events = World::event_handler(&world.system, table, &world.stripe);
-        injector.run(events.handle(&header, event.as_bytes())).await.unwrap().unwrap();
-        if injector.calls() < call {
+        if !world.send_event_and_pass_time(&event, call, "2026-03-11T00:00:01Z").await {
             break;
         }
         let charges_of = async |day| world.table().get_charge_total(day).await.unwrap().charges();

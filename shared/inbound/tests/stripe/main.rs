@@ -123,9 +123,28 @@ impl World {
         self.table().update_subscription(&self.stored_subscription().await, &changed).await.unwrap();
     }
 
+    /// Sends `event` to a handler. At the request to the table with the number `call`, sets the clock to `later`. Returns
+    /// whether the handler made this request.
+    async fn send_event_and_pass_time(&self, event: &str, call: u64, later: &'static str) -> bool {
+        let clock = self.system.clock.clone();
+        let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), clock.now());
+        let pass_time = move |made: &Call<'_>| {
+            if made.number == call {
+                clock.set(at(later));
+            }
+            None
+        };
+        let injector = Arc::new(Injector::active_during_runs(Arc::new(pass_time)));
+        let connection = EngineConnection::with_injector(injector.clone());
+        let table = self.system.with_connection(Arc::new(connection)).table;
+        let events = Self::event_handler(&self.system, table, &self.stripe);
+        injector.run(events.handle(&header, event.as_bytes())).await.unwrap().unwrap();
+        injector.calls() >= call
+    }
+
     /// Creates the service that stores disputes.
     fn disputes(&self) -> Disputes {
-        Disputes::new(self.table().clone(), &self.system.deployment.config.billing)
+        Disputes::new(self.table().clone(), &self.system.deployment.config.billing, self.system.clock.clone())
     }
 
     /// Returns each waived period with its reason.
