@@ -43,11 +43,12 @@ struct NextRun {
     next_run_at: DateTime<Utc>,
 }
 
-/// Returns whether the run failed, did not reach the last row, or left rows that a later run must finish.
+/// Returns whether the run failed, did not reach the last row, left rows that a later run must finish, or has a due row
+/// without an outcome.
 fn has_unfinished_rows(run: &Result<Report<impl Counts>, SweepError>) -> bool {
     run.as_ref().map_or(true, |report| {
         let counts: RunCounts = report.counts.into();
-        !report.complete || counts.unfinished() > 0
+        !report.complete || counts.unfinished() > 0 || !report.adds_up()
     })
 }
 

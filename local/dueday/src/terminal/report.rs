@@ -16,11 +16,42 @@ pub fn format_report(report: &Report<impl Counts>) -> String {
     if let Some(stopped) = &report.stopped {
         text += &format!("  stopped: {stopped}\n");
     }
-    if !report.counts.adds_up() {
+    if !report.adds_up() {
         text += "  a due row has no outcome: run it again\n";
     }
     if !report.complete {
         text += "  the run did not reach the last row: run it again\n";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Batch, ReminderCounts, RunSums};
+
+    use super::*;
+
+    #[test]
+    fn report_says_that_a_due_row_has_no_outcome() {
+        for (due, expected) in [
+            (1, "reminders of 2027-01-31: 1 due, 1 sent\n"),
+            (2, "reminders of 2027-01-31: 2 due, 1 sent\n  a due row has no outcome: run it again\n"),
+        ] {
+            let report = Report {
+                batch: Batch::Reminders,
+                date: "2027-01-31".parse().unwrap(),
+                shards: vec![0],
+                counts: ReminderCounts { due, sent: 1, ..ReminderCounts::default() },
+                sums: RunSums::default(),
+                unreminded: 0,
+                oldest_due_days: 0,
+                oldest_in_doubt_hours: 0,
+                failures: Vec::new(),
+                next: None,
+                complete: true,
+                stopped: None,
+            };
+            assert_eq!(format_report(&report), expected);
+        }
+    }
 }
