@@ -16,8 +16,7 @@ use billing::ReceivedEvent;
 use clock::Clock;
 use config::{ConfigError, Env, SECRET_UNREADABLE};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use outbound::DELIVERY_QUEUE;
-use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
+use outbound::{AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
 use sqs::SqsQueue;
 use store::{TableConfig, TableError, load_sdk_config};
 

@@ -13,9 +13,9 @@ static DISPATCHERS: LazyLock<[Dispatch; 2]> =
 /// Sends the log events of the current thread to `subscriber` until the returned guard is dropped.
 ///
 /// Unlike with [`tracing::subscriber::set_default`], the subscriber also receives the log events if another test executes
-/// one of the log statements first. `tracing` stores at the first execution whether a log statement is enabled. As long as the process
-/// has at most one dispatcher, `tracing` asks only the subscriber of the current thread. So the thread of the other
-/// test, which has no subscriber, would disable the statement for all threads.
+/// one of the log statements first. `tracing` stores at the first execution whether a log statement is enabled. As long
+/// as the process has at most one dispatcher, `tracing` asks only the subscriber of the current thread. So the thread of
+/// the other test, which has no subscriber, would disable the statement for all threads.
 pub fn capture_logs(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     LazyLock::force(&DISPATCHERS);
     tracing::subscriber::set_default(subscriber)

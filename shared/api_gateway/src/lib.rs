@@ -15,13 +15,13 @@ use rest::{Problem, PublicUrl, TokenRules, set_caller};
 /// origin. API Gateway adds to this response the headers that allow or forbid the browser's request ("Configure CORS for
 /// HTTP APIs" in the documentation of API Gateway).
 pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
-    let with_context = router.layer(from_fn_with_state(rules, use_context));
+    let with_context = router.layer(from_fn_with_state(rules, set_caller_and_public_url));
     with_context.layer(from_fn(respond_to_preflight))
 }
 
 /// Sets the caller of the request from the claims that the authorizer of API Gateway has verified, and the public URL
 /// from the domain that API Gateway serves. A public URL of an inner layer replaces this URL.
-async fn use_context(State(rules): State<TokenRules>, mut request: Request, next: Next) -> Response {
+async fn set_caller_and_public_url(State(rules): State<TokenRules>, mut request: Request, next: Next) -> Response {
     let context = match request.extensions().get() {
         Some(RequestContext::ApiGatewayV2(context)) => Some(context),
         _ => None,

@@ -19,8 +19,8 @@ impl Key {
         Item::from([("PK".to_owned(), AttributeValue::S(self.pk)), ("SK".to_owned(), AttributeValue::S(self.sk))])
     }
 
-    /// Returns the key as one text: a stored position, after which a later process continues a scan. No key of the table
-    /// may contain `separator`.
+    /// Returns the key as one text: a stored position, after which a later process continues a scan. No partition
+    /// key of the table may contain `separator`.
     pub fn to_position(&self, separator: char) -> String {
         format!("{}{separator}{}", self.pk, self.sk)
     }

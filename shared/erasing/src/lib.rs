@@ -4,8 +4,8 @@
 //! account.
 //!
 //! Every step can be interrupted after each request and then repeated, because removing an item twice has no further
-//! effect. The item of the erasure contains the progress. The module `request` checks whether an account may
-//! be erased.
+//! effect. The item of the erasure contains the progress. The module `request` checks whether an account may be
+//! erased.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod eraser;

@@ -1,7 +1,8 @@
 //! The parts that all routes of the HTTP API share, whichever Lambda function serves them.
 //!
-//! Every request has a [`Caller`], which a middleware of the server creates from the verified claims of the token. If a request has no caller, every route that needs a caller returns 401 or 403, with the reason. A request
-//! for the data of another account returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
+//! Every request has a [`Caller`], which a middleware of the server creates from the verified claims of the token. If a
+//! request has no caller, every route that needs a caller returns 401 or 403, with the reason. A request for the data of
+//! another account returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_actions;

@@ -1,4 +1,5 @@
-//! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP status codes to errors.
+//! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP
+//! status codes to problems.
 
 use crate::AccountAction;
 use crate::html_page;

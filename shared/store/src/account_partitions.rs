@@ -14,8 +14,8 @@ use billing::{
 };
 use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
 
-/// The character between the partition key and the sort key in the stored text of a position in a scan. The keys of
-/// accounts and of the items of other partitions that an erasure removes do not contain this character.
+/// The character between the partition key and the sort key in the stored text of a position in a scan. No partition
+/// key contains this character.
 pub const POSITION_SEPARATOR: char = ' ';
 
 /// The attribute with the time after which DynamoDB deletes the item.

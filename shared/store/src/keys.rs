@@ -292,7 +292,8 @@ pub fn key_of_limit(name: &str, hour: DateTime<Utc>) -> Key {
     Key { sk: pk.clone(), pk }
 }
 
-/// Returns the account in the partition key of an item that counts the uses of a limit of an account.
+/// Returns the account in the partition key of an item that counts the uses of a limit of an account. For a limit of a
+/// payment method setup, returns the id of the setup, which is no account.
 pub fn account_of_limit(pk: &str) -> Option<String> {
     pk.strip_prefix(LIMITS)?.split('#').nth(1).map(str::to_owned)
 }

@@ -91,7 +91,7 @@ impl Table {
     /// Sends one UpdateItem request per try.
     ///
     /// Unlike other leases, this lease stores no token of its holder. A refund is always read before it is leased, so
-    /// the version of the refund shows whether another worker has leased it after that read. After a lost response,
+    /// its unchanged lease shows that no other worker has leased it after that read. After a lost response,
     /// [`dynamo::Dynamo::rewrite`] recognizes its own write.
     pub async fn lease_refund(
         &self,

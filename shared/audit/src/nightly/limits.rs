@@ -3,17 +3,16 @@
 use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// The audit stops this long before Lambda ends the invocation. The requests for one account, or for one list page of
-/// orders, take less time.
+/// A part of an audit stops this long before its end. The requests for one account, or for one list page of orders, take
+/// less time.
 const MARGIN: TimeDelta = TimeDelta::seconds(30);
 
-/// The limits at which an invocation stops its part of the audit.
+/// The limits at which a part of an audit stops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// The time at which the invocation must stop, shortly before its end.
+    /// The time at which the part must stop, shortly before its end.
     deadline: DateTime<Utc>,
-    /// The invocation stops when the audit has checked this number of accounts and orders in total, in all its
-    /// invocations.
+    /// The part stops when the audit has checked this number of accounts and orders in total, in all its parts.
     records: u64,
 }
 
@@ -23,19 +22,19 @@ pub(super) fn records_of(audit: &AuditRecord) -> u64 {
 }
 
 impl Limits {
-    /// Returns the limits of an invocation that ends at `end`, and that checks at most `records` more accounts and
-    /// orders of `audit`.
+    /// Returns the limits of a part that ends at `end`, and that checks at most `records` more accounts and orders of
+    /// `audit`.
     pub fn new(audit: &AuditRecord, records: u64, end: DateTime<Utc>) -> Self {
         Self { deadline: end - MARGIN, records: records_of(audit).saturating_add(records) }
     }
 
-    /// Returns whether the invocation must stop at `now`, because its deadline has passed, or because `audit` has
+    /// Returns whether the part must stop at `now`, because its deadline has passed, or because `audit` has
     /// checked as many accounts and orders as the limit allows.
     pub fn are_reached(&self, audit: &AuditRecord, now: DateTime<Utc>) -> bool {
         now > self.deadline || records_of(audit) >= self.records
     }
 
-    /// Returns the time at which the invocation must stop, shortly before its end.
+    /// Returns the time at which the part must stop, shortly before its end.
     pub fn deadline(&self) -> DateTime<Utc> {
         self.deadline
     }

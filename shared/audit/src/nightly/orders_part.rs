@@ -16,7 +16,7 @@ use crate::{
     check_stored_numbers, numbers_not_compared,
 };
 
-/// The time that an invocation must have left to compare the stored numbers. If less time is left, the next invocation
+/// The time that a part of the audit must have left to compare the stored numbers. If less time is left, the next part
 /// begins with this comparison, so that it can use its whole time for the comparison.
 const NUMBERS_TIME: TimeDelta = TimeDelta::minutes(5);
 
@@ -27,7 +27,7 @@ const ORDERS_PREFIX: &str = "orders";
 /// The stored text of [`Position::Numbers`].
 const NUMBERS_POSITION: &str = "numbers";
 
-/// The position at which the next invocation continues an audit.
+/// The position at which the next part continues an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Position {
     /// The audit continues after this account; with `None`, at the first account.
@@ -105,7 +105,7 @@ fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) 
 
 impl NightlyAudit {
     /// Checks the orders from the position of the audit on, and then the stored numbers. Returns whether the checks are
-    /// complete; if they are not, the next invocation continues. Sends no request if there is no order desk.
+    /// complete; if they are not, the next part continues. Sends no request if there is no order desk.
     pub(super) async fn audit_orders(
         &self,
         recorder: &mut AuditRecorder<'_>,
@@ -126,7 +126,7 @@ impl NightlyAudit {
         let broken = match check_stored_numbers(table, self.clock.as_ref(), deadline).await? {
             Some(broken) => broken,
             None if begins_with_numbers => vec![numbers_not_compared()],
-            // The next invocation begins with the comparison of the stored numbers, so it has more time for this
+            // The next part begins with the comparison of the stored numbers, so it has more time for this
             // comparison.
             None => return Ok(false),
         };

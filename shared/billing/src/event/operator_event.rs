@@ -21,8 +21,8 @@ pub enum OperatorEvent {
         /// Why the record cannot be read. Contains no value of the item, because values may be personal data.
         reason: String,
     },
-    /// A schedule has written the heartbeat item of the table. The arrival of this event on the bus
-    /// shows that the stream is being published.
+    /// A schedule has written the heartbeat item of the table. The arrival of this event on the bus shows that the stream
+    /// is being published.
     #[serde(rename = "heartbeat")]
     #[strum(serialize = "heartbeat")]
     Heartbeat { sequence_number: String },

@@ -109,8 +109,8 @@ impl SigningSecrets {
     /// `now`.
     ///
     /// # Errors
-    /// [`InboundWebhookError`] if the header or the signature is not valid, the time is too old or too new, or the body is not
-    /// an event.
+    /// [`InboundWebhookError`] if the header or the signature is not valid, the time is too old or too new, or the body
+    /// is not an event.
     pub fn verify(&self, signature: &str, body: &[u8], now: DateTime<Utc>) -> Result<StripeEvent, InboundWebhookError> {
         let (mut timestamp, mut signatures) = (None, Vec::new());
         for (name, value) in signature.split(',').filter_map(|part| part.trim().split_once('=')) {

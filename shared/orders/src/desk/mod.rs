@@ -109,8 +109,8 @@ impl OrderDesk {
     }
 
     /// Returns an order desk on the same table, with `requester` as the person or program that requests its changes. Each
-    /// change of this order desk writes an entry of the action log in the same transaction. Its date is the date of
-    /// `requester`, so this order desk is for one request only.
+    /// change of this order desk writes an entry of the action log in the same transaction. It uses the date
+    /// of `requester` as today, so it is for one request only.
     pub fn requested_by(&self, requester: Requester) -> Self {
         Self { table: self.table.requested_by(requester), ..self.clone() }
     }

@@ -19,8 +19,8 @@ pub trait PaymentsTable: fmt::Debug + Send + Sync {
     fn build_account_check(&self, account: &AccountId) -> TransactWriteItem;
 }
 
-/// The person or program that requests changes. The date of `at` decides, even if midnight passes while the request is
-/// processed.
+/// The person or program that requests changes. All changes of the request use the date of `at`, even if
+/// midnight passes while the request is processed.
 #[derive(Clone, Debug)]
 pub struct Requester {
     pub payments: Arc<dyn PaymentsTable>,

@@ -3,19 +3,20 @@
 
 use serde::Deserialize;
 
-use super::super::{Item, keys};
 use billing::DeliveryStatus;
 use dynamo::IDEMPOTENCY_RECORDS;
 
+use super::super::{Item, keys};
+
 /// The part of the stored response to an idempotent request that contains the account.
 #[derive(Deserialize)]
-struct StoredAnswer {
+struct ResponseAccount {
     account: String,
 }
 
 /// The part of a stored event that contains the account.
 #[derive(Deserialize)]
-struct StoredEvent {
+struct EventSubject {
     subject: String,
 }
 
@@ -31,9 +32,9 @@ pub fn owner_of_removable_item(item: &Item) -> Option<String> {
     } else if has_prefix(keys::LIMITS) {
         keys::account_of_limit(pk)
     } else if has_prefix(IDEMPOTENCY_RECORDS) {
-        serde_json::from_str(text("Answer")?).ok().map(|answer: StoredAnswer| answer.account)
+        serde_json::from_str(text("Answer")?).ok().map(|response: ResponseAccount| response.account)
     } else if has_prefix(keys::DELIVERIES_OF_ENDPOINT) && *text("Status")? != DeliveryStatus::Pending.to_string() {
-        serde_json::from_str(text("Body")?).ok().map(|event: StoredEvent| event.subject)
+        serde_json::from_str(text("Body")?).ok().map(|event: EventSubject| event.subject)
     } else {
         None
     }
