@@ -1,0 +1,51 @@
+//! Tests of the route that receives the events, and of their signatures.
+
+use super::*;
+
+#[tokio::test]
+async fn webhook_route_returns_success_only_for_verified_and_processed_events() {
+    let world = World::new("pm_card_visa").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let secrets = SigningSecrets::parse(SECRET).unwrap();
+    let (event, now) = (world.server.event("evt_1", "payment_intent.succeeded", "pi_000001"), world.system.clock.now());
+    let status_of_request = async |signature: Option<String>, body: &str| {
+        let mut request = Request::post("/webhooks/stripe");
+        if let Some(signature) = signature {
+            request = request.header("Stripe-Signature", signature);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        routes(world.events.clone()).oneshot(request).await.unwrap().status()
+    };
+    let signed = |body: &str| Some(secrets.sign(body.as_bytes(), now));
+    assert_eq!(status_of_request(None, &event).await, StatusCode::BAD_REQUEST);
+    assert_eq!(status_of_request(signed(&event), &event.replace("pi_", "pj_")).await, StatusCode::BAD_REQUEST);
+    let old = secrets.sign(event.as_bytes(), now - TimeDelta::seconds(301));
+    assert_eq!(status_of_request(Some(old), &event).await, StatusCode::BAD_REQUEST);
+    world.server.set_permanent_fault(Some(StripeFault::NotBegun));
+    assert_eq!(
+        status_of_request(signed(&event), &event).await,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Stripe sends it again"
+    );
+    world.server.set_permanent_fault(None);
+    assert_eq!(status_of_request(signed(&event), &event).await, StatusCode::OK);
+    assert_eq!(status_of_request(signed(&event), &event).await, StatusCode::OK);
+    assert_eq!(status_of_request(signed("{}"), &"x".repeat(1024 * 1024 + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn event_is_verified_with_the_signing_secret_that_has_replaced_the_known_one() {
+    let world = World::new("pm_card_visa").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let parse = |text: &str| SigningSecrets::parse(text).unwrap();
+    let secret = replaced_secret(parse("whsec_fedcba9876543210"), parse(SECRET), &world.system.clock).await;
+    let config = &world.system.deployment.config.billing;
+    let clock = world.system.clock.clone();
+    let handler = StripeEventHandler::new(world.table().clone(), world.stripe.clone(), secret, config, clock);
+    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+    let signed = |secret: &str| parse(secret).sign(event.as_bytes(), world.system.clock.now());
+    let outcome = handler.handle(&signed(SECRET), event.as_bytes()).await.unwrap();
+    assert_eq!(outcome, InboundOutcome::Processed);
+    let refused = handler.handle(&signed("whsec_aaaaaaaaaaaaaaaa"), event.as_bytes()).await;
+    assert!(matches!(refused, Err(InboundError::NotVerified(InboundWebhookError::NotSigned))), "{refused:?}");
+}
