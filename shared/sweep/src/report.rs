@@ -45,6 +45,24 @@ pub struct Report<C> {
 }
 
 impl<C> Report<C> {
+    /// Creates the report of a run that has read `shards` to their end, with these `counts` and without failures.
+    pub fn new(batch: Batch, date: NaiveDate, shards: Vec<u32>, counts: C) -> Self {
+        Self {
+            batch,
+            date,
+            shards,
+            counts,
+            sums: RunSums::default(),
+            unreminded: 0,
+            oldest_due_days: 0,
+            oldest_in_doubt_hours: 0,
+            failures: Vec::new(),
+            next: None,
+            complete: true,
+            stopped: None,
+        }
+    }
+
     /// Raises `oldest_due_days` and `oldest_in_doubt_hours` to the ages that were found in one shard, if these ages are
     /// higher: the age of the row that became due on `oldest_due`, and the age of the attempt in doubt that was claimed
     /// at `oldest_in_doubt`.

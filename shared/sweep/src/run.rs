@@ -186,20 +186,7 @@ impl<T: Task> Sweep<T> {
         let run = self.task.start_run(request.concurrent_runs());
         self.check_may_begin(request, &settings, &shards).await?;
         let scope = RunScope { on: request.date, shards: settings.shards, deadline };
-        let mut report = Report {
-            batch: Self::BATCH,
-            date: request.date,
-            shards: shards.clone(),
-            counts: CountsOf::<T>::default(),
-            sums: RunSums::default(),
-            unreminded: 0,
-            oldest_due_days: 0,
-            oldest_in_doubt_hours: 0,
-            failures: Vec::new(),
-            next: None,
-            complete: true,
-            stopped: None,
-        };
+        let mut report = Report::new(Self::BATCH, request.date, shards.clone(), CountsOf::<T>::default());
         for from in self.positions_to_start_from(&shards, request.next.as_ref()) {
             let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);
             let next_lane_start = next_lane.map(|lane| Position::start_of(*lane, from.shard));

@@ -27,7 +27,7 @@ pub fn format_report(report: &Report<impl Counts>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use store::{Batch, ReminderCounts, RunSums};
+    use store::{Batch, ReminderCounts};
 
     use super::*;
 
@@ -37,20 +37,8 @@ mod tests {
             (1, "reminders of 2027-01-31: 1 due, 1 sent\n"),
             (2, "reminders of 2027-01-31: 2 due, 1 sent\n  a due row has no outcome: run it again\n"),
         ] {
-            let report = Report {
-                batch: Batch::Reminders,
-                date: "2027-01-31".parse().unwrap(),
-                shards: vec![0],
-                counts: ReminderCounts { due, sent: 1, ..ReminderCounts::default() },
-                sums: RunSums::default(),
-                unreminded: 0,
-                oldest_due_days: 0,
-                oldest_in_doubt_hours: 0,
-                failures: Vec::new(),
-                next: None,
-                complete: true,
-                stopped: None,
-            };
+            let counts = ReminderCounts { due, sent: 1, ..ReminderCounts::default() };
+            let report = Report::new(Batch::Reminders, "2027-01-31".parse().unwrap(), vec![0], counts);
             assert_eq!(format_report(&report), expected);
         }
     }
