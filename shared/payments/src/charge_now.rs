@@ -80,12 +80,11 @@ impl PaymentBatch {
         subscription: &Subscription,
         today: NaiveDate,
     ) -> Result<Option<PaymentOutcome>, TableError> {
-        let charged = self.claim_and_charge(subscription, today);
+        let run = PaymentRun::default();
+        let charged = self.claim_and_charge(&run, subscription, today);
         // After a timeout, as after a crash, the attempt stays open until a run takes it over.
         let result = tokio::time::timeout(SIGN_UP_TIMEOUT.to_std().unwrap_or_default(), charged).await;
-        // If updating the daily total fails, the charge still succeeded: log the failure. The next charge adds this
-        // charge's amount to the total too.
-        self.settling.write_charge_total_or_warn(today, subscription.shard).await;
+        run.charges().write_or_warn(&self.table, today, subscription.shard).await;
         match result {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(SettleError::Table(error))) => Err(error),
@@ -100,11 +99,12 @@ impl PaymentBatch {
         }
     }
 
-    /// Claims and charges `subscription`. Returns `None` if the charge ended with a failure, or if the subscription was
-    /// not charged, for example because it is not due, because charging is switched off, or because the claim was
-    /// refused.
+    /// Claims and charges `subscription`, as the only row of `run`. Returns `None` if the charge ended with a failure, or
+    /// if the subscription was not charged, for example because it is not due, because charging is switched off, or
+    /// because the claim was refused.
     async fn claim_and_charge(
         &self,
+        run: &PaymentRun,
         subscription: &Subscription,
         today: NaiveDate,
     ) -> Result<Option<PaymentOutcome>, SettleError> {
@@ -130,9 +130,8 @@ impl PaymentBatch {
             ClaimOutcome::Claimed(held) => *held,
             ClaimOutcome::Refused(_) => return Ok(None),
         };
-        let run = PaymentRun::default();
         run.apply_settings(&settings);
-        let context = RowContext { run: &run, today, deadline: claim.now + SIGN_UP_TIMEOUT };
+        let context = RowContext { run, today, deadline: claim.now + SIGN_UP_TIMEOUT };
         Ok(match self.charge_claimed_attempt(context, ChargePermit::from_claim(held, claim)?).await? {
             RowResult::Counted(outcome) => Some(outcome),
             _ => None,

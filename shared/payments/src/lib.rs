@@ -163,8 +163,8 @@ impl Task for PaymentBatch {
         }
     }
 
-    async fn save_totals(&self, shard: u32, today: NaiveDate) -> Result<(), TableError> {
-        self.settling.write_charge_total(today, shard).await
+    async fn save_totals(&self, run: &PaymentRun, shard: u32, today: NaiveDate) -> Result<(), TableError> {
+        run.charges().write(&self.table, today, shard).await
     }
 
     async fn unresolved_problem(&self, table: &Table) -> Result<Option<String>, TableError> {

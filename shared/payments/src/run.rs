@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use billing::{Money, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::ChargeResponse;
+use settling::UncountedCharges;
 use store::Settings;
 use sweep::RunTotals;
 
@@ -22,6 +23,8 @@ pub struct PaymentRun {
     /// The number of days for which the bank may process a debit, from the settings that were read together with the
     /// most recent list page of due rows.
     max_processing_days: AtomicU32,
+    /// The charges of the run that are not yet in the stored charge total of the day.
+    charges: UncountedCharges,
     /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: CircuitBreaker,
     state: Mutex<State>,
@@ -71,6 +74,11 @@ impl PaymentRun {
     /// Returns whether charging was switched on when the settings were last read.
     pub(super) fn is_charging_enabled(&self) -> bool {
         self.is_charging_enabled.load(Ordering::Relaxed)
+    }
+
+    /// Returns the charges of the run that are not yet in the stored charge total of the day.
+    pub(super) fn charges(&self) -> &UncountedCharges {
+        &self.charges
     }
 
     /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if no reminder of the

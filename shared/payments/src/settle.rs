@@ -23,13 +23,15 @@ impl PaymentBatch {
             Outcome::Dropped => PaymentOutcome::Skipped,
         };
         let (account, id) = (subscription.account.clone(), subscription.id);
-        let (settled, was_reminded) = match self.settling.settle(subscription, held, &outcome, context.today).await? {
+        let RowContext { run, today, .. } = context;
+        let settled = self.settling.settle(subscription, held, &outcome, today, run.charges()).await?;
+        let (settled, was_reminded) = match settled {
             SettleOutcome::Settled { subscription, was_reminded } => (subscription, was_reminded),
             SettleOutcome::AlreadySettled => return Ok(RowResult::Counted(counted)),
             SettleOutcome::StaysOpen => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
         };
         if let Outcome::Succeeded(payment) = &outcome {
-            context.run.add_paid(payment.amount, was_reminded);
+            run.add_paid(payment.amount, was_reminded);
             if !was_reminded {
                 tracing::info!(%account, %id, "a payment was charged before its reminder was sent");
             }
@@ -39,7 +41,7 @@ impl PaymentBatch {
         let is_final = counted == PaymentOutcome::Rejected && settled.is_permanently_rejected();
         let counted = if is_final { PaymentOutcome::Declined } else { counted };
         if counted == PaymentOutcome::Declined {
-            context.run.add_declined(held.amount);
+            run.add_declined(held.amount);
         }
         Ok(RowResult::Counted(counted))
     }

@@ -124,11 +124,8 @@ impl Findings<'_> {
             is_paid_by_another: receipt.is_some(),
         };
         let settle = |stored: &Subscription| stored.settle_late_payment(&late, self.settling.policy.lead, today, now);
-        let reason = match self.settling.settle_late_payment(stored.clone(), settle).await? {
-            RewriteOutcome::Applied(settled) => {
-                self.settling.write_charge_total_or_warn(today, settled.shard).await;
-                return Ok(LatePaymentOutcome::Settled(Box::new(settled)));
-            }
+        let reason = match self.settling.settle_late_payment(stored.clone(), today, settle).await? {
+            RewriteOutcome::Applied(settled) => return Ok(LatePaymentOutcome::Settled(Box::new(settled))),
             RewriteOutcome::Missing => return Ok(LatePaymentOutcome::Missing),
             RewriteOutcome::Unchanged(reason) => reason,
         };
@@ -232,9 +229,7 @@ impl Findings<'_> {
             version: open.version + 1,
             ..open.clone()
         };
-        let settled = self.settling.settle_finding(stored, (open, &resolved), settle).await?.ok_or_else(missing)??;
-        self.settling.write_charge_total_or_warn(today, settled.shard).await;
-        Ok(settled)
+        self.settling.settle_finding(stored, (open, &resolved), today, settle).await?.ok_or_else(missing)?
     }
 
     /// Returns whether `payment` has a refund at the gateway that succeeded or is pending.

@@ -10,6 +10,7 @@ mod payment_method_setups;
 mod refunds;
 mod resolve;
 mod settle;
+mod uncounted_charges;
 
 pub use disputes::Disputes;
 pub use findings::{
@@ -21,3 +22,4 @@ pub use payment_method_setups::{PaymentMethodSetups, SetupError};
 pub use refunds::*;
 pub use resolve::{AttemptResolver, ResolveOutcome, StatedOutcome};
 pub use settle::{SettleError, SettleOutcome, Settling};
+pub use uncounted_charges::UncountedCharges;

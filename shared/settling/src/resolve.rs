@@ -5,7 +5,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::lookup::{describe_double_payment, payments_since};
-use super::{SettleError, SettleOutcome, Settling};
+use super::{SettleError, SettleOutcome, Settling, UncountedCharges};
 use billing::{
     AccountId, Attempt, ClaimToken, GatewayToken, Outcome, Payment, PaymentStatus, Period, Resolution, Subscription,
     SubscriptionId, resolve, successful_payments,
@@ -100,14 +100,14 @@ impl AttemptResolver<'_> {
             Some(open) if open.claim_token != claim.token => return Ok(ResolveOutcome::Leased(open.leased_until)),
             Some(open) => open,
         };
-        let shard = stored.shard;
+        let (shard, charges) = (stored.shard, UncountedCharges::default());
         let settled = match stated {
-            StatedOutcome::AsGatewayReports => self.settling.settle(stored, &attempt, &outcome, today).await,
+            StatedOutcome::AsGatewayReports => self.settling.settle(stored, &attempt, &outcome, today, &charges).await,
             StatedOutcome::Charged(_) | StatedOutcome::NotCharged => {
-                self.settling.settle_as_decided(stored, &attempt, &outcome, today).await
+                self.settling.settle_as_decided(stored, &attempt, &outcome, today, &charges).await
             }
         };
-        self.settling.write_charge_total_or_warn(today, shard).await;
+        charges.write_or_warn(table, today, shard).await;
         match settled {
             Ok(SettleOutcome::Settled { subscription, .. }) => Ok(ResolveOutcome::Settled(subscription)),
             Ok(SettleOutcome::StaysOpen) => Ok(ResolveOutcome::Leased(claim.leased_until)),

@@ -4,24 +4,21 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use billing::{
-    Attempt, ChargeTotal, Finding, GatewayToken, Money, NewAction, Outcome, Payment, Period, Policy, ReceiptId,
-    SettleDecision, Settlement, Subscription, settle,
+    Attempt, Finding, GatewayToken, Money, NewAction, Outcome, Payment, Period, Policy, ReceiptId, SettleDecision,
+    Settlement, Subscription, settle,
 };
 use chrono::NaiveDate;
 use clock::Clock;
 use store::{RewriteOutcome, Table, TableError};
 
-/// Settles attempts, and adds the charged amounts to the charge total of the day.
-///
-/// The charged amounts are held in memory until [`Settling::write_charge_total`] writes them. The payment batch calls
-/// that function once for each list page of rows. All other callers call it immediately after a settlement.
+use super::UncountedCharges;
+
+/// Settles attempts, and counts the charges for the charge total of the day.
 #[derive(Debug)]
 pub struct Settling {
     pub(crate) table: Table,
     pub(crate) policy: Policy,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The charged amounts that are not yet in the stored charge total of the day.
-    uncounted: Mutex<ChargeTotal>,
     /// The entry that is written to the action log with each settlement; `None` if no person has requested the
     /// settlement.
     pub(crate) action: Option<NewAction>,
@@ -85,6 +82,13 @@ impl ChargedAmount {
         settlement
     }
 
+    /// Adds the amount of the written settlement to `charges`. A settlement without a receipt charges nothing.
+    fn count_in(&self, charges: &UncountedCharges) {
+        if let Some(amount) = *self.lock() {
+            charges.add(amount);
+        }
+    }
+
     /// Locks and returns the amount.
     fn lock(&self) -> MutexGuard<'_, Option<Money>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -94,7 +98,7 @@ impl ChargedAmount {
 impl Settling {
     /// Creates the service that settles attempts of the subscriptions in `table`, with the rules of `policy`.
     pub fn new(table: Table, policy: Policy, clock: Arc<dyn Clock>) -> Self {
-        Self { table, policy, clock, uncounted: Mutex::default(), action: None }
+        Self { table, policy, clock, action: None }
     }
 
     /// Adds `action`, the decision of a person. An entry of `action` is written to the action log with each settlement.
@@ -104,7 +108,8 @@ impl Settling {
 
     /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome` on the day `today`.
     /// The settlement is computed from the currently stored subscription, and written with a TransactWriteItems
-    /// request. If the write fails, the attempt stays open, and a later run looks up and settles the attempt.
+    /// request. If the write fails, the attempt stays open, and a later run looks up and settles the attempt. Adds a
+    /// charge to `charges`; the caller must write them.
     ///
     /// # Errors
     /// - [`SettleError::Contradicts`] if the successful payment does not match the attempt. It gets no receipt.
@@ -117,11 +122,12 @@ impl Settling {
         held: &Attempt,
         outcome: &Outcome,
         today: NaiveDate,
+        charges: &UncountedCharges,
     ) -> Result<SettleOutcome, SettleError> {
         if let Outcome::Succeeded(payment) = outcome {
             self.verify_payment(&subscription, held, payment).await?;
         }
-        self.settle_as_decided(subscription, held, outcome, today).await
+        self.settle_as_decided(subscription, held, outcome, today, charges).await
     }
 
     /// Settles an attempt like [`Settling::settle`], but does not verify that the payment matches the attempt, because
@@ -132,6 +138,7 @@ impl Settling {
         held: &Attempt,
         outcome: &Outcome,
         today: NaiveDate,
+        charges: &UncountedCharges,
     ) -> Result<SettleOutcome, SettleError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
@@ -148,7 +155,7 @@ impl Settling {
             };
         match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await? {
             RewriteOutcome::Applied(settled) => {
-                self.add_uncounted_charge(&charged);
+                charged.count_in(charges);
                 return Ok(SettleOutcome::Settled { subscription: Box::new(settled), was_reminded });
             }
             RewriteOutcome::Unchanged(NotSettled::StaysOpen) => return Ok(SettleOutcome::StaysOpen),
@@ -164,28 +171,30 @@ impl Settling {
         Err(SettleError::MissingReceipt { payment: payment.id.clone(), due_on: held.due_on })
     }
 
-    /// Settles a successful payment that has no open attempt any more. `compute` returns the settlement for the stored
-    /// subscription, or the reason why the payment must not be settled.
+    /// Settles a successful payment that has no open attempt any more, on the day `today`. `compute` returns the
+    /// settlement for the stored subscription, or the reason why the payment must not be settled. Writes the charge
+    /// total.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
     pub(crate) async fn settle_late_payment<R>(
         &self,
         stored: Subscription,
+        today: NaiveDate,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
         let charged = ChargedAmount::default();
         let compute = |stored: &Subscription| compute(stored).map(|settlement| charged.read(settlement));
         let settled = self.table.settle(stored, compute).await?;
-        if matches!(settled, RewriteOutcome::Applied(_)) {
-            self.add_uncounted_charge(&charged);
+        if let RewriteOutcome::Applied(settled) = &settled {
+            self.write_charge(&charged, today, settled.shard).await;
         }
         Ok(settled)
     }
 
-    /// Resolves the stored finding `open` as `resolved`, on the decision of a person. `compute` returns the settlement
-    /// for the stored subscription. Returns `None` if another person has resolved the finding, or the subscription does
-    /// not exist.
+    /// Resolves the stored finding `open` as `resolved`, on the decision of a person on the day `today`. `compute`
+    /// returns the settlement for the stored subscription. Writes the charge total. Returns `None` if another person has
+    /// resolved the finding, or the subscription does not exist.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -193,15 +202,23 @@ impl Settling {
         &self,
         stored: Subscription,
         (open, resolved): (&Finding, &Finding),
+        today: NaiveDate,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<Option<Result<Subscription, R>>, TableError> {
         let charged = ChargedAmount::default();
         let compute = |stored: &Subscription| compute(stored).map(|settlement| charged.read(settlement));
         let settled = self.table.resolve_finding(stored, open, resolved, self.action.as_ref(), compute).await?;
-        if let Some(Ok(_)) = &settled {
-            self.add_uncounted_charge(&charged);
+        if let Some(Ok(settled)) = &settled {
+            self.write_charge(&charged, today, settled.shard).await;
         }
         Ok(settled)
+    }
+
+    /// Adds the amount of a written settlement to the stored charge total of the day `today` in `shard`.
+    async fn write_charge(&self, charged: &ChargedAmount, today: NaiveDate, shard: u32) {
+        let charges = UncountedCharges::default();
+        charged.count_in(&charges);
+        charges.write_or_warn(&self.table, today, shard).await;
     }
 
     /// Verifies that the successful `payment` matches the attempt `held`: the same subscription, period, amount and
@@ -236,43 +253,5 @@ impl Settling {
             Some(requested) => contradicts(format!("its amount is {}, and {requested} was requested", payment.amount)),
             None => contradicts(format!("there is no record of its attempt {}", payment.attempt_no)),
         }
-    }
-
-    /// Adds the charged amount of a written settlement to the amounts that the next call of
-    /// [`Settling::write_charge_total`] writes. A settlement without a receipt charges nothing.
-    fn add_uncounted_charge(&self, charged: &ChargedAmount) {
-        if let Some(amount) = *charged.lock() {
-            self.lock_uncounted_total().add(amount);
-        }
-    }
-
-    /// Adds the amounts that were charged since the last call of this function to the stored charge total of the day
-    /// `today` in `shard`. Sends one UpdateItem request, or no request if nothing was charged.
-    ///
-    /// # Errors
-    /// [`TableError`] if the request failed: the next call adds these amounts too.
-    pub async fn write_charge_total(&self, today: NaiveDate, shard: u32) -> Result<(), TableError> {
-        let charged = std::mem::take(&mut *self.lock_uncounted_total());
-        if charged.charges() == 0 {
-            return Ok(());
-        }
-        let written = self.table.add_to_charge_total(today, shard, &charged).await;
-        if written.is_err() {
-            self.lock_uncounted_total().add_all(&charged);
-        }
-        written
-    }
-
-    /// Calls [`Settling::write_charge_total`]. Logs an error instead of returning it, because the charge itself is
-    /// already settled.
-    pub async fn write_charge_total_or_warn(&self, today: NaiveDate, shard: u32) {
-        if let Err(error) = self.write_charge_total(today, shard).await {
-            tracing::warn!(%error, error_type = "Table", "the charge total of the day could not be updated: the next update includes these charges");
-        }
-    }
-
-    /// Locks and returns the charged amounts that are not yet in the stored charge total.
-    fn lock_uncounted_total(&self) -> MutexGuard<'_, ChargeTotal> {
-        self.uncounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -134,9 +134,9 @@ pub trait Task: Send + Sync {
     where
         Self: Sized;
 
-    /// Stores the charged amounts of the rows of `shard` that were processed since the last call, as charges of the day
-    /// `today`. Called about once for each list page of a shard, and at the end of the shard.
-    async fn save_totals(&self, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
+    /// Stores the totals of the day `today` to which the rows of `shard` belong that `run` has processed since the last
+    /// call. Called about once for each list page of a shard, and at the end of the shard.
+    async fn save_totals(&self, _run: &Self::Run, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
         Ok(())
     }
 

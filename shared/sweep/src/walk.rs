@@ -117,17 +117,17 @@ impl<T: Task> Sweep<T> {
         drop(in_progress);
         let all_started = walk.finish(queue);
         walk.is_complete = is_last_page && all_started;
-        let saved = self.task.save_totals(shard, self.today()).await;
+        let saved = self.task.save_totals(run, shard, self.today()).await;
         read_error.map_or(saved, Err)
     }
 
-    /// Reads the page of rows after the position `after`. At the same time, stores the charged amounts of the rows that
-    /// are already processed.
+    /// Reads the page of rows after the position `after`. At the same time, stores the totals of the rows that are already
+    /// processed.
     async fn read_page(&self, run: &T::Run, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
         let shard = after.shard;
         let after = Some(&after).filter(|position| !position.is_start_of_lane());
         let page = self.task.read_page(run, &self.table, shard, on, after, self.limits.page_rows);
-        let (saved, page) = futures::join!(self.task.save_totals(shard, self.today()), page);
+        let (saved, page) = futures::join!(self.task.save_totals(run, shard, self.today()), page);
         saved.and(page)
     }
 

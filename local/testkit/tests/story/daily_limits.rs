@@ -1,13 +1,16 @@
 //! Tests of the daily limits on charges, of the count of payments without a reminder, and of the forecast of charges.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use audit::forecast;
 use billing::{Changes, ChargeTotal, Money, Status, Subscription};
 use chrono::{Days, NaiveDate, TimeDelta};
+use emulator::{EngineConnection, Fault, Injector};
 use sandbox::LedgerEntry;
 use store::{Batch, PaymentCounts};
 use sweep::BatchRequest;
+use testkit::fault_at_call;
 
 use crate::lifecycle::LEAD;
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
@@ -50,6 +53,33 @@ async fn daily_limits_apply_to_the_total_of_all_runs_of_the_day() {
     run_payments(&other_world, "2026-03-10", 0).await.unwrap();
     let charged = other_world.table.get_charge_total(date("2026-03-10")).await.unwrap();
     assert_eq!(charged.charges(), 1, "the payment is counted on the day of its charge");
+}
+
+/// Loses each request of a run before it takes effect. The run itself must write the charges that it could not write
+/// with an earlier list page, because its uncounted charges end with it.
+#[tokio::test]
+async fn charge_total_contains_every_charge_although_any_request_is_lost() {
+    for request_number in 1.. {
+        let world = World::new().await;
+        for n in 0..3 {
+            world.store(&numbered_subscription(n, 10, "2026-03-01")).await;
+        }
+        let faults = fault_at_call(request_number, Fault::LostBefore);
+        let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+        let connection = EngineConnection::with_injector(injector.clone()).without_retries();
+        let batch = world.separate_payment_batch(connection, world.sandbox.clone()).await;
+        let now = billing_time("2026-03-10");
+        world.clock.set(now);
+        let request = BatchRequest::for_date(date("2026-03-10"));
+        let _ = injector.run(batch.run(&request, now + TimeDelta::hours(1))).await;
+        run_payments(&world, "2026-03-10", 2).await.unwrap();
+        let total = world.table.get_charge_total(date("2026-03-10")).await.unwrap().charges();
+        assert_eq!((world.charged_due_dates().len(), total), (3, 3), "request {request_number}");
+        if injector.calls() < request_number {
+            assert!(request_number > 15, "the run sent fewer than {request_number} requests");
+            return;
+        }
+    }
 }
 
 #[tokio::test]
