@@ -151,7 +151,7 @@ impl DayRecords {
 
     /// Returns the state of `shard`. `walks` are the runs of the shard for the day.
     fn shard_state(&self, shard: u32, walks: &ShardWalks<'_>) -> ShardState {
-        if walks.ends().any(|end| end.counts.payments_rejected() > 0) {
+        if walks.ends().any(|end| end.counts.rejected() > 0) {
             return ShardState::Rejected;
         }
         let walked = match walks.records.is_empty() {

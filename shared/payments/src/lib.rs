@@ -36,8 +36,10 @@ use request_pace::RequestPace;
 use row_error::RowError;
 use run::RowContext;
 use settling::{SettleError, Settling};
-use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Settings, SubscriptionKey, Table, TableError};
-use sweep::{RunTotals, Task};
+use store::{
+    Batch, Claim, Due, DueList, DuePage, Lane, Position, RunTotals, Settings, SubscriptionKey, Table, TableError,
+};
+use sweep::Task;
 
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
 pub use charge_request_metrics::ChargeRequestMetrics;

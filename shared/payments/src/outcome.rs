@@ -1,6 +1,7 @@
 //! The outcomes of the payment batch's rows, and how they are counted and logged.
 
-use store::PaymentCounts;
+use chrono::{DateTime, Utc};
+use store::{PaymentCounts, RunTotals};
 use sweep::{Outcome, Report};
 
 /// The outcome of a row of the payment batch. A run counts its rows by outcome.
@@ -47,8 +48,9 @@ impl Outcome for PaymentOutcome {
         !matches!(self, Self::Processing | Self::Disputed | Self::Skipped)
     }
 
-    fn log(report: &Report<PaymentCounts>) {
-        let Report { batch, date, complete, sums, unreminded, oldest_due_days, oldest_in_doubt_hours, .. } = report;
+    fn log(report: &Report<PaymentCounts>, now: DateTime<Utc>) {
+        let Report { batch, date, complete, totals, oldest_due_days, .. } = report;
+        let (RunTotals { sums, unreminded, .. }, oldest_in_doubt_hours) = (totals, totals.oldest_in_doubt_hours(now));
         let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
         let PaymentCounts { due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed } =
             report.counts;

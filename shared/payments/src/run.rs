@@ -8,8 +8,7 @@ use billing::{Money, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::ChargeResponse;
 use settling::UncountedCharges;
-use store::Settings;
-use sweep::RunTotals;
+use store::{RunTotals, Settings};
 
 use super::breaker::CircuitBreaker;
 use super::charge_request_metrics::ChargeRequestMetrics;
@@ -97,8 +96,7 @@ impl PaymentRun {
     /// Adds an attempt in doubt that was first claimed at `claimed_at`. Its outcome is unknown because the gateway
     /// returned no usable response, another worker has leased the attempt, or an error ended its processing.
     pub(super) fn add_in_doubt(&self, claimed_at: DateTime<Utc>) {
-        let oldest = &mut self.state().totals.oldest_in_doubt;
-        *oldest = Some(oldest.map_or(claimed_at, |oldest| oldest.min(claimed_at)));
+        self.state().totals.add_in_doubt(claimed_at);
     }
 
     /// Adds a charge request that returned `response` after `duration`.

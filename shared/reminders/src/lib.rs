@@ -69,7 +69,7 @@ impl Outcome for ReminderOutcome {
         !matches!(self, Self::Undeliverable | Self::Skipped)
     }
 
-    fn log(report: &Report<ReminderCounts>) {
+    fn log(report: &Report<ReminderCounts>, _: DateTime<Utc>) {
         let Report { batch, date, complete, oldest_due_days, .. } = report;
         let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
         let ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed } = report.counts;

@@ -220,16 +220,17 @@ impl RunCounts {
         }
     }
 
-    /// Returns the number of payments with an unknown outcome.
-    pub fn payments_in_doubt(&self) -> u64 {
+    /// Returns the number of rows that may be finished as soon as another worker's lease of them has expired: payments
+    /// in doubt, and reminders in progress.
+    pub fn waiting_for_lease(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt,
-            Self::Reminders(_) => 0,
+            Self::Reminders(counts) => counts.in_progress,
         }
     }
 
-    /// Returns the number of payments that the gateway rejected.
-    pub fn payments_rejected(&self) -> u64 {
+    /// Returns the number of rows whose cause a person must find: payments that the gateway rejected.
+    pub fn rejected(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.rejected,
             Self::Reminders(_) => 0,

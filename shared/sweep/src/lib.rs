@@ -34,4 +34,4 @@ pub use request::{BatchRequest, RequestError};
 pub use row_log::{ROW_FAILED_MESSAGE, ROW_PROCESSED_MESSAGE};
 pub use run::time_left;
 pub use run::{BatchResponse, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
-pub use task::{CountsOf, Outcome, RowResult, RowResultOf, RunTotals, Task};
+pub use task::{CountsOf, Outcome, RowResult, RowResultOf, Task};

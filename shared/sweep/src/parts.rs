@@ -36,8 +36,8 @@ impl<T: Task> Sweep<T> {
 /// Adds the report `part` to `whole`, the report about all earlier parts.
 fn add_part<C: store::Counts>(whole: &mut Report<C>, part: Report<C>) {
     whole.counts += part.counts;
-    whole.sums.add(&part.sums);
-    whole.unreminded += part.unreminded;
+    whole.totals += part.totals;
+    whole.oldest_due_days = whole.oldest_due_days.max(part.oldest_due_days);
     whole.failures.extend(part.failures);
     whole.failures.truncate(MAX_LISTED_FAILURES);
     whole.next = part.next;

@@ -192,9 +192,8 @@ impl<T: Task> Sweep<T> {
             let next_lane_start = next_lane.map(|lane| Position::start_of(*lane, from.shard));
             let walk = self.walk(&scope, &run, from, next_lane_start).await?;
             report.counts += walk.counts;
-            report.sums.add(&walk.totals.sums);
-            report.unreminded += walk.totals.unreminded;
-            report.raise_oldest_ages((walk.oldest_due, self.today()), (walk.totals.oldest_in_doubt, self.clock.now()));
+            report.totals += walk.totals;
+            walk.oldest_due.into_iter().for_each(|due| report.add_due_date(due, self.today()));
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_LISTED_FAILURES);
             report.stopped = report.stopped.or(walk.stopped).or(walk.deferred);
@@ -204,7 +203,7 @@ impl<T: Task> Sweep<T> {
                 break;
             }
         }
-        T::Outcome::log(&report);
+        T::Outcome::log(&report, self.clock.now());
         Ok(report)
     }
 

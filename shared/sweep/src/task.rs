@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::Report;
-use store::{Counts, Due, DuePage, Lane, Position, RunSums, Settings, Table, TableError};
+use store::{Counts, Due, DuePage, Lane, Position, RunTotals, Settings, Table, TableError};
 
 /// The outcome of a processed row. A run counts its rows by outcome. Each batch has its own outcomes. The conversion
 /// into text returns the name of the outcome in log lines, such as `in_doubt`, which is also the name of its row count.
@@ -26,8 +26,8 @@ pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync + Into<&'static s
     /// waits for a bank, a dispute or the customer, does not count for the age of the oldest due row.
     fn was_workable(self) -> bool;
 
-    /// Logs the report of a run that has ended, in one line.
-    fn log(report: &Report<Self::Counts>);
+    /// Logs the report of a run that ended at `now`, in one line.
+    fn log(report: &Report<Self::Counts>, now: DateTime<Utc>);
 }
 
 /// The result of processing one row. `O` is the type of the batch's outcomes.
@@ -75,18 +75,6 @@ pub type RowResultOf<T> = RowResult<<T as Task>::Outcome>;
 
 /// The counts of the rows of the batch `T` by outcome.
 pub type CountsOf<T> = <<T as Task>::Outcome as Outcome>::Counts;
-
-/// The sums of the payments of a run, the number of its payments without a reminder, and the time of its oldest attempt
-/// in doubt.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct RunTotals {
-    pub sums: RunSums,
-    /// The number of payments that were charged although their reminder had not been sent.
-    pub unreminded: u64,
-    /// The time of the first claim of the oldest attempt that the run has left open with an unknown outcome; `None` if
-    /// there is none.
-    pub oldest_in_doubt: Option<DateTime<Utc>>,
-}
 
 /// The work of one of the two batches. State that must survive a run is in the task itself; the state of one run is in
 /// [`Task::Run`].

@@ -12,8 +12,8 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use super::queue::{QueuedRow, RowQueue};
 use super::row_log::RowLog;
 use super::run::{MAX_LISTED_FAILURES, RunScope};
-use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
-use store::{Counts as _, Due, DuePage, Lane, Position, RunEnd, TableError};
+use super::{Failure, Outcome, RowResult, RowResultOf, Sweep, SweepError, Task};
+use store::{Counts as _, Due, DuePage, Lane, Position, RunEnd, RunTotals, TableError};
 
 /// The state of a walk over one lane of a shard.
 pub(super) struct ShardWalk<O: Outcome> {

@@ -10,8 +10,8 @@ pub fn format_report(report: &Report<impl Counts>) -> String {
     for failure in &report.failures {
         text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
     }
-    if report.unreminded > 0 {
-        text += &format!("  charged before their reminder was sent: {}\n", report.unreminded);
+    if report.totals.unreminded > 0 {
+        text += &format!("  charged before their reminder was sent: {}\n", report.totals.unreminded);
     }
     if let Some(stopped) = &report.stopped {
         text += &format!("  stopped: {stopped}\n");

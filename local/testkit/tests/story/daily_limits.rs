@@ -115,7 +115,7 @@ async fn payment_without_an_earlier_reminder_is_counted_as_unreminded() {
     world.store(&failing).await;
     world.run_reminders("2026-03-02").await;
     let report = world.run_payments("2026-03-10").await;
-    assert_eq!((nonzero_counts(&report), report.unreminded), (vec![("declined", 1), ("paid", 1)], 1));
+    assert_eq!((nonzero_counts(&report), report.totals.unreminded), (vec![("declined", 1), ("paid", 1)], 1));
     let mut late = new_subscription(12, "2026-03-01");
     late.id = numbered_subscription(2, 12, "2026-03-01").id;
     world.store(&late).await;
@@ -124,9 +124,9 @@ async fn payment_without_an_earlier_reminder_is_counted_as_unreminded() {
         [("missed", 1)],
         "March 12 has passed, and the payment is still due"
     );
-    assert_eq!(world.run_payments("2026-03-13").await.unreminded, 0, "the missed reminder is counted only once");
+    assert_eq!(world.run_payments("2026-03-13").await.totals.unreminded, 0, "the missed reminder is counted only once");
     world.run_reminders("2026-04-03").await;
-    assert_eq!(world.run_payments("2026-04-10").await.unreminded, 0, "the reminder was sent in time");
+    assert_eq!(world.run_payments("2026-04-10").await.totals.unreminded, 0, "the reminder was sent in time");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn first_payment_of_a_subscription_that_began_too_late_for_a_reminder_is_n
         let world = World::new().await;
         world.store(&new_subscription(10, created)).await;
         let report = world.run_payments("2026-03-10").await;
-        assert_eq!((nonzero_counts(&report), report.unreminded), (vec![("paid", 1)], unreminded), "{created}");
+        assert_eq!((nonzero_counts(&report), report.totals.unreminded), (vec![("paid", 1)], unreminded), "{created}");
     }
 }
 

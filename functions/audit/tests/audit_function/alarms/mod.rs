@@ -13,7 +13,7 @@ use std::sync::Arc;
 use audit_function::{Checks, DayResponse, Response};
 use billing::{Account, Money, Subscription, SubscriptionId};
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
-use clock::SimulatedClock;
+use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{EngineConnection, Fault, Injector, Operation};
 use sandbox::LedgerEntry;
@@ -122,7 +122,7 @@ impl World {
         let sweep = deployment.sweep(task(&deployment)).await.unwrap();
         let (request, deadline) = (BatchRequest::for_date(day), at(day, 23));
         let report = injector.run(sweep.run(&request, deadline)).await.and_then(Result::ok);
-        report.map_or(0, |report| report.oldest_in_doubt_hours)
+        report.map_or(0, |report| report.totals.oldest_in_doubt_hours(self.system.clock.now()))
     }
 
     /// Runs `batch` for `day` with the faults of `injector`. Returns the largest age of an attempt in doubt, in hours.
