@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::DeskProblem;
 
 /// The largest number of orders in one request. The desk sends at least two requests to the table for each order.
 const MAX_ORDERS: usize = 100;
@@ -84,7 +85,7 @@ impl AdvanceResult {
     fn new(order: OrderId, result: Result<Order, DeskError>) -> Self {
         match result {
             Ok(after) => Self { order, status: Some(after.status), problem: None },
-            Err(error) => Self { order, status: None, problem: Some(error.into()) },
+            Err(error) => Self { order, status: None, problem: Some(DeskProblem::from(error).0) },
         }
     }
 }
@@ -107,14 +108,15 @@ pub async fn advance(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<AdvanceFields>,
-) -> Result<Json<AdvanceResults>, Problem> {
+) -> Result<Json<AdvanceResults>, DeskProblem> {
     let AdvanceFields { step, orders } = body.value;
     if !(1..=MAX_ORDERS).contains(&orders.len()) {
         let count = orders.len();
         return Err(Problem::invalid_field(
             "orders",
             format!("must contain from 1 to {MAX_ORDERS} orders, not {count}"),
-        ));
+        )
+        .into());
     }
     let next = match step {
         CommonStep::Pick => OrderStatus::Picked,
@@ -123,14 +125,14 @@ pub async fn advance(
     };
     let has_parcel = |order: &AdvancedOrder| order.carrier.is_some() || order.tracking_number.is_some();
     if next != OrderStatus::Shipped && orders.iter().any(has_parcel) {
-        return Err(Problem::refused_field("orders", "carrier and tracking_number are only for the step ship"));
+        return Err(Problem::refused_field("orders", "carrier and tracking_number are only for the step ship").into());
     }
     let mut seen = BTreeSet::new();
     let mut steps = Vec::with_capacity(orders.len());
     for AdvancedOrder { order, carrier, tracking_number } in orders {
         let order: OrderId = order.parse().map_err(|error| Problem::refused_field("orders.order", error))?;
         if !seen.insert(order) {
-            return Err(Problem::refused_field("orders", format!("must contain the order {order} once")));
+            return Err(Problem::refused_field("orders", format!("must contain the order {order} once")).into());
         }
         steps.push((order, Step { parcel: Parcel { carrier, tracking_number }, ..next.into() }));
     }

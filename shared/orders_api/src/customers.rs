@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use super::OrdersApi;
 use super::address::AddressView;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::DeskProblem;
 use super::order_view::OrderView;
 use super::parameters::OrdersQuery;
 
@@ -90,10 +91,11 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
-) -> Result<WithETag<Json<CustomerView>>, Problem> {
+) -> Result<WithETag<Json<CustomerView>>, DeskProblem> {
     caller.check_action(AccountAction::Address)?;
-    let precondition =
-        |customer: Option<&Customer>| if_match.check_optional_version(customer.map(|customer| customer.version));
+    let precondition = |customer: Option<&Customer>| {
+        Ok::<_, DeskProblem>(if_match.check_optional_version(customer.map(|customer| customer.version))?)
+    };
     let customer = desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
     Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
@@ -115,7 +117,7 @@ pub async fn read(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-) -> Result<WithETag<Json<CustomerView>>, Problem> {
+) -> Result<WithETag<Json<CustomerView>>, DeskProblem> {
     let customer = api.desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
     Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
@@ -139,7 +141,7 @@ pub async fn hand_over_customer(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
-) -> Result<WithETag<Json<HandOverResult>>, Problem> {
+) -> Result<WithETag<Json<HandOverResult>>, DeskProblem> {
     desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
     let orders_handed_over = desk.hand_over(&account, &body.value.representative, all_days()).await?;
     let customer = desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
@@ -162,11 +164,11 @@ pub async fn list_orders(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(query): Query<OrdersQuery>,
-) -> Result<Json<ListView<OrderView>>, Problem> {
+) -> Result<Json<ListView<OrderView>>, DeskProblem> {
     let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfCustomer(&account))?;
     let page = api.desk.table.orders_of_customer(&account, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_customer(&account).await?.is_none() {
-        return Err(customer_not_found());
+        return Err(customer_not_found().into());
     }
     Ok(Json(ListView::from_page(page, OrderView::from)?))
 }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::OrdersApi;
+use super::desk_problem::DeskProblem;
 use super::employee_view::{EmployeeView, OrderOfRepresentativeView, RepresentedCustomer};
 use super::employees::employee_not_found;
 use super::parameters::{EmployeePath, OrdersQuery};
@@ -66,7 +67,7 @@ pub async fn list(
     _: Operator,
     confidential_access: Result<ConfidentialAccess, Problem>,
     Query(query): Query<EmployeesQuery>,
-) -> Result<Json<ListView<EmployeeView>>, Problem> {
+) -> Result<Json<ListView<EmployeeView>>, DeskProblem> {
     let EmployeesQuery { name, title, department, hired_after, cursor, limit } = query;
     let list = match (&name, &title, &department, hired_after) {
         (Some(name), None, None, None) => EmployeeList::WithName(name.as_str()),
@@ -78,7 +79,7 @@ pub async fn list(
         }
         _ => {
             let detail = "exactly one of name, title, department and hired_after must be given";
-            return Err(Problem::refused_field("name", detail));
+            return Err(Problem::refused_field("name", detail).into());
         }
     };
     let paging = cursor.paging(limit.0, |text| OrdersTable::cursor_of_employees(list, text))?;
@@ -102,11 +103,11 @@ pub async fn list_customers(
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<RepresentedCustomer>>, Problem> {
+) -> Result<Json<ListView<RepresentedCustomer>>, DeskProblem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_customers(&employee, text))?;
     let page = api.desk.table.customers_of_representative(&employee, &paging).await?;
     if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
-        return Err(employee_not_found());
+        return Err(employee_not_found().into());
     }
     Ok(Json(ListView::from_page(page, |account| RepresentedCustomer { account })?))
 }
@@ -127,11 +128,11 @@ pub async fn list_orders(
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
-) -> Result<Json<ListView<OrderOfRepresentativeView>>, Problem> {
+) -> Result<Json<ListView<OrderOfRepresentativeView>>, DeskProblem> {
     let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
-        return Err(employee_not_found());
+        return Err(employee_not_found().into());
     }
     Ok(Json(ListView::from_page(page, OrderOfRepresentativeView::from)?))
 }

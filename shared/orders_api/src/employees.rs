@@ -16,6 +16,7 @@ use rest::{Problem, RequestTime};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::{DeskProblem, check_version};
 use super::employee_view::{
     AssignmentFields, ConfidentialView, CorrectionFields, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
     LeavingFields,
@@ -53,7 +54,7 @@ pub async fn hire_employee(
     _: ConfidentialAccess,
     _: Query<NoParameters>,
     body: Body<EmployeeFields>,
-) -> Result<(StatusCode, WithETag<Json<EmployeeView>>), Problem> {
+) -> Result<(StatusCode, WithETag<Json<EmployeeView>>), DeskProblem> {
     let EmployeeFields { name, assignment, hired_on: CivilDate(hired_on), salary: MinorUnits(salary), currency } =
         body.value;
     let salary = currency.price(salary).map_err(|error| Problem::invalid_field("salary", error))?;
@@ -78,7 +79,7 @@ pub async fn hire_employee(
         && table.get_confidential_data(&id).await? == Some(confidential);
     match is_same {
         true => Ok((StatusCode::OK, WithETag(stored.version, Json(EmployeeView::from(stored))))),
-        false => Err(Problem::conflict("an employee with this id was already hired with other details")),
+        false => Err(Problem::conflict("an employee with this id was already hired with other details").into()),
     }
 }
 
@@ -102,7 +103,7 @@ pub async fn read(
     _: Operator,
     confidential_access: Result<ConfidentialAccess, Problem>,
     _: Query<NoParameters>,
-) -> Result<WithETag<Json<EmployeeDetailsView>>, Problem> {
+) -> Result<WithETag<Json<EmployeeDetailsView>>, DeskProblem> {
     let details = api.desk.table.employee_details(&employee).await?.ok_or_else(employee_not_found)?;
     let EmployeeDetails { employee, jobs, totals } = details;
     let version = employee.version;
@@ -138,7 +139,7 @@ pub async fn assign_employee(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
-) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
     let from = body.value.from.map_or(now.today, NaiveDate::from);
     check_past_day(from, &now, confidential_access)?;
     let assignment = Some(Assignment::from(body.value.assignment));
@@ -167,7 +168,7 @@ pub async fn end_employment(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<LeavingFields>,
-) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
     let on = match body.value.on {
         Some(CivilDate(date)) => {
             check_past_day(date, &now, confidential_access)?;
@@ -190,7 +191,7 @@ fn check_past_day(
     day: NaiveDate,
     now: &RequestTime,
     confidential_access: Result<ConfidentialAccess, Problem>,
-) -> Result<(), Problem> {
+) -> Result<(), DeskProblem> {
     if day < now.today {
         confidential_access?;
     }
@@ -205,8 +206,8 @@ async fn change_assignment(
     assignment: Option<&Assignment>,
     from: NaiveDate,
     if_match: &IfMatch,
-) -> Result<WithETag<Json<EmployeeView>>, Problem> {
-    let precondition = |employee: &Employee| if_match.check_version(employee.version);
+) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
+    let precondition = |employee: &Employee| check_version(&if_match, employee.version);
     let employee = desk.assign(employee, assignment, from, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
@@ -229,8 +230,8 @@ pub async fn remove_planned_change(
     _: Operator,
     _: Query<NoParameters>,
     if_match: IfMatch,
-) -> Result<WithETag<Json<EmployeeView>>, Problem> {
-    let precondition = |employee: &Employee| if_match.check_version(employee.version);
+) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
+    let precondition = |employee: &Employee| check_version(&if_match, employee.version);
     let employee = desk.remove_planned_change(&employee, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
@@ -258,7 +259,7 @@ pub async fn correct(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<CorrectionFields>,
-) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
     let CorrectionFields { name, hired_on, salary, currency, job_start } = body.value;
     if hired_on.is_some() || salary.is_some() || currency.is_some() || job_start.is_some() {
         confidential_access?;
@@ -268,13 +269,13 @@ pub async fn correct(
         (Some(MinorUnits(salary)), Some(currency)) => {
             Some(currency.price(salary).map_err(|error| Problem::invalid_field("salary", error))?)
         }
-        (Some(_), None) => return Err(Problem::refused_field("currency", "must be given together with salary")),
-        (None, Some(_)) => return Err(Problem::refused_field("salary", "must be given together with currency")),
+        (Some(_), None) => return Err(Problem::refused_field("currency", "must be given together with salary").into()),
+        (None, Some(_)) => return Err(Problem::refused_field("salary", "must be given together with currency").into()),
     };
     let job_start =
         job_start.map(|start| JobStartCorrection { recorded: start.recorded.into(), correct: start.correct.into() });
     let correction = EmployeeCorrection { name, hired_on: hired_on.map(NaiveDate::from), salary, job_start };
-    let precondition = |employee: &Employee| if_match.check_version(employee.version);
+    let precondition = |employee: &Employee| check_version(&if_match, employee.version);
     let employee = desk.correct_employee(&employee, &correction, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
@@ -295,7 +296,7 @@ pub async fn read_confidential(
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: ConfidentialAccess,
     _: Query<NoParameters>,
-) -> Result<Json<ConfidentialView>, Problem> {
+) -> Result<Json<ConfidentialView>, DeskProblem> {
     let stored = api.desk.table.get_confidential_data(&employee).await?.ok_or_else(employee_not_found)?;
     Ok(Json(stored.into()))
 }

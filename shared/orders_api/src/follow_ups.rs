@@ -5,16 +5,17 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::Label;
 use dynamo::StoredResponse;
+use rest::RequestTime;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replayed_response};
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::{DeskProblem, check_version};
 use super::lines::LineFields;
 use super::order_view::OrderWithLines;
 use super::parameters::{OrderPath, order_not_found};
@@ -67,13 +68,13 @@ fn follow_up_json(created: &CreatedFollowUp) -> String {
 }
 
 /// Returns the response (201) with the new follow-up order, or the saved response to an earlier request.
-fn follow_up_response(outcome: FollowUpOutcome) -> Result<Response, Problem> {
+fn follow_up_response(outcome: FollowUpOutcome) -> Result<Response, DeskProblem> {
     match outcome {
         FollowUpOutcome::Created(created) => {
             let (json, version) = (follow_up_json(&created), created.order.version);
             Ok(json_response(StatusCode::CREATED, StoredResponse { json, version }))
         }
-        FollowUpOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::CREATED),
+        FollowUpOutcome::Replayed(replayed) => Ok(replayed_response(replayed, StatusCode::CREATED)?),
     }
 }
 
@@ -103,11 +104,11 @@ pub async fn split_order(
     if_match: IfMatch,
     key: IdempotencyKey,
     body: Body<SplitFields>,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let request = key.idempotent_request(&body.hash, now.at);
     let keep = order_lines(body.value.lines);
-    let precondition = |order: &Order| if_match.check_version(order.version);
+    let precondition = |order: &Order| check_version(&if_match, order.version);
     follow_up_response(desk.split(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
 }
 
@@ -135,7 +136,7 @@ pub async fn replace_order(
     _: Query<NoParameters>,
     key: RequiredIdempotencyKey,
     body: Body<ReplacementFields>,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let request = key.idempotent_request(&body.hash, now.at);
     let ReplacementFields { reason, lines } = body.value;

@@ -6,6 +6,7 @@ mod advance_orders;
 mod company;
 mod customers;
 mod desk_for_caller;
+mod desk_problem;
 mod employee_lists;
 mod employee_view;
 mod employees;

@@ -20,6 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::OrdersApi;
 use super::address::AddressView;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::{DeskProblem, check_version};
 use super::lines::LineFields;
 use super::order_view::{OrderView, OrderWithLines, QuarterTotalView};
 use super::parameters::{OrderPath, OrdersQuery, order_not_found};
@@ -137,7 +138,7 @@ pub async fn list(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
-) -> Result<Json<ListView<OrderView>>, Problem> {
+) -> Result<Json<ListView<OrderView>>, DeskProblem> {
     let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::All)?;
     let table = &api.desk.table;
     // Read the current number of buckets: it may have been raised after this process started.
@@ -165,7 +166,7 @@ pub async fn read_ranking(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(RankingQuery { quarter, currency }): Query<RankingQuery>,
-) -> Result<Json<ListView<QuarterTotalView>>, Problem> {
+) -> Result<Json<ListView<QuarterTotalView>>, DeskProblem> {
     Ok(Json(ListView::single_page(api.desk.table.get_ranking(quarter, currency).await?, QuarterTotalView::from)))
 }
 
@@ -187,7 +188,7 @@ pub async fn read(
     caller: Caller,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let (order, lines) =
         api.desk.table.get_order(order.ok_or_else(order_not_found)?).await?.ok_or_else(order_not_found)?;
     caller.check_access(&order.customer).map_err(|_| order_not_found())?;
@@ -220,14 +221,14 @@ pub async fn advance_order(
     if_match: IfMatch,
     key: IdempotencyKey,
     body: Body<StepFields>,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let request = key.idempotent_request(&body.hash, now.at);
     let step = step.with_fields(body.value)?;
-    let precondition = |order: &Order| if_match.check_version(order.version);
+    let precondition = |order: &Order| check_version(&if_match, order.version);
     match desk.advance_idempotent(id, &step, request.as_ref(), order_json, precondition).await? {
         AdvanceOutcome::Done(order, lines) => Ok(order_response(&order, &lines)),
-        AdvanceOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
+        AdvanceOutcome::Replayed(replayed) => Ok(replayed_response(replayed, StatusCode::OK)?),
     }
 }
 
@@ -264,10 +265,10 @@ pub async fn change_lines(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<OrderLinesFields>,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let lines: Vec<OrderLine> = body.value.lines.into_iter().map(OrderLine::from).collect();
-    let order = desk.change_lines(id, &lines, |order| if_match.check_version(order.version)).await?;
+    let order = desk.change_lines(id, &lines, |order| check_version(&if_match, order.version)).await?;
     Ok(order_response(&order, &order.lines))
 }
 
@@ -293,15 +294,17 @@ pub async fn correct_address(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let precondition = |order: &Order| {
         caller.check_access(&order.customer).map_err(|_| order_not_found())?;
         caller.check_action(AccountAction::Address)?;
         if order.status == OrderStatus::Picked && !matches!(caller, Caller::Operator) {
-            return Err(Problem::conflict("the order is picked already; ask the merchant to correct its address"));
+            return Err(
+                Problem::conflict("the order is picked already; ask the merchant to correct its address").into()
+            );
         }
-        if_match.check_version(order.version)
+        check_version(&if_match, order.version)
     };
     let (order, lines) = desk.correct_address(id, body.value.into(), precondition).await?;
     Ok(order_response(&order, &lines))

@@ -21,6 +21,7 @@ use strum::Display;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
+use super::desk_problem::DeskProblem;
 use super::order_view::OrderView;
 use super::parameters::WarehousePath;
 use super::products::Quantity;
@@ -166,13 +167,13 @@ pub async fn list_orders(
     _: Operator,
     Query(query): Query<WarehouseOrdersQuery>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, DeskProblem> {
     let WarehouseOrdersQuery { status, sort, cursor, limit } = query;
     let paging =
         cursor.paging(limit.0, |text| OrdersTable::cursor_of_orders(OrderList::OfWarehouse(&warehouse), text))?;
     let page = api.desk.table.orders_of_warehouse(&warehouse, status, sort == Sort::NewestFirst, &paging).await?;
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
-        return Err(Problem::not_found("there is no such warehouse"));
+        return Err(Problem::not_found("there is no such warehouse").into());
     }
     if html_page::prefers_html(&headers) && page.unreadable.is_empty() {
         let next = page.next.map(|cursor| {

@@ -23,6 +23,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::DeskProblem;
 use super::parameters::{OrdersQuery, ProductPath};
 
 /// The data of a product to create or rename.
@@ -182,7 +183,7 @@ pub async fn list(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<ProductView>>, Problem> {
+) -> Result<Json<ListView<ProductView>>, DeskProblem> {
     let page = api.desk.table.get_products(&page.paging(OrdersTable::cursor_of_products)?).await?;
     Ok(Json(ListView::from_page(api.desk.table.read_products(page).await?, ProductView::from)?))
 }
@@ -212,14 +213,14 @@ pub async fn create_or_rename(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<ProductFields>,
-) -> Result<(StatusCode, WithETag<Json<ProductView>>), Problem> {
+) -> Result<(StatusCode, WithETag<Json<ProductView>>), DeskProblem> {
     let (table, name) = (&desk.table, body.value.name);
     let Some(stored) = table.get_product(&id).await? else {
         if_match.check_missing_item()?;
         let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
             WriteOutcome::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
-            WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress()),
+            WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress().into()),
         };
     };
     if_match.check_version(stored.version)?;
@@ -231,7 +232,7 @@ pub async fn create_or_rename(
             let renamed = table.get_product(&id).await?.ok_or_else(product_not_found)?;
             Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
-        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress()),
+        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress().into()),
     }
 }
 
@@ -253,7 +254,7 @@ pub async fn read(
     Path(ProductPath { product }): Path<ProductPath>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<WithETag<Json<ProductWithStock>>, Problem> {
+) -> Result<WithETag<Json<ProductWithStock>>, DeskProblem> {
     let table = &api.desk.table;
     let (stored, stock) = try_join(table.get_product(&product), table.get_stock(&product, None)).await?;
     let stored = stored.ok_or_else(product_not_found)?;
@@ -277,11 +278,11 @@ pub async fn list_orders(
     Path(ProductPath { product }): Path<ProductPath>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
-) -> Result<Json<ListView<ProductOrderView>>, Problem> {
+) -> Result<Json<ListView<ProductOrderView>>, DeskProblem> {
     let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfProduct(&product))?;
     let page = api.desk.table.orders_of_product(&product, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_product(&product).await?.is_none() {
-        return Err(product_not_found());
+        return Err(product_not_found().into());
     }
     Ok(Json(ListView::from_page(page, ProductOrderView::from)?))
 }
@@ -306,13 +307,13 @@ pub async fn receive_delivery(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<DeliveryFields>,
-) -> Result<Json<DeliveryView>, Problem> {
+) -> Result<Json<DeliveryView>, DeskProblem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
     let DeliveryFields { warehouse, quantity } = body.value;
     let quantity = quantity.checked()?;
     match desk.receive_stock(&product, &warehouse, quantity, delivery).await {
         // The product is part of the path of the request, so the status of the response is 404 instead of 422.
-        Err(DeskError::NoProduct(_)) => Err(product_not_found()),
+        Err(DeskError::NoProduct(_)) => Err(product_not_found().into()),
         received => Ok(received.map(|()| Json(DeliveryView { id: delivery, product, warehouse, quantity }))?),
     }
 }

@@ -4,7 +4,6 @@ use ::orders::OrderLine;
 use axum::Json;
 use axum::extract::State;
 use billing::Sku;
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::parameters::{NoParameters, Path, Query};
@@ -13,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::DeskProblem;
 use super::lines::{LineFields, LineView};
 
 /// The path parameter for a SKU.
@@ -65,7 +65,7 @@ pub async fn put(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<SkuFields>,
-) -> Result<Json<SkuView>, Problem> {
+) -> Result<Json<SkuView>, DeskProblem> {
     let lines: Vec<OrderLine> = body.value.lines.into_iter().map(OrderLine::from).collect();
     desk.set_lines_of_sku(&sku, &lines).await?;
     Ok(Json(SkuView { sku, lines: lines.into_iter().map(LineView::from).collect() }))
@@ -88,7 +88,7 @@ pub async fn read(
     Path(SkuPath { sku }): Path<SkuPath>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<Json<SkuView>, Problem> {
+) -> Result<Json<SkuView>, DeskProblem> {
     let lines = api.desk.table.lines_of_sku(&sku).await?;
     Ok(Json(SkuView { sku, lines: lines.into_iter().map(LineView::from).collect() }))
 }

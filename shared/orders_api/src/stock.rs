@@ -21,6 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::DeskProblem;
 use super::parameters::{OrderPath, ProductPath, order_not_found};
 use super::products::{Quantity, product_not_found};
 
@@ -161,14 +162,14 @@ async fn move_stock(
     desk: &OrderDesk,
     path: MovementPath,
     request: &MovementRequest,
-) -> Result<Json<MovementView>, Problem> {
+) -> Result<Json<MovementView>, DeskProblem> {
     let MovementPath { product, movement } = path;
     let id: Ulid = movement.parse().map_err(|_| Problem::invalid_field("movement", "must be a ULID"))?;
     match desk.move_stock(&product, id, request).await {
         // The product is part of the path of the request, so the status of the response is 404 instead of 422.
-        Err(DeskError::NoProduct(_)) => Err(product_not_found()),
+        Err(DeskError::NoProduct(_)) => Err(product_not_found().into()),
         Err(error @ DeskError::NoWarehouse(_)) if matches!(&error, DeskError::NoWarehouse(missing) if Some(missing) == request.to()) => {
-            Err(Problem::refused_field("to_warehouse", error))
+            Err(Problem::refused_field("to_warehouse", error).into())
         }
         moved => Ok(Json(moved?.into())),
     }
@@ -194,10 +195,10 @@ pub async fn count(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<CountFields>,
-) -> Result<Json<MovementView>, Problem> {
+) -> Result<Json<MovementView>, DeskProblem> {
     let CountFields { warehouse, found: FoundQuantity(found), reason } = body.value;
     if found > MAX_QUANTITY {
-        return Err(Problem::invalid_field("found", format!("must be from 0 to {MAX_QUANTITY}, not {found}")));
+        return Err(Problem::invalid_field("found", format!("must be from 0 to {MAX_QUANTITY}, not {found}")).into());
     }
     move_stock(&desk, path, &MovementRequest::Count { warehouse, found, reason }).await
 }
@@ -221,7 +222,7 @@ pub async fn write_off(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<WriteOffFields>,
-) -> Result<Json<MovementView>, Problem> {
+) -> Result<Json<MovementView>, DeskProblem> {
     let WriteOffFields { warehouse, quantity, reason } = body.value;
     let quantity = quantity.checked()?;
     move_stock(&desk, path, &MovementRequest::WriteOff { warehouse, quantity, reason }).await
@@ -247,7 +248,7 @@ pub async fn transfer(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<TransferFields>,
-) -> Result<Json<MovementView>, Problem> {
+) -> Result<Json<MovementView>, DeskProblem> {
     let TransferFields { warehouse: from, to_warehouse: to, quantity, reason } = body.value;
     let quantity = quantity.checked()?;
     move_stock(&desk, path, &MovementRequest::Transfer { from, to, quantity, reason }).await
@@ -271,11 +272,11 @@ pub async fn list_movements(
     Path(ProductPath { product }): Path<ProductPath>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<MovementView>>, Problem> {
+) -> Result<Json<ListView<MovementView>>, DeskProblem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_movements(&product, text))?;
     let page = api.desk.table.movements_of(&product, &paging).await?;
     if page.is_empty() && api.desk.table.get_product(&product).await?.is_none() {
-        return Err(product_not_found());
+        return Err(product_not_found().into());
     }
     Ok(Json(ListView::from_page(page, MovementView::from)?))
 }
@@ -297,12 +298,12 @@ pub async fn list_order_movements(
     Path(OrderPath { order }): Path<OrderPath>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<OrderMovementView>>, Problem> {
+) -> Result<Json<ListView<OrderMovementView>>, DeskProblem> {
     let order = order.ok_or_else(order_not_found)?;
     let paging = page.paging(|text| OrdersTable::cursor_of_order_movements(order, text))?;
     let page = api.desk.table.movements_of_order(order, &paging).await?;
     if page.is_empty() && api.desk.table.get_order(order).await?.is_none() {
-        return Err(order_not_found());
+        return Err(order_not_found().into());
     }
     Ok(Json(ListView::from_page(page, OrderMovementView::from)?))
 }

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
+use super::desk_problem::DeskProblem;
 use super::employee_view::EmployeeView;
 use super::parameters::WarehousePath;
 
@@ -69,7 +70,7 @@ pub async fn list(
     State(api): State<OrdersApi>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<Json<ListView<WarehouseView>>, Problem> {
+) -> Result<Json<ListView<WarehouseView>>, DeskProblem> {
     Ok(Json(ListView::single_page(api.desk.table.get_warehouses().await?, WarehouseView::from)))
 }
 
@@ -97,7 +98,7 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<WarehouseFields>,
-) -> Result<(StatusCode, WithETag<Json<WarehouseView>>), Problem> {
+) -> Result<(StatusCode, WithETag<Json<WarehouseView>>), DeskProblem> {
     let WarehouseFields { name, region } = body.value;
     let table = &desk.table;
     let stored = table.get_warehouse(&id).await?;
@@ -118,7 +119,7 @@ pub async fn put(
     };
     match written {
         WriteOutcome::Done => Ok((status, WithETag(warehouse.version, Json(WarehouseView::from(warehouse))))),
-        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress()),
+        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress().into()),
     }
 }
 
@@ -140,7 +141,7 @@ pub async fn read(
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<WithETag<Json<WarehouseView>>, Problem> {
+) -> Result<WithETag<Json<WarehouseView>>, DeskProblem> {
     let stored = api.desk.table.get_warehouse(&warehouse).await?.ok_or_else(warehouse_not_found)?;
     Ok(WithETag(stored.version, Json(WarehouseView::from(stored))))
 }
@@ -161,12 +162,12 @@ pub async fn list_employees(
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<EmployeeView>>, Problem> {
+) -> Result<Json<ListView<EmployeeView>>, DeskProblem> {
     let list = EmployeeList::OfWarehouse(&warehouse);
     let paging = page.paging(|text| OrdersTable::cursor_of_employees(list, text))?;
     let page = api.desk.table.employees(list, &paging).await?;
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
-        return Err(warehouse_not_found());
+        return Err(warehouse_not_found().into());
     }
     Ok(Json(ListView::from_page(page, EmployeeView::from)?))
 }

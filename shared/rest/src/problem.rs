@@ -7,7 +7,6 @@ use crate::request_input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::Refusal;
-use orders::{DeskError, FollowUpError, LinesError, MovementError};
 use serde::Serialize;
 use store::TableError;
 use utoipa::ToSchema;
@@ -296,54 +295,6 @@ impl From<TableError> for Problem {
         } else {
             tracing::error!(%error, error_type = "Table", "a request to the table failed");
             Self::internal()
-        }
-    }
-}
-
-impl From<DeskError> for Problem {
-    fn from(error: DeskError) -> Self {
-        match error {
-            DeskError::Table(error) => error.into(),
-            DeskError::WriteConflict { .. } => {
-                tracing::warn!(%error, error_type = error.error_type(), "the request failed after all retries: each time, another request changed the same items");
-                Self::in_progress()
-            }
-            DeskError::Transition(_)
-            | DeskError::Correction(_)
-            | DeskError::Products(_)
-            | DeskError::OtherParcel(_)
-            | DeskError::AlreadyRestored(_)
-            | DeskError::StillHasCustomers { .. }
-            | DeskError::HandedOverToAnother { .. } => Self::conflict(error.to_string()),
-            // The response must be the same as for an order of another account, so that it does not reveal whether that
-            // order exists.
-            DeskError::NoOrder(_) => Self::not_found("there is no such order"),
-            DeskError::NoEmployee(_) | DeskError::NoAccount(_) => Self::not_found(error.to_string()),
-            DeskError::NoProduct(_) => Self::refused_field("product", error),
-            DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
-            DeskError::Lines(error) => Self::invalid_field("lines", error),
-            DeskError::FollowUp(
-                FollowUpError::NoLines
-                | FollowUpError::NothingLeft
-                | FollowUpError::KeepNothingListed
-                | FollowUpError::MoreThanOrdered { .. },
-            ) => Self::refused_field("lines", error),
-            DeskError::FollowUp(_) => Self::conflict(error.to_string()),
-            DeskError::NoLines | DeskError::TooManyChanges(_) => Self::refused_field("lines", error),
-            DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
-            DeskError::MovementMismatch(_) => Self::refused_field("movement", error),
-            DeskError::Movement(error @ MovementError::SameWarehouse(_)) => Self::refused_field("to_warehouse", error),
-            DeskError::Movement(error) => Self::conflict(error.to_string()),
-            DeskError::BeforeCurrentJob(_) => Self::conflict(error.to_string()),
-            DeskError::UnknownReference { kind, .. } => Self::refused_field(kind.name(), error),
-            DeskError::NoCountryNamed { .. } => Self::refused_field("country_name", error),
-            DeskError::DateOutOfRange { field, .. } => Self::refused_field(field, error),
-            DeskError::NoLaterJob(_) => Self::refused_field("job_start", error),
-            DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
-            DeskError::NotRepresentative(_) | DeskError::StopsRepresenting(_) => {
-                Self::refused_field("representative", error)
-            }
-            DeskError::NoWarehouseInRegion { .. } => Self::refused_field("region", error),
         }
     }
 }

@@ -4,7 +4,6 @@ use ::orders::{Department, DepartmentId, Job, JobId, LocationId};
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::list::ListView;
@@ -15,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::OrdersApi;
 use crate::desk_for_caller::DeskForCaller;
 
+use super::super::desk_problem::DeskProblem;
 use super::list_entities;
 
 /// The path parameter for a job.
@@ -71,7 +71,7 @@ pub async fn list_jobs(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<JobView>>, Problem> {
+) -> Result<Json<ListView<JobView>>, DeskProblem> {
     list_entities::<Job, _>(&api, page).await
 }
 
@@ -94,7 +94,7 @@ pub async fn put_job(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<JobFields>,
-) -> Result<Json<JobView>, Problem> {
+) -> Result<Json<JobView>, DeskProblem> {
     let JobFields { title, represents_customers } = body.value;
     let entity = Job { id, title, represents_customers };
     desk.put_entity(&entity).await?;
@@ -153,7 +153,7 @@ pub async fn list_departments(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<DepartmentView>>, Problem> {
+) -> Result<Json<ListView<DepartmentView>>, DeskProblem> {
     list_entities::<Department, _>(&api, page).await
 }
 
@@ -175,7 +175,7 @@ pub async fn put_department(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<DepartmentFields>,
-) -> Result<Json<DepartmentView>, Problem> {
+) -> Result<Json<DepartmentView>, DeskProblem> {
     let DepartmentFields { name, location } = body.value;
     let entity = Department { id, name, location };
     desk.check_location(entity.location.as_str()).await?;

@@ -4,7 +4,6 @@ use ::orders::{Country, Location, LocationId, PlaceId, Region};
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::list::ListView;
@@ -15,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::OrdersApi;
 use crate::desk_for_caller::DeskForCaller;
 
+use super::super::desk_problem::DeskProblem;
 use super::list_entities;
 
 /// The path parameter for a region.
@@ -65,7 +65,7 @@ pub async fn list_regions(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<RegionView>>, Problem> {
+) -> Result<Json<ListView<RegionView>>, DeskProblem> {
     list_entities::<Region, _>(&api, page).await
 }
 
@@ -87,7 +87,7 @@ pub async fn put_region(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RegionFields>,
-) -> Result<Json<RegionView>, Problem> {
+) -> Result<Json<RegionView>, DeskProblem> {
     let RegionFields { name } = body.value;
     let entity = Region { id, name };
     desk.put_entity(&entity).await?;
@@ -146,7 +146,7 @@ pub async fn list_countries(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<CountryView>>, Problem> {
+) -> Result<Json<ListView<CountryView>>, DeskProblem> {
     list_entities::<Country, _>(&api, page).await
 }
 
@@ -168,7 +168,7 @@ pub async fn put_country(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<CountryFields>,
-) -> Result<Json<CountryView>, Problem> {
+) -> Result<Json<CountryView>, DeskProblem> {
     let CountryFields { name, region } = body.value;
     let entity = Country { id, name, region };
     desk.check_region(&entity.region).await?;
@@ -228,7 +228,7 @@ pub async fn list_locations(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<LocationView>>, Problem> {
+) -> Result<Json<ListView<LocationView>>, DeskProblem> {
     list_entities::<Location, _>(&api, page).await
 }
 
@@ -250,7 +250,7 @@ pub async fn put_location(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<LocationFields>,
-) -> Result<Json<LocationView>, Problem> {
+) -> Result<Json<LocationView>, DeskProblem> {
     let LocationFields { address, country_name } = body.value;
     let entity = Location { id, address, country_name };
     desk.check_country_name(&entity.country_name).await?;

@@ -79,7 +79,7 @@ pub const BORDERS: &[Border] = &[
     border(&["publishing"], &["gateways", "mail", "notices", "outbound", "sweep", "payments", "axum"]),
     border(&["notices"], &["gateways", "sweep", "payments", "outbound", "publishing", "axum"]),
     border(&["orders"], &["store", "gateways", "mail"]),
-    border(&["rest"], &["lambda*", "gateways", "settling", "outbound", "sweep", "payments", "audit"]),
+    border(&["rest"], &["lambda*", "orders", "gateways", "settling", "outbound", "sweep", "payments", "audit"]),
     border(&["api-gateway"], &["gateways", "settling", "payments", "outbound"]),
     border(&["orders-api"], &["api", "gateways", "settling", "outbound", "payments"]),
     border(&["api"], &["orders-api", "inbound"]),
