@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use billing::{DeliveryResponse, EndpointUrl, Secret};
+use billing::{DeliveryResponse, EndpointUrl, ReceivedEvent, Secret};
 use clap::Args;
 use clock::Clock;
 use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
 
-use super::stored_event::{Envelope, EventFilter};
+use super::stored_event::{EventFilter, event_line};
 use crate::context::Context;
 use crate::machine::data_folder::{FolderPolicy, events_folder};
 use crate::machine::local_machine::Machine;
@@ -62,11 +62,10 @@ impl<'a> Forwarder<'a> {
         Ok(Some(Self { url, secret, sender }))
     }
 
-    /// Sends `event` once; the body of the request is the stored text `line`. Returns the outcome of the delivery as
-    /// text.
-    async fn deliver(&self, event: &Envelope, line: &str, clock: &dyn Clock) -> String {
+    /// Sends `event` once. Returns the outcome of the delivery as text.
+    async fn deliver(&self, event: &ReceivedEvent, clock: &dyn Clock) -> String {
         let secrets = std::slice::from_ref(&self.secret);
-        match self.sender.deliver(self.url, secrets, event.id(), clock.now().timestamp(), line).await {
+        match self.sender.deliver(self.url, secrets, &event.id, clock.now().timestamp(), &event.json).await {
             DeliveryResponse::Accepted(status) => output::green(&format!("delivered ({status})")),
             DeliveryResponse::Rejected(status) => output::red(&format!("NOT DELIVERED ({status})")),
             DeliveryResponse::NoResponse(reason) => output::red(&format!("NOT DELIVERED ({reason})")),
@@ -92,18 +91,18 @@ pub async fn listen(context: &Context, args: &ListenArgs) -> Result<Exit, Failur
     output::print_message("Listening. Stop it with Ctrl-C.");
     loop {
         while let Some(line) = lines.next_line().map_err(unreadable)? {
-            let Ok(event) = Envelope::read(&line) else { continue };
-            if !event.matches(&args.filter) {
+            let Ok(event) = ReceivedEvent::read(&line) else { continue };
+            if !args.filter.matches(&event) {
                 continue;
             }
             let delivery_result = match &forward {
-                Some(forward) => forward.deliver(&event, &line, context.clock.as_ref()).await + "  ",
+                Some(forward) => forward.deliver(&event, context.clock.as_ref()).await + "  ",
                 None => String::new(),
             };
             let text = if context.options.json {
                 line
             } else {
-                delivery_result + &event.text(&line, context.config.billing.zone)
+                delivery_result + &event_line(&event, context.config.billing.zone)
             };
             output::write(&(text + "\n"))?;
         }

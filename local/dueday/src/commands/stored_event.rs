@@ -1,17 +1,14 @@
 //! Selects stored events and formats them.
 
-use billing::CloudEvent;
-use billing::{AccountId, EventData, EventType, OrderData, SubscriptionData};
-use chrono::{DateTime, NaiveDate, Utc};
+use billing::{AccountId, CloudEvent, EventData, OperatorEvent, OrderData, ReceivedEvent, SubscriptionData};
 use chrono_tz::Tz;
 use clap::Args;
-use serde::Deserialize;
-use strum::IntoEnumIterator as _;
+use outbound::parse_event_type;
 
 /// The width of the column with the event type, in characters.
 const TYPE_WIDTH: usize = 24;
 /// The type of the event that reports an unreadable change of the table. This type is not in the domain type
-/// [`EventType`].
+/// [`EventType`](billing::EventType).
 const UNREADABLE_TYPE: &str = "record.unreadable";
 /// The width of the column with the account, in characters.
 const ACCOUNT_WIDTH: usize = 16;
@@ -23,71 +20,49 @@ pub struct EventFilter {
     #[arg(long, value_name = "ACCOUNT")]
     pub account: Option<AccountId>,
     /// Only events of this type; repeat the option for several types
-    #[arg(long = "type", value_name = "TYPE", value_parser = parse_event_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_stored_type)]
     pub types: Vec<String>,
 }
 
-/// Parses the name of an event type.
-fn parse_event_type(text: &str) -> Result<String, String> {
-    let names = EventType::iter().map(|event_type| event_type.to_string()).chain([UNREADABLE_TYPE.to_owned()]);
-    let names: Vec<_> = names.collect();
-    if names.iter().any(|name| name == text) {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("must be one of {}", names.join(", ")))
+/// Parses the name of the type of a stored event.
+fn parse_stored_type(name: &str) -> Result<String, String> {
+    match parse_event_type(name) {
+        _ if name == UNREADABLE_TYPE => Ok(name.to_owned()),
+        Ok(event_type) => Ok(event_type.to_string()),
+        Err(allowed) => Err(format!("{allowed}, {UNREADABLE_TYPE}")),
     }
 }
 
-/// The attributes that every stored event has.
-#[derive(Debug, Deserialize)]
-pub struct Envelope {
-    id: String,
-    #[serde(rename = "type")]
-    event_type: String,
-    subject: String,
-    time: DateTime<Utc>,
-    data: serde_json::Value,
+impl EventFilter {
+    /// Returns whether `event` passes this filter.
+    pub fn matches(&self, event: &ReceivedEvent) -> bool {
+        let has_account = self.account.is_none() || self.account == event.account();
+        has_account && (self.types.is_empty() || self.types.contains(&event.event_type))
+    }
 }
 
-impl Envelope {
-    /// Parses one line of the stored events.
-    ///
-    /// # Errors
-    /// If the line is not an event.
-    pub fn read(line: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(line)
-    }
+/// Returns whether `event` reports a change of the table that could not be read.
+pub fn is_unreadable(event: &ReceivedEvent) -> bool {
+    event.event_type == UNREADABLE_TYPE
+}
 
-    /// Returns whether the event passes `filter`.
-    pub fn matches(&self, filter: &EventFilter) -> bool {
-        let has_account = filter.account.as_ref().is_none_or(|account| account.as_str() == self.subject);
-        has_account && (filter.types.is_empty() || filter.types.contains(&self.event_type))
-    }
+/// Formats `event` as one line: time in the time zone `zone`, type, subject and details.
+pub fn event_line(event: &ReceivedEvent, zone: Tz) -> String {
+    let at = event.time.map(|time| time.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S").to_string());
+    let (at, subject) = (at.unwrap_or_default(), event.subject.as_deref().unwrap_or_default());
+    let details = match event.content() {
+        Ok(event) => event_details(&event.body),
+        Err(_) => unreadable_reason(&event.json).unwrap_or_default(),
+    };
+    let event_type = &event.event_type;
+    format!("{at}  {event_type:TYPE_WIDTH$}  {subject:ACCOUNT_WIDTH$}  {details}").trim_end().to_owned()
+}
 
-    /// Returns the id of the event.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Returns whether the event reports a change of the table that could not be read.
-    pub fn is_unreadable(&self) -> bool {
-        self.event_type == UNREADABLE_TYPE
-    }
-
-    /// Returns the date of the event in the time zone `zone`.
-    pub fn day(&self, zone: Tz) -> NaiveDate {
-        self.time.with_timezone(&zone).date_naive()
-    }
-
-    /// Formats the event as one line: time, type, account and details. `line` is the stored line of the event.
-    pub fn text(&self, line: &str, zone: Tz) -> String {
-        let at = self.time.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S");
-        let Self { event_type, subject, data, .. } = self;
-        let details = match serde_json::from_str::<CloudEvent>(line) {
-            Ok(event) => event_details(&event.body),
-            Err(_) => data["reason"].as_str().unwrap_or_default().to_owned(),
-        };
-        format!("{at}  {event_type:TYPE_WIDTH$}  {subject:ACCOUNT_WIDTH$}  {details}").trim_end().to_owned()
+/// Returns the reason why a change of the table could not be read, if the event `json` reports this.
+fn unreadable_reason(json: &str) -> Option<String> {
+    match serde_json::from_str::<CloudEvent<OperatorEvent>>(json).ok()?.body {
+        OperatorEvent::RecordUnreadable { reason, .. } => Some(reason),
+        OperatorEvent::Heartbeat { .. } => None,
     }
 }
 

@@ -1,5 +1,6 @@
-//! Events that a consumer receives from an SQS queue.
+//! Events that a consumer receives from an SQS queue, or reads from the stored events of one machine.
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,8 +14,10 @@ pub struct ReceivedEvent {
     pub id: String,
     /// The event type, which may be unknown to this version of Dueday.
     pub event_type: String,
-    /// The account of the event, if the event contains a valid account id.
-    pub account: Option<AccountId>,
+    /// The subject of the event, as in [`CloudEvent::subject`], if the event has one.
+    pub subject: Option<String>,
+    /// When the change happened, if the event contains a valid time.
+    pub time: Option<DateTime<Utc>>,
     /// The event exactly as it was published.
     pub json: String,
     /// The parsed event; `None` if this version of Dueday does not know the event type or cannot read the data of the
@@ -27,8 +30,8 @@ pub struct ReceivedEvent {
 #[error("this version of Dueday cannot read the event in the message")]
 pub struct UnreadableEvent;
 
-/// The required attributes of a CloudEvent, and its subject. The subject is the account id, if the event belongs to an
-/// account.
+/// The required attributes of a CloudEvent, its subject and its time. The subject is the account id, if the event
+/// belongs to an account.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "specversion")]
@@ -37,6 +40,7 @@ struct Envelope {
     #[serde(rename = "type")]
     event_type: String,
     subject: Option<String>,
+    time: Option<String>,
 }
 
 /// The envelope that EventBridge adds to an event in a dead-letter queue.
@@ -60,9 +64,14 @@ impl ReceivedEvent {
 
     /// Reads the event in `json`, a CloudEvent without the envelope of EventBridge.
     fn parse(json: &str) -> Option<Self> {
-        let Envelope { id, event_type, subject, .. } = serde_json::from_str(json).ok()?;
-        let account = subject.and_then(|subject| subject.parse().ok());
-        Some(Self { id, event_type, account, json: json.to_owned(), event: serde_json::from_str(json).ok() })
+        let Envelope { id, event_type, subject, time, .. } = serde_json::from_str(json).ok()?;
+        let time = time.and_then(|time| time.parse().ok());
+        Some(Self { id, event_type, subject, time, json: json.to_owned(), event: serde_json::from_str(json).ok() })
+    }
+
+    /// Returns the account of the event, if its subject is a valid account id.
+    pub fn account(&self) -> Option<AccountId> {
+        self.subject.as_ref()?.parse().ok()
     }
 
     /// Returns the parsed event, with its data.
@@ -80,7 +89,8 @@ impl From<CloudEvent> for ReceivedEvent {
         Self {
             id: event.id.clone(),
             event_type: event.body.event_type().to_string(),
-            account: event.subject.parse().ok(),
+            subject: Some(event.subject.clone()),
+            time: Some(event.time),
             json: serde_json::to_string(&event).expect("events can be serialized"),
             event: Some(event),
         }
@@ -111,7 +121,7 @@ mod tests {
     #[test]
     fn event_is_read_with_and_without_the_envelope_of_event_bridge() {
         let event = ReceivedEvent::from(account_created_event());
-        assert_eq!((event.event_type.as_str(), event.account.as_ref().unwrap().as_str()), ("account.created", "acme"));
+        assert_eq!((event.event_type.as_str(), event.account().unwrap().as_str()), ("account.created", "acme"));
         assert_eq!(event.content(), Ok(&account_created_event()));
         assert_eq!(ReceivedEvent::read(&event.json).as_ref(), Ok(&event));
         let undelivered =
@@ -124,10 +134,7 @@ mod tests {
         let json = r#"{ "type": "a.later_one",  "id": "3", "specversion": "1.0", "data": {"z": 1, "a": 1.10} }"#;
         for message in [json.to_owned(), format!(r#"{{"detail":{json}}}"#)] {
             let event = ReceivedEvent::read(&message).unwrap();
-            assert_eq!(
-                (event.id.as_str(), event.event_type.as_str(), event.account.as_ref()),
-                ("3", "a.later_one", None)
-            );
+            assert_eq!((event.id.as_str(), event.event_type.as_str(), event.account()), ("3", "a.later_one", None));
             assert_eq!((event.json.as_str(), event.content()), (json, Err(UnreadableEvent)));
         }
     }
