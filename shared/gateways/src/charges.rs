@@ -1,4 +1,4 @@
-//! Charges and payments: what every gateway can do.
+//! Charges and payments: the part of a gateway that every gateway implements.
 
 use std::fmt;
 use std::time::Duration;

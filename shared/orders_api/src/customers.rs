@@ -94,7 +94,7 @@ pub async fn put(
 ) -> Result<WithETag<Json<CustomerView>>, DeskProblem> {
     caller.check_action(AccountAction::Address)?;
     let precondition = |customer: Option<&Customer>| {
-        Ok::<_, DeskProblem>(if_match.check_optional_version(customer.map(|customer| customer.version))?)
+        if_match.check_optional_version(customer.map(|customer| customer.version)).map_err(DeskProblem)
     };
     let customer = desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
     Ok(WithETag(customer.version, Json(CustomerView::from(customer))))

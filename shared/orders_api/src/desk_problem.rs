@@ -6,13 +6,14 @@ use rest::Problem;
 use rest::etag::IfMatch;
 use store::TableError;
 
-/// A problem that a route of the order desk returns. It can be created from the errors of the desk.
+/// A problem that a route of the order desk returns. It can be created from the errors of the desk. [`Problem`] itself
+/// cannot: a crate may implement a conversion only if it defines one of the two types.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct DeskProblem(pub Problem);
 
 /// Checks that the header `If-Match` allows `version`, as a precondition of a change by the order desk.
 pub(super) fn check_version(if_match: &IfMatch, version: u64) -> Result<(), DeskProblem> {
-    Ok(if_match.check_version(version)?)
+    if_match.check_version(version).map_err(DeskProblem)
 }
 
 impl From<Problem> for DeskProblem {

@@ -191,7 +191,7 @@ fn check_past_day(
     day: NaiveDate,
     now: &RequestTime,
     confidential_access: Result<ConfidentialAccess, Problem>,
-) -> Result<(), DeskProblem> {
+) -> Result<(), Problem> {
     if day < now.today {
         confidential_access?;
     }
@@ -207,7 +207,7 @@ async fn change_assignment(
     from: NaiveDate,
     if_match: &IfMatch,
 ) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
-    let precondition = |employee: &Employee| check_version(&if_match, employee.version);
+    let precondition = |employee: &Employee| check_version(if_match, employee.version);
     let employee = desk.assign(employee, assignment, from, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }

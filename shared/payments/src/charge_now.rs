@@ -84,7 +84,7 @@ impl PaymentBatch {
         let charged = self.claim_and_charge(&run, subscription, today);
         // After a timeout, as after a crash, the attempt stays open until a run takes it over.
         let result = tokio::time::timeout(SIGN_UP_TIMEOUT.to_std().unwrap_or_default(), charged).await;
-        run.charges().write_or_warn(&self.table, today, subscription.shard).await;
+        run.uncounted_charges.write_or_warn(&self.table, today, subscription.shard).await;
         match result {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(SettleError::Table(error))) => Err(error),

@@ -36,10 +36,8 @@ use request_pace::RequestPace;
 use row_error::RowError;
 use run::RowContext;
 use settling::{SettleError, Settling};
-use store::{
-    Batch, Claim, Due, DueList, DuePage, Lane, Position, RunTotals, Settings, SubscriptionKey, Table, TableError,
-};
-use sweep::Task;
+use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Settings, SubscriptionKey, Table, TableError};
+use sweep::{RunTotals, Task};
 
 pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
 pub use charge_request_metrics::ChargeRequestMetrics;
@@ -165,8 +163,13 @@ impl Task for PaymentBatch {
         }
     }
 
-    async fn save_totals(&self, run: &PaymentRun, shard: u32, today: NaiveDate) -> Result<(), TableError> {
-        run.charges().write(&self.table, today, shard).await
+    async fn write_charge_total(&self, run: &PaymentRun, shard: u32, today: NaiveDate) -> Result<(), TableError> {
+        run.uncounted_charges.write(&self.table, today, shard).await
+    }
+
+    async fn end_run(&self, run: &PaymentRun, today: NaiveDate) {
+        // The stored total of a day is the sum over all shards, so any shard is right.
+        run.uncounted_charges.write_or_warn(&self.table, today, 0).await;
     }
 
     async fn unresolved_problem(&self, table: &Table) -> Result<Option<String>, TableError> {

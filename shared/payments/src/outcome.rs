@@ -1,8 +1,8 @@
 //! The outcomes of the payment batch's rows, and how they are counted and logged.
 
 use chrono::{DateTime, Utc};
-use store::{PaymentCounts, RunTotals};
-use sweep::{Outcome, Report};
+use store::PaymentCounts;
+use sweep::{Outcome, Report, RunTotals};
 
 /// The outcome of a row of the payment batch. A run counts its rows by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]

@@ -8,7 +8,8 @@ use billing::{Money, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::ChargeResponse;
 use settling::UncountedCharges;
-use store::{RunTotals, Settings};
+use store::Settings;
+use sweep::RunTotals;
 
 use super::breaker::CircuitBreaker;
 use super::charge_request_metrics::ChargeRequestMetrics;
@@ -23,7 +24,7 @@ pub struct PaymentRun {
     /// most recent list page of due rows.
     max_processing_days: AtomicU32,
     /// The charges of the run that are not yet in the stored charge total of the day.
-    charges: UncountedCharges,
+    pub(super) uncounted_charges: UncountedCharges,
     /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: CircuitBreaker,
     state: Mutex<State>,
@@ -73,11 +74,6 @@ impl PaymentRun {
     /// Returns whether charging was switched on when the settings were last read.
     pub(super) fn is_charging_enabled(&self) -> bool {
         self.is_charging_enabled.load(Ordering::Relaxed)
-    }
-
-    /// Returns the charges of the run that are not yet in the stored charge total of the day.
-    pub(super) fn charges(&self) -> &UncountedCharges {
-        &self.charges
     }
 
     /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if no reminder of the

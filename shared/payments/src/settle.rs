@@ -24,7 +24,7 @@ impl PaymentBatch {
         };
         let (account, id) = (subscription.account.clone(), subscription.id);
         let RowContext { run, today, .. } = context;
-        let settled = self.settling.settle(subscription, held, &outcome, today, run.charges()).await?;
+        let settled = self.settling.settle(subscription, held, &outcome, today, &run.uncounted_charges).await?;
         let (settled, was_reminded) = match settled {
             SettleOutcome::Settled { subscription, was_reminded } => (subscription, was_reminded),
             SettleOutcome::AlreadySettled => return Ok(RowResult::Counted(counted)),

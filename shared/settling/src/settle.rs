@@ -13,7 +13,7 @@ use store::{RewriteOutcome, Table, TableError};
 
 use super::UncountedCharges;
 
-/// Settles attempts, and counts the charges for the charge total of the day.
+/// Settles attempts. Collects their charges, or adds them to the charge total of the day.
 #[derive(Debug)]
 pub struct Settling {
     pub(crate) table: Table,
@@ -83,7 +83,7 @@ impl ChargedAmount {
     }
 
     /// Adds the amount of the written settlement to `charges`. A settlement without a receipt charges nothing.
-    fn count_in(&self, charges: &UncountedCharges) {
+    fn add_to(&self, charges: &UncountedCharges) {
         if let Some(amount) = *self.lock() {
             charges.add(amount);
         }
@@ -155,7 +155,7 @@ impl Settling {
             };
         match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await? {
             RewriteOutcome::Applied(settled) => {
-                charged.count_in(charges);
+                charged.add_to(charges);
                 return Ok(SettleOutcome::Settled { subscription: Box::new(settled), was_reminded });
             }
             RewriteOutcome::Unchanged(NotSettled::StaysOpen) => return Ok(SettleOutcome::StaysOpen),
@@ -217,7 +217,7 @@ impl Settling {
     /// Adds the amount of a written settlement to the stored charge total of the day `today` in `shard`.
     async fn write_charge(&self, charged: &ChargedAmount, today: NaiveDate, shard: u32) {
         let charges = UncountedCharges::default();
-        charged.count_in(&charges);
+        charged.add_to(&charges);
         charges.write_or_warn(&self.table, today, shard).await;
     }
 

@@ -9,8 +9,8 @@ use store::{Table, TableError};
 /// The charges of one run, or of one other request, that are not yet in the stored charge total of the day. The rows
 /// that a run processes at the same time share them.
 ///
-/// A run writes them once for each list page of rows. All other callers write them immediately after a settlement. If
-/// the process ends before the write, the stored total lacks these charges.
+/// A run writes them once for each list page of rows, and at its end. All other callers write them immediately after a
+/// settlement. If the process ends before the write, or if the last write fails, the stored total lacks these charges.
 #[derive(Debug, Default)]
 pub struct UncountedCharges(Mutex<ChargeTotal>);
 

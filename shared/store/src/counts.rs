@@ -220,16 +220,15 @@ impl RunCounts {
         }
     }
 
-    /// Returns the number of rows that may be finished as soon as another worker's lease of them has expired: payments
-    /// in doubt, and reminders in progress.
-    pub fn waiting_for_lease(&self) -> u64 {
+    /// Returns the number of payments with an unknown outcome. A reminder run has none.
+    pub fn in_doubt(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt,
-            Self::Reminders(counts) => counts.in_progress,
+            Self::Reminders(_) => 0,
         }
     }
 
-    /// Returns the number of rows whose cause a person must find: payments that the gateway rejected.
+    /// Returns the number of payments that the gateway rejected. A person must find the cause. A reminder run has none.
     pub fn rejected(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.rejected,

@@ -108,7 +108,7 @@ pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use notice_claims::NoticeClaimOutcome;
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
-pub use runs::{RunEnd, RunRecord, RunSums, RunTotals};
+pub use runs::{RunEnd, RunRecord, RunSums};
 pub use scan::ScannedItem;
 pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;

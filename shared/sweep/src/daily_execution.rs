@@ -99,7 +99,7 @@ impl<T: Task> Sweep<T> {
 /// Returns whether processing the shard again may complete it, after the leases that workers have on its rows have
 /// expired.
 fn may_be_settled_later(proof: &ShardProof) -> bool {
-    matches!(proof.walked, ShardState::LeftBehind | ShardState::Open) || proof.counts.waiting_for_lease() > 0
+    matches!(proof.walked, ShardState::LeftBehind | ShardState::Open) || proof.counts.in_doubt() > 0
 }
 
 /// Returns a text that lists the shards that are not done; empty if there are none. An example: `1 of 4 shards are not

@@ -22,6 +22,7 @@ mod report;
 mod request;
 mod row_log;
 mod run;
+mod run_totals;
 mod task;
 mod walk;
 
@@ -34,4 +35,5 @@ pub use request::{BatchRequest, RequestError};
 pub use row_log::{ROW_FAILED_MESSAGE, ROW_PROCESSED_MESSAGE};
 pub use run::time_left;
 pub use run::{BatchResponse, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
+pub use run_totals::RunTotals;
 pub use task::{CountsOf, Outcome, RowResult, RowResultOf, Task};

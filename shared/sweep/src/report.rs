@@ -3,7 +3,8 @@
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use store::{Batch, Counts, Position, RunCounts, RunTotals};
+use super::RunTotals;
+use store::{Batch, Counts, Position, RunCounts};
 
 /// A row (subscription) whose processing failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -54,7 +55,7 @@ impl<C> Report<C> {
         }
     }
 
-    /// Raises `oldest_due_days` to the age, on the day `today`, of a row that became due on `due`, if it is older.
+    /// Raises `oldest_due_days` to the age, on the day `today`, of a row that became due on `due`, if this age is higher.
     pub(super) fn add_due_date(&mut self, due: NaiveDate, today: NaiveDate) {
         let days = u64::try_from(today.signed_duration_since(due).num_days()).unwrap_or(0);
         self.oldest_due_days = self.oldest_due_days.max(days);

@@ -186,25 +186,40 @@ impl<T: Task> Sweep<T> {
         let run = self.task.start_run(request.concurrent_runs());
         self.check_may_begin(request, &settings, &shards).await?;
         let scope = RunScope { on: request.date, shards: settings.shards, deadline };
-        let mut report = Report::new(Self::BATCH, request.date, shards.clone(), CountsOf::<T>::default());
-        for from in self.positions_to_start_from(&shards, request.next.as_ref()) {
+        let mut report = Report::new(Self::BATCH, request.date, shards, CountsOf::<T>::default());
+        let walked = self.walk_shards(&scope, &run, request.next.as_ref(), &mut report).await;
+        self.task.end_run(&run, self.today()).await;
+        walked?;
+        T::Outcome::log(&report, self.clock.now());
+        Ok(report)
+    }
+
+    /// Walks the shards of `report` as the only walks of `run`, from the position `next` or from their start. Adds the
+    /// results to `report`.
+    async fn walk_shards(
+        &self,
+        scope: &RunScope,
+        run: &T::Run,
+        next: Option<&Position>,
+        report: &mut Report<CountsOf<T>>,
+    ) -> Result<(), SweepError> {
+        for from in self.positions_to_start_from(&report.shards, next) {
             let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);
             let next_lane_start = next_lane.map(|lane| Position::start_of(*lane, from.shard));
-            let walk = self.walk(&scope, &run, from, next_lane_start).await?;
+            let walk = self.walk(scope, run, from, next_lane_start).await?;
             report.counts += walk.counts;
             report.totals += walk.totals;
             walk.oldest_due.into_iter().for_each(|due| report.add_due_date(due, self.today()));
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_LISTED_FAILURES);
-            report.stopped = report.stopped.or(walk.stopped).or(walk.deferred);
+            report.stopped = report.stopped.take().or(walk.stopped).or(walk.deferred);
             if !walk.is_complete {
                 report.next = Some(walk.reached);
                 report.complete = false;
                 break;
             }
         }
-        T::Outcome::log(&report, self.clock.now());
-        Ok(report)
+        Ok(())
     }
 
     /// Checks the machine's clock, the date and the shards of `request`, and that the table is not an unconfirmed copy.

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::Report;
-use store::{Counts, Due, DuePage, Lane, Position, RunTotals, Settings, Table, TableError};
+use super::{Report, RunTotals};
+use store::{Counts, Due, DuePage, Lane, Position, Settings, Table, TableError};
 
 /// The outcome of a processed row. A run counts its rows by outcome. Each batch has its own outcomes. The conversion
 /// into text returns the name of the outcome in log lines, such as `in_doubt`, which is also the name of its row count.
@@ -122,11 +122,15 @@ pub trait Task: Send + Sync {
     where
         Self: Sized;
 
-    /// Stores the totals of the day `today` to which the rows of `shard` belong that `run` has processed since the last
-    /// call. Called about once for each list page of a shard, and at the end of the shard.
-    async fn save_totals(&self, _run: &Self::Run, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
+    /// Adds the charges of `run` that are not yet in the stored charge total of the day to the total of `today` and
+    /// `shard`. Called about once for each list page of a shard, and at the end of the shard.
+    async fn write_charge_total(&self, _run: &Self::Run, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
         Ok(())
     }
+
+    /// Called at the end of `run`, also if the run has failed. Tries again to write the charges that
+    /// [`Task::write_charge_total`] could not write.
+    async fn end_run(&self, _run: &Self::Run, _today: NaiveDate) {}
 
     /// Returns the totals of `run` since the last call, and resets them to zero.
     fn take_totals(&self, _run: &Self::Run) -> RunTotals {

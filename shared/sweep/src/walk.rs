@@ -12,8 +12,8 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use super::queue::{QueuedRow, RowQueue};
 use super::row_log::RowLog;
 use super::run::{MAX_LISTED_FAILURES, RunScope};
-use super::{Failure, Outcome, RowResult, RowResultOf, Sweep, SweepError, Task};
-use store::{Counts as _, Due, DuePage, Lane, Position, RunEnd, RunTotals, TableError};
+use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
+use store::{Counts as _, Due, DuePage, Lane, Position, RunEnd, TableError};
 
 /// The state of a walk over one lane of a shard.
 pub(super) struct ShardWalk<O: Outcome> {
@@ -117,17 +117,17 @@ impl<T: Task> Sweep<T> {
         drop(in_progress);
         let all_started = walk.finish(queue);
         walk.is_complete = is_last_page && all_started;
-        let saved = self.task.save_totals(run, shard, self.today()).await;
+        let saved = self.task.write_charge_total(run, shard, self.today()).await;
         read_error.map_or(saved, Err)
     }
 
-    /// Reads the page of rows after the position `after`. At the same time, stores the totals of the rows that are already
-    /// processed.
+    /// Reads the page of rows after the position `after`. At the same time, writes the charges of the rows that are
+    /// already processed to the charge total of the day.
     async fn read_page(&self, run: &T::Run, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
         let shard = after.shard;
         let after = Some(&after).filter(|position| !position.is_start_of_lane());
         let page = self.task.read_page(run, &self.table, shard, on, after, self.limits.page_rows);
-        let (saved, page) = futures::join!(self.task.save_totals(run, shard, self.today()), page);
+        let (saved, page) = futures::join!(self.task.write_charge_total(run, shard, self.today()), page);
         saved.and(page)
     }
 

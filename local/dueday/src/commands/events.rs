@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use clap::Args;
 
 use super::list_output::account_not_found;
-use super::stored_event::{EventFilter, event_line, is_unreadable};
+use super::stored_event::{EventFilter, event_line, reports_unreadable_record};
 use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data_folder::{FolderPolicy, events_folder};
@@ -58,12 +58,13 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     // change.
     let mut lines = StoredEventLines::new(folder.clone(), args.from.and_then(|from| from.pred_opt()));
     while let Some(line) = lines.next_line().map_err(|error| unreadable(error.to_string()))? {
-        let not_an_event = || unreadable("a line of a file is not an event with a time".to_owned());
-        let event = ReceivedEvent::read(&line).map_err(|_| not_an_event())?;
-        let day = event.time.ok_or_else(not_an_event)?.with_timezone(&zone).date_naive();
+        let event =
+            ReceivedEvent::read(&line).map_err(|_| unreadable("a line of a file is not an event".to_owned()))?;
+        let time = event.time.ok_or_else(|| unreadable(format!("the event {} has no valid time", event.id)))?;
+        let day = time.with_timezone(&zone).date_naive();
         let is_within = args.from.is_none_or(|from| day >= from) && args.to.is_none_or(|to| day <= to);
         if is_within && args.filter.matches(&event) {
-            clean &= !is_unreadable(&event);
+            clean &= !reports_unreadable_record(&event);
             let text = if context.options.json { line } else { event_line(&event, zone) };
             output::print(&(text + "\n"))?;
         }

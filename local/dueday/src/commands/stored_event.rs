@@ -1,17 +1,18 @@
 //! Selects stored events and formats them.
 
-use billing::{AccountId, CloudEvent, EventData, OperatorEvent, OrderData, ReceivedEvent, SubscriptionData};
+use billing::{AccountId, EventData, OrderData, ReceivedEvent, SubscriptionData};
 use chrono_tz::Tz;
 use clap::Args;
 use outbound::parse_event_type;
+use serde::Deserialize;
 
 /// The width of the column with the event type, in characters.
 const TYPE_WIDTH: usize = 24;
 /// The type of the event that reports an unreadable change of the table. This type is not in the domain type
 /// [`EventType`](billing::EventType).
 const UNREADABLE_TYPE: &str = "record.unreadable";
-/// The width of the column with the account, in characters.
-const ACCOUNT_WIDTH: usize = 16;
+/// The width of the column with the subject, in characters.
+const SUBJECT_WIDTH: usize = 16;
 
 /// The options that select stored events.
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ impl EventFilter {
 }
 
 /// Returns whether `event` reports a change of the table that could not be read.
-pub fn is_unreadable(event: &ReceivedEvent) -> bool {
+pub fn reports_unreadable_record(event: &ReceivedEvent) -> bool {
     event.event_type == UNREADABLE_TYPE
 }
 
@@ -52,18 +53,23 @@ pub fn event_line(event: &ReceivedEvent, zone: Tz) -> String {
     let (at, subject) = (at.unwrap_or_default(), event.subject.as_deref().unwrap_or_default());
     let details = match event.content() {
         Ok(event) => event_details(&event.body),
-        Err(_) => unreadable_reason(&event.json).unwrap_or_default(),
+        Err(_) => reason_in(&event.json).unwrap_or_default(),
     };
     let event_type = &event.event_type;
-    format!("{at}  {event_type:TYPE_WIDTH$}  {subject:ACCOUNT_WIDTH$}  {details}").trim_end().to_owned()
+    format!("{at}  {event_type:TYPE_WIDTH$}  {subject:SUBJECT_WIDTH$}  {details}").trim_end().to_owned()
 }
 
-/// Returns the reason why a change of the table could not be read, if the event `json` reports this.
-fn unreadable_reason(json: &str) -> Option<String> {
-    match serde_json::from_str::<CloudEvent<OperatorEvent>>(json).ok()?.body {
-        OperatorEvent::RecordUnreadable { reason, .. } => Some(reason),
-        OperatorEvent::Heartbeat { .. } => None,
+/// Returns the field `reason` in the data of the event `json`, if it has one. This version does not know the data.
+fn reason_in(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Reason {
+        reason: String,
     }
+    #[derive(Deserialize)]
+    struct EventWithReason {
+        data: Reason,
+    }
+    serde_json::from_str::<EventWithReason>(json).ok().map(|event| event.data.reason)
 }
 
 /// Returns the most important values of an event, for the last column.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::super::AccountId;
 use super::CloudEvent;
 
-/// An event that a consumer has received.
+/// An event that a consumer has received or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
     /// The id of the event.
@@ -51,8 +51,9 @@ struct EventBridgeEnvelope<'a> {
 }
 
 impl ReceivedEvent {
-    /// Reads the event in the body of a queue message: a CloudEvent in JSON, with or without the envelope of
-    /// EventBridge. The type of the event may be unknown to this version of Dueday.
+    /// Reads the event in `message`, which is the body of a queue message or a line of the stored events: a CloudEvent
+    /// in JSON, with or without the envelope of EventBridge. The type of the event may be unknown to this version of
+    /// Dueday.
     ///
     /// # Errors
     /// [`UnreadableEvent`] if the message contains no CloudEvent.

@@ -13,8 +13,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::OrdersApi;
 use crate::desk_for_caller::DeskForCaller;
+use crate::desk_problem::DeskProblem;
 
-use super::super::desk_problem::DeskProblem;
 use super::list_entities;
 
 /// The path parameter for a job.
