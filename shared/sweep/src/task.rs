@@ -128,7 +128,7 @@ pub trait Task: Send + Sync {
         Ok(())
     }
 
-    /// Called at the end of `run`, also if the run has failed. Tries again to write the charges that
+    /// Called after the walks of `run`, also if a walk has failed. Tries again to write the charges that
     /// [`Task::write_charge_total`] could not write.
     async fn end_run(&self, _run: &Self::Run, _today: NaiveDate) {}
 

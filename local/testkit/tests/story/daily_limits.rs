@@ -58,7 +58,7 @@ async fn daily_limits_apply_to_the_total_of_all_runs_of_the_day() {
 
 /// Repeats a run, and each time loses another one of its requests before it takes effect. The run must write the charges
 /// that it could not write at first, because a later run does not know them. In every second run, the gateway does not
-/// respond to a charge, which stops the run before its last row.
+/// respond to a charge, which stops the run before its other lane.
 #[tokio::test]
 async fn charge_total_contains_every_charge_although_any_request_is_lost() {
     for (request_number, is_stopped) in (1..).flat_map(|number| [(number, false), (number, true)]) {
