@@ -6,8 +6,8 @@ use rest::Problem;
 use rest::etag::IfMatch;
 use store::TableError;
 
-/// A problem that a route of the order desk returns. It can be created from the errors of the desk. [`Problem`] itself
-/// cannot: a crate may implement a conversion only if it defines one of the two types.
+/// A problem that a route of the order desk returns. It can be created from the errors of the desk. This crate cannot
+/// implement these conversions for [`Problem`], because it defines neither `Problem` nor the errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct DeskProblem(pub Problem);
 

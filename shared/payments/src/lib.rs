@@ -167,7 +167,7 @@ impl Task for PaymentBatch {
         run.uncounted_charges.write(&self.table, today, shard).await
     }
 
-    async fn end_run(&self, run: &PaymentRun, today: NaiveDate) {
+    async fn write_remaining_charges(&self, run: &PaymentRun, today: NaiveDate) {
         // The stored total of a day is the sum over all shards, so any shard is right.
         run.uncounted_charges.write_or_warn(&self.table, today, 0).await;
     }

@@ -37,6 +37,7 @@ impl<T: Task> Sweep<T> {
 fn add_part<C: store::Counts>(whole: &mut Report<C>, part: Report<C>) {
     whole.counts += part.counts;
     whole.totals += part.totals;
+    whole.oldest_due_days = whole.oldest_due_days.max(part.oldest_due_days);
     whole.failures.extend(part.failures);
     whole.failures.truncate(MAX_LISTED_FAILURES);
     whole.next = part.next;

@@ -188,14 +188,14 @@ impl<T: Task> Sweep<T> {
         let scope = RunScope { on: request.date, shards: settings.shards, deadline };
         let mut report = Report::new(Self::BATCH, request.date, shards, CountsOf::<T>::default());
         let walked = self.walk_shards(&scope, &run, request.next.as_ref(), &mut report).await;
-        self.task.end_run(&run, self.today()).await;
+        self.task.write_remaining_charges(&run, self.today()).await;
         walked?;
         T::Outcome::log(&report, self.clock.now());
         Ok(report)
     }
 
-    /// Walks the shards of `report` as the only walks of `run`, from the position `next` or from their start. Adds the
-    /// results to `report`.
+    /// Walks the shards of `report`, one after the other, from the position `next` or from their start. Adds the results
+    /// to `report`. `run` must have no other walks, because each walk takes the totals of `run`.
     async fn walk_shards(
         &self,
         scope: &RunScope,

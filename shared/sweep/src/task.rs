@@ -130,7 +130,7 @@ pub trait Task: Send + Sync {
 
     /// Called after the walks of `run`, also if a walk has failed. Tries again to write the charges that
     /// [`Task::write_charge_total`] could not write.
-    async fn end_run(&self, _run: &Self::Run, _today: NaiveDate) {}
+    async fn write_remaining_charges(&self, _run: &Self::Run, _today: NaiveDate) {}
 
     /// Returns the totals of `run` since the last call, and resets them to zero.
     fn take_totals(&self, _run: &Self::Run) -> RunTotals {

@@ -59,7 +59,8 @@ pub fn event_line(event: &ReceivedEvent, zone: Tz) -> String {
     format!("{at}  {event_type:TYPE_WIDTH$}  {subject:SUBJECT_WIDTH$}  {details}").trim_end().to_owned()
 }
 
-/// Returns the field `reason` in the data of the event `json`, if it has one. This version does not know the data.
+/// Returns the field `reason` in the data of the event `json`, if it has one. Used for events whose type or data this
+/// version of Dueday does not know.
 fn reason_in(json: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Reason {
@@ -151,4 +152,21 @@ fn order_details(order: &OrderData) -> String {
 /// Returns the product, the price and the due date of a subscription.
 fn subscription_terms(s: &SubscriptionData) -> String {
     format!("{}, {}, due {}", s.product_name.as_str(), s.price, s.due_on)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_line_shows_the_reason_of_an_event_that_this_version_does_not_know() {
+        for event_type in [UNREADABLE_TYPE, "a.later_one"] {
+            let json = format!(
+                r#"{{"specversion":"1.0","id":"1","type":"{event_type}","subject":"acme","time":"2027-01-31T22:30:00Z",
+                    "data":{{"reason":"no Currency","later":1}}}}"#
+            );
+            let line = event_line(&ReceivedEvent::read(&json).unwrap(), Tz::Europe__Berlin);
+            assert_eq!(line, format!("2027-01-31 23:30:00  {event_type:TYPE_WIDTH$}  acme              no Currency"));
+        }
+    }
 }

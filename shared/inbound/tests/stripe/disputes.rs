@@ -1,16 +1,12 @@
 //! Tests of disputes: a disputed payment method is not charged, whatever the order in which the events arrive.
 
-use std::sync::Arc;
-
 use billing::{Dispute, DisputeStatus, Status, Subscription};
 use clock::Clock as _;
-use emulator::{EngineConnection, Injector};
-use gateways::SigningSecrets;
 use inbound::InboundOutcome;
 use store::TableError;
-use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
+use testkit::FAULTS_AT_EACH_CALL;
 
-use crate::{SECRET, World, at};
+use crate::{World, at};
 
 #[tokio::test]
 async fn disputed_card_is_not_charged_until_the_dispute_is_won() {
@@ -308,14 +304,7 @@ async fn crash_at_any_call_of_a_won_dispute_waives_each_month_once() {
             world.run_payments("2026-05-20T06:00:00Z").await;
             world.server.dispute("pi_000001", "won");
             let event = world.server.event("evt_2", "charge.dispute.closed", &id);
-            let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-            let deployment = world
-                .system
-                .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
-            let events = World::event_handler(&world.system, deployment.table, &world.stripe);
-            let _ = injector.run(events.handle(&header, event.as_bytes())).await;
-            if injector.calls() < calls {
+            if world.send_event_with_fault(&event, calls, fault).await < calls {
                 break;
             }
             world.send_event(&event).await.unwrap_or_else(|error| panic!("{story}: {error}"));

@@ -238,14 +238,7 @@ async fn crash_at_any_call_leaves_one_receipt_or_one_finding() {
                 let world = World::with_rejected_attempt().await;
                 let payment = world.make_payment("2026-03-10", 1, amount).await;
                 let event = world.server.event("evt_1", "payment_intent.succeeded", payment.as_str());
-                let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let deployment = world
-                    .system
-                    .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
-                let events = World::event_handler(&world.system, deployment.table, &world.stripe);
-                let _ = injector.run(events.handle(&header, event.as_bytes())).await;
-                if injector.calls() < calls {
+                if world.send_event_with_fault(&event, calls, fault).await < calls {
                     break;
                 }
                 world.send_event(&event).await.unwrap_or_else(|error| panic!("{story}: {error}"));

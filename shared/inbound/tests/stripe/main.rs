@@ -18,7 +18,7 @@ use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
-use emulator::{Call, EngineConnection, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
+use emulator::{Call, EngineConnection, Fault, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateways::{InboundWebhookError, SigningSecrets, Stripe};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use settling::{Disputes, PaymentMethodSetups, Refunds};
@@ -98,6 +98,18 @@ impl World {
     async fn send_event(&self, event: &str) -> Result<InboundOutcome, InboundError> {
         let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), self.system.clock.now());
         self.events.handle(&header, event.as_bytes()).await
+    }
+
+    /// Handles `event` like [`World::send_event`], with `fault` at the call to the table with the number `at`. Returns the
+    /// number of calls.
+    async fn send_event_with_fault(&self, event: &str, at: u64, fault: Fault) -> u64 {
+        let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), self.system.clock.now());
+        let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
+        let connection = EngineConnection::with_injector(injector.clone()).without_retries();
+        let deployment = self.system.with_connection(Arc::new(connection));
+        let events = World::event_handler(&self.system, deployment.table, &self.stripe);
+        let _ = injector.run(events.handle(&header, event.as_bytes())).await;
+        injector.calls()
     }
 
     /// Returns the subscription as it is stored now.

@@ -214,14 +214,7 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
                 world.server.dispute("pi_000001", status);
                 world.server.refund_in_the_dashboard("pi_000001", 500, "succeeded");
                 let event = world.server.event("evt_1", kind, of);
-                let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let deployment = world
-                    .system
-                    .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
-                let events = World::event_handler(&world.system, deployment.table, &world.stripe);
-                let _ = injector.run(events.handle(&header, event.as_bytes())).await;
-                if injector.calls() < calls {
+                if world.send_event_with_fault(&event, calls, fault).await < calls {
                     break;
                 }
                 // Stripe sends the event until it is processed. The killed worker may have leased the attempt, so send
