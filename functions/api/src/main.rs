@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use api::{Api, INVALID_GATEWAY_SETTINGS_MESSAGE};
 use axum::Extension;
+use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
 use config::{BillingConfig, Env, SECRET_UNREADABLE};
 use gateway_secrets::FirstRead;
@@ -13,7 +14,6 @@ use lambda_http::{Error, run, tracing};
 use mail::{API_URL, Merchant};
 use mimalloc::MiMalloc;
 use outbound::{AddressPolicy, AllowedAddresses, DELIVERY_QUEUE, QUEUES};
-use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use queues::{QueueUrls, SqsQueues};
 use rest::{PublicUrl, TokenRules};
 use sqs::SqsQueue;
@@ -37,20 +37,24 @@ async fn main() -> Result<(), Error> {
     let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
-    let timeout = SIGN_UP_GATEWAY_TIMEOUT.to_std()?;
     // Without a gateway, the routes that need a gateway return 503. All other routes still work. If the gateway is
     // configured but its secret cannot be read now, the function starts, and reads the secret again when a route needs
     // the gateway.
-    let api =
-        match gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MayFail, Arc::new(SystemClock))
-            .await
-        {
-            Ok(gateway) => api.with_gateway(gateway, &charging),
-            Err(error) => {
-                tracing::error!(%error, error_type = "Config", "{INVALID_GATEWAY_SETTINGS_MESSAGE}");
-                api
-            }
-        };
+    let api = match gateway_secrets::gateway_from_environment(
+        env,
+        &sdk,
+        SIGN_UP_GATEWAY_TIMEOUT,
+        FirstRead::MayFail,
+        Arc::new(SystemClock),
+    )
+    .await
+    {
+        Ok(gateway) => api.with_gateway(gateway, &charging),
+        Err(error) => {
+            tracing::error!(%error, error_type = "Config", "{INVALID_GATEWAY_SETTINGS_MESSAGE}");
+            api.with_known_amount_rules(env)
+        }
+    };
     // Without the encryption keys, only the routes that create a webhook endpoint or rotate its secret return 503.
     let api = match secrets::encryption_keys(env, &sdk).await {
         Ok(keys) => api.with_encryption(keys),

@@ -2,8 +2,8 @@
 
 use api::{QueueState, Queues, SQS_ATTRIBUTES};
 use async_trait::async_trait;
+use aws_errors::AwsRequestError;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 use futures::future::join_all;
 use outbound::QueueError;
@@ -53,7 +53,7 @@ impl SqsQueues {
     async fn read_queue(&self, name: &str, url: &str) -> Result<QueueState, QueueError> {
         let names = SQS_ATTRIBUTES.into_iter().map(QueueAttributeName::from).collect();
         let response = self.client.get_queue_attributes().queue_url(url).set_attribute_names(Some(names)).send().await;
-        let response = response.map_err(|error| QueueError(format!("{name}: {}", DisplayErrorContext(&error))))?;
+        let response = response.map_err(|error| QueueError(format!("{name}: {}", AwsRequestError::new(&error))))?;
         let attributes = response.attributes.unwrap_or_default();
         let attribute = |name: &str| attributes.get(&QueueAttributeName::from(name)).map(String::as_str);
         QueueState::from_sqs_attributes(name, attribute).map_err(|error| QueueError(format!("{name}: {error}")))

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use aws_errors::AwsRequestError;
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::config::AsyncSleep as _;
-use aws_sdk_eventbridge::error::DisplayErrorContext;
-use aws_sdk_eventbridge::types::PutEventsRequestEntry;
+use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
@@ -102,13 +102,15 @@ impl EventBridge {
         let entries = prepared.iter().map(|prepared| prepared.entry.clone()).collect();
         match self.client.put_events().set_entries(Some(entries)).send().await {
             Ok(response) if response.entries().len() == prepared.len() => {
+                let reason = |result: &PutEventsResultEntry| {
+                    let code = result.error_code()?;
+                    Some(AwsRequestError::of_code(code, result.error_message()).to_string())
+                };
                 let results = prepared.into_iter().zip(response.entries());
-                results
-                    .filter_map(|(prepared, result)| result.error_code().map(|code| (prepared, code.to_owned())))
-                    .collect()
+                results.filter_map(|(prepared, result)| Some((prepared, reason(result)?))).collect()
             }
             Ok(_) => all_failed(prepared, "the response has a wrong number of entries"),
-            Err(error) => all_failed(prepared, &DisplayErrorContext(&error).to_string()),
+            Err(error) => all_failed(prepared, &AwsRequestError::new(&error).to_string()),
         }
     }
 }

@@ -4,7 +4,7 @@
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{FillCounts, OrderDesk, PlaceOutcome, ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE};
+use orders::{FillCounts, OrderDesk, ProcessEventError};
 use serde::{Deserialize, Serialize};
 
 use crate::fill_waiting_orders::fill_waiting_orders;
@@ -63,15 +63,7 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
     let mut response = SqsBatchResponse::default();
     for message in queue.records {
         match process_message(desk, message.body.as_deref().unwrap_or_default()).await {
-            Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
-                // Log the warning first, and then save that the SKU was reported. If the process stops before the SKU
-                // is saved, the next payment for the SKU logs the warning again.
-                tracing::warn!(%sku, "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for this SKU create no orders");
-                if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
-                    tracing::warn!(%error, error_type = "Table", "failed to save that the SKU was reported; the report will be repeated");
-                }
-            }
-            Ok(_) => {}
+            Ok(()) => {}
             Err(error) => {
                 let id = message.message_id.unwrap_or_default();
                 tracing::error!(message = id, %error, error_type = error.error_type(), "failed to process a message; the queue will deliver it again");
@@ -83,6 +75,6 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
 }
 
 /// Processes the payment event in one message.
-async fn process_message(desk: &OrderDesk, message: &str) -> Result<Option<PlaceOutcome>, ProcessEventError> {
+async fn process_message(desk: &OrderDesk, message: &str) -> Result<(), ProcessEventError> {
     orders::process_event(desk, &ReceivedEvent::read(message)?).await
 }

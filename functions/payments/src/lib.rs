@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use charging::{ChargeConfig, GATEWAY_TIMEOUT};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use gateway_secrets::FirstRead;
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use payments::{ChargeConfig, GATEWAY_TIMEOUT, PaymentBatch};
+use payments::{PaymentBatch, PaymentOutcome};
 use serde_json::Value;
-use store::{PaymentCounts, TableConfig, TableError, load_sdk_config};
+use store::{TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
 
 /// The payment batch, which runs daily over all due payments.
@@ -33,9 +34,9 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let limits = RunLimits::read(env, billing.zone)?;
     let sdk = load_sdk_config().await;
-    let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
     let gateway =
-        gateway_secrets::gateway_from_environment(env, &sdk, timeout, FirstRead::MustSucceed, clock.clone()).await?;
+        gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed, clock.clone())
+            .await?;
     let table = config.connect(&sdk);
     let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
     batch.connect().await;
@@ -49,7 +50,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
 pub async fn charge(
     payments: &Payments,
     event: LambdaEvent<Value>,
-) -> Result<BatchResponse<PaymentCounts>, Diagnostic> {
+) -> Result<BatchResponse<PaymentOutcome>, Diagnostic> {
     let response = payments.handle(event.payload, event.context.deadline().into()).await;
     response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }

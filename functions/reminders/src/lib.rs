@@ -8,10 +8,10 @@ use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::Merchant;
-use reminders::ReminderBatch;
+use reminders::{ReminderBatch, ReminderOutcome};
 use serde_json::Value;
 use ses::MailerError;
-use store::{ReminderCounts, TableConfig, TableError, load_sdk_config};
+use store::{TableConfig, TableError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
 
 /// The reminder batch, which runs daily over all due reminders.
@@ -48,7 +48,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
 pub async fn remind(
     reminders: &Reminders,
     event: LambdaEvent<Value>,
-) -> Result<BatchResponse<ReminderCounts>, Diagnostic> {
+) -> Result<BatchResponse<ReminderOutcome>, Diagnostic> {
     let response = reminders.handle(event.payload, event.context.deadline().into()).await;
     response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }

@@ -97,7 +97,7 @@ impl SandboxTable {
             let id = payment.payment.id.to_string();
             items.extend(select(payment));
             if items.len() >= LIST_PAGE_SIZE {
-                return Ok(ListPage { items, next: Some(id) });
+                return Ok(ListPage::new(items, Some(id)));
             }
         }
         Ok(ListPage::last(items))

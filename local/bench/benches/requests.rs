@@ -11,7 +11,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use billing::{ClaimToken, Outcome, Payment, PaymentStatus, Policy, SettleDecision, Subscription, settle};
+use billing::{ClaimToken, Outcome, Payment, PaymentStatus, Policy, Subscription, settle};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use config::Env;
 use deployment::Config;
@@ -165,10 +165,7 @@ fn settle_payment(bencher: Bencher<'_, '_>) {
         created_at: now(),
     });
     let policy = Policy::default();
-    let compute = |stored: &Subscription| match settle(stored, &attempt, &outcome, &policy, today(), now()) {
-        SettleDecision::Write(settlement) => Ok(*settlement),
-        other => Err(other),
-    };
+    let compute = |stored: &Subscription| settle(stored, &attempt, &outcome, &policy, today(), now());
     bencher
         .with_inputs(|| due.claimed.clone())
         .bench_local_values(|claimed| runtime.block_on(due.table.settle(claimed, compute)).expect("settled"));

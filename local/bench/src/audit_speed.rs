@@ -121,7 +121,7 @@ async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure
         today: now.date_naive(),
         now,
         records_kept: table.receipt_retention(),
-        retry_days: 7,
+        longest_gap: 2,
         lease: TimeDelta::minutes(20),
         lead: LeadDays::default(),
     };

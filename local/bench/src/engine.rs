@@ -12,7 +12,7 @@ use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
+use billing::{Account, AccountRecords, LeadDays, NewSubscription, Subscription, SubscriptionId};
 use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use emulator::{Engine, EngineConnection};
@@ -75,8 +75,15 @@ pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, 
         price: sample.price,
         payment_method: sample.payment_method,
         first_payment_on: Some(today),
+        allow_second: false,
     };
-    let begun = new.into_subscription(settings.shard_of(&account.id), LeadDays::default(), today, Utc::now());
+    let begun = new.into_subscription(
+        &AccountRecords::default(),
+        settings.shard_of(&account.id),
+        LeadDays::default(),
+        today,
+        Utc::now(),
+    );
     let subscription = begun.expect("a first payment that is due today");
     (account, Subscription { next_reminder_on: None, ..subscription })
 }

@@ -7,11 +7,12 @@ use std::time::Instant;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use billing::{
-    AccountId, Currency, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Policy, Receipt, SubscriptionId,
+    AccountId, Currency, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Receipt, SubscriptionId,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use clock::SimulatedClock;
+use config::{BillingConfig, Env};
 use dynamo::{Entity as _, TIME_TO_LIVE, expiry, n};
 use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
@@ -54,8 +55,9 @@ pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
         create_receipts(&table, &gateway).await?;
         let before = peak_mb(std::process::id())?;
         let clock = Arc::new(SimulatedClock::new(noon(day) + TimeDelta::days(1), 1));
-        let policy = (Policy::default(), Settlement::SettleOrStoreFinding);
-        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, policy, clock, day);
+        let billing = BillingConfig::read(Env(&|_| None))?;
+        let settlement = Settlement::SettleOrStoreFinding;
+        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, (&billing, settlement), clock, day);
         let started = Instant::now();
         let result = reconciler.reconcile(day, None).await?;
         let seconds = started.elapsed().as_secs_f64();
@@ -180,7 +182,7 @@ impl Refunds for NumberedPayments {
         let start: u32 = after.and_then(|after| after.parse().ok()).unwrap_or(0);
         let end = self.count.min(start + PAGE_SIZE);
         let next = (end < self.count).then(|| end.to_string());
-        Ok(Some(ListPage { items: (start..end).map(|number| self.numbered_payment(number)).collect(), next }))
+        Ok(Some(ListPage::new((start..end).map(|number| self.numbered_payment(number)).collect(), next)))
     }
 
     async fn refunds_in(

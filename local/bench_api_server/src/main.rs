@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use api::Api;
 use axum::Extension;
+use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
 use config::{BillingConfig, Env};
 use emulator::Limits;
 use gateways::HttpGateway;
 use mail::Merchant;
 use mimalloc::MiMalloc;
-use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
-use rest::Caller;
-use rest::caller::ConfidentialAccess;
+use rest::{Caller, ConfidentialAccess};
 use store::{TableConfig, load_sdk_config};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
@@ -32,7 +31,7 @@ async fn main() -> Result<(), Failure> {
     let config = TableConfig::read(env)?;
     let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
     let gateway = std::env::var("DUEDAY_GATEWAY").map_err(|error| format!("DUEDAY_GATEWAY: {error}"))?;
-    let gateway = HttpGateway::new(&gateway, SIGN_UP_GATEWAY_TIMEOUT.to_std()?);
+    let gateway = HttpGateway::new(&gateway, SIGN_UP_GATEWAY_TIMEOUT);
     let table = config.connect(&load_sdk_config().await);
     let api = Api::new(table, terms, clock).await?.with_gateway(Arc::new(gateway), &ChargeConfig::read(env)?);
     let routes = rest::router(api.routes()).layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));

@@ -1,9 +1,9 @@
 //! The settings of all Lambda functions, for a deployment in one process.
 
+use charging::ChargeConfig;
 use config::{BillingConfig, ConfigError, Env, Variable};
 use gateways::GatewayChoice;
 use mail::{MAIL_FROM, MERCHANT, Merchant, Outbox};
-use payments::ChargeConfig;
 use store::TableConfig;
 use sweep::RunLimits;
 
@@ -27,7 +27,7 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
         config::VARIABLES,
         mail::VARIABLES,
         sweep::VARIABLES,
-        payments::VARIABLES,
+        charging::VARIABLES,
         gateways::VARIABLES,
         publishing::VARIABLES,
         outbound::VARIABLES,

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use billing::{Account, LeadDays, NewSubscription, Refusal};
+use billing::{Account, AccountRecords, CreationRefusal, LeadDays, NewSubscription, Subscription};
+use charging::{ChargingEngine, OlderTableCheck, SignUpCharges};
 use chrono::NaiveDate;
 use clock::Clock;
 use gateways::PaymentGateway;
@@ -24,13 +25,15 @@ pub struct Deployment {
     pub gateway: Arc<dyn PaymentGateway>,
     pub mailer: Arc<dyn Mailer>,
     pub clock: Arc<dyn Clock>,
+    /// The check that the table is not older than the gateway's latest payments; `None` without this check.
+    pub older_table_check: Option<Arc<OlderTableCheck>>,
 }
 
 /// The reason why a subscription could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateSubscriptionError {
-    #[error("first_payment_date {0}")]
-    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Refused(#[from] CreationRefusal),
     #[error("a subscription with this id already exists")]
     Exists,
     #[error(transparent)]
@@ -47,7 +50,7 @@ impl Deployment {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let table = config.table.connect_with(client);
-        Self { table, config, gateway, mailer, clock }
+        Self { table, config, gateway, mailer, clock, older_table_check: None }
     }
 
     /// Returns the same deployment, but with `client` for the requests to its table.
@@ -66,6 +69,11 @@ impl Deployment {
         Ok(self)
     }
 
+    /// Returns the engine that applies reports of the gateway to the payments of the table.
+    pub fn charging_engine(&self) -> ChargingEngine {
+        ChargingEngine::new(self.table.clone(), &self.config.billing, self.clock.clone())
+    }
+
     /// Returns the task that the payment batch executes for each row.
     pub fn payment_task(&self) -> PaymentBatch {
         PaymentBatch::new(
@@ -74,6 +82,14 @@ impl Deployment {
             (&self.config.billing, &self.config.charging),
             self.clock.clone(),
         )
+        .with_older_table_check(self.older_table_check.clone())
+    }
+
+    /// Returns the charges at sign-ups.
+    pub fn sign_up_charges(&self) -> SignUpCharges {
+        let settings = (&self.config.billing, &self.config.charging);
+        let charges = SignUpCharges::new(self.table.clone(), self.gateway.clone(), settings, self.clock.clone());
+        charges.with_older_table_check(self.older_table_check.clone())
     }
 
     /// Returns the task that the reminder batch executes for each row.
@@ -109,9 +125,9 @@ impl Deployment {
     /// Creates the subscription `new` on the day `today`, and its account if it does not exist.
     ///
     /// # Errors
-    /// [`CreateSubscriptionError::Refused`] if the first payment date is not allowed,
-    /// [`CreateSubscriptionError::Exists`] if the subscription exists, and [`CreateSubscriptionError::Table`] if the
-    /// table cannot be accessed.
+    /// [`CreateSubscriptionError::Refused`] if the first payment date is not allowed or the account already has a
+    /// subscription of the same SKU, [`CreateSubscriptionError::Exists`] if the subscription exists, and
+    /// [`CreateSubscriptionError::Table`] if the table cannot be accessed.
     pub async fn create_subscription(
         &self,
         account: &Account,
@@ -121,10 +137,14 @@ impl Deployment {
         let lead: LeadDays = self.config.billing.policy.lead;
         let settings = self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         self.table.create_account(account).await?;
-        let subscription = new.into_subscription(settings.shard_of(&account.id), lead, today, self.clock.now())?;
-        match self.table.create_subscription(&subscription, None).await? {
+        let (shard, now) = (settings.shard_of(&account.id), self.clock.now());
+        let subscription = |existing: &AccountRecords| new.clone().into_subscription(existing, shard, lead, today, now);
+        let to_json = |_: &Subscription| String::new();
+        let created = self.table.create_subscription_of_account(&account.id, None, to_json, subscription).await?;
+        match created?.0 {
             CreateOutcome::Created => Ok(()),
             CreateOutcome::Exists
+            | CreateOutcome::AccountChanged
             | CreateOutcome::NoAccount
             | CreateOutcome::AccountErased { .. }
             | CreateOutcome::Replayed(_) => Err(CreateSubscriptionError::Exists),

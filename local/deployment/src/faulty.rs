@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use billing::{GatewayAccount, GatewayToken, Payment};
+use billing::{AmountRules, GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use emulator::{Fault, Injector, Operation};
 use gateways::{
-    ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
-    RefundRequest, RefundResponse, Refunds, TimeRange,
+    ChargeRequest, ChargeResponse, DisputeDetails, GatewayDispute, GatewayError, GatewayRefund, ListPage,
+    PaymentGateway, RefundRequest, RefundResponse, Refunds, TimeRange,
 };
 use mail::{Mail, MailError, Mailer};
 
@@ -50,6 +50,10 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
 
     async fn has_marker(&self, named: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
         self.inner.has_marker(named).await
+    }
+
+    async fn amount_rules(&self) -> Result<AmountRules, GatewayError> {
+        self.inner.amount_rules().await
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
@@ -96,11 +100,11 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
     async fn refunds_since(
         &self,
         since: DateTime<Utc>,
-    ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
         self.inner.refunds_since(since).await
     }
 
-    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
         self.inner.disputes_since(since).await
     }
 
@@ -128,6 +132,10 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
         self.inner.disputes_in(range, after).await
+    }
+
+    async fn dispute_details(&self, id: &GatewayToken) -> Result<Option<DisputeDetails>, GatewayError> {
+        self.inner.dispute_details(id).await
     }
 }
 

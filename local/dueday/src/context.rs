@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use billing::{ActionKind, Actor, ActorName, Label, NewAction};
+use charging::ChargingEngine;
 use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
 use config::{REMINDER_LEAD_DAYS, TIME_ZONE};
@@ -32,6 +33,11 @@ impl Context {
     /// [`Failure::Config`] if a setting is invalid.
     pub fn new(options: Options) -> Result<Self, Failure> {
         Ok(Self { clock: Arc::new(SystemClock), config: options.config()?, options })
+    }
+
+    /// Returns the engine that applies decisions and reports of the gateway to the payments of `table`.
+    pub fn charging_engine(&self, table: &Table) -> ChargingEngine {
+        ChargingEngine::new(table.clone(), &self.config.billing, self.clock.clone())
     }
 
     /// Returns today's date in the billing time zone.

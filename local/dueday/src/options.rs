@@ -54,7 +54,7 @@ impl Options {
     /// # Errors
     /// [`ConfigError`] if an environment variable is invalid. Flags are already checked.
     pub fn config(&self) -> Result<Config, ConfigError> {
-        payments::refuse_moved_variables(Env::process())?;
+        charging::refuse_moved_variables(Env::process())?;
         for variable in environment_variables() {
             let checked = self.setting(variable).map_or(Ok(()), |text| Config::check(variable, text));
             checked.map_err(|reason| ConfigError::Invalid { name: variable.name, reason })?;

@@ -11,10 +11,11 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, DATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use dynoxide::Database;
 use dynoxide::auth_material::{AuthMaterial, validate};
-use dynoxide::{Database, DynoxideError};
 
 use crate::dynamodb_operations::execute;
+use crate::error_response::error_response;
 
 /// The maximum size of the body of a request.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
@@ -46,12 +47,11 @@ async fn respond(State(database): State<Database>, headers: HeaderMap, body: Byt
     }
     match execute(&database, operation, &body) {
         Ok(response) => json_response(StatusCode::OK, response),
-        Err(error) => json_response(error_status(&error), error.to_json()),
+        Err(error) => {
+            let (status, body) = error_response(&error);
+            json_response(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
+        }
     }
-}
-
-fn error_status(error: &DynoxideError) -> StatusCode {
-    StatusCode::from_u16(error.status_code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 fn json_response(status: StatusCode, body: String) -> Response {

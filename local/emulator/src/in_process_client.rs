@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::dynamodb_operations::{execute, execute_without_tokens};
 use crate::engine_connection::{EngineConnection, RequestObserver};
+use crate::error_response::error_response;
 use crate::faults::{Fault, Operation};
 
 /// The HTTP response to a request of the SDK, or the error of the connection.
@@ -50,7 +51,10 @@ impl InProcessClient {
         };
         match result {
             Ok(response_body) => Ok(json_response(200, self.connection.change_response(bytes, response_body))),
-            Err(error) => Ok(json_response(error.status_code(), error.to_json())),
+            Err(error) => {
+                let (status, body) = error_response(&error);
+                Ok(json_response(status, body))
+            }
         }
     }
 

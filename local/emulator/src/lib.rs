@@ -7,6 +7,7 @@ mod dynamodb_operations;
 mod dynamodb_server;
 mod engine;
 mod engine_connection;
+mod error_response;
 mod es256;
 mod faults;
 mod gateway_claims;
@@ -27,8 +28,8 @@ pub use http_server::{Limits, serve};
 pub use permission::Permission;
 pub use stream::{Stream, StreamError};
 pub use stripe_server::{
-    InProcessTransport, Intent, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeRequest,
-    StripeResponse, StripeServer,
+    InProcessTransport, Intent, MisleadingView, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault,
+    StripeRequest, StripeResponse, StripeServer, stripe_currencies,
 };
 pub use timetable::{next_run_time, run_times_on};
 pub use token_issuer::{InvalidKey, LOCAL_AUDIENCE, LOCAL_ISSUER, TokenError, TokenIssuer};

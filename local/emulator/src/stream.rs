@@ -102,6 +102,19 @@ impl Stream {
     /// [`StreamError::File`] if the file cannot be read.
     pub fn is_older_than(&self, position: &str) -> Result<bool, StreamError> {
         let Ok(public) = position.parse::<i128>() else { return Ok(false) };
+        Ok(self.newest_number()?.is_none_or(|newest| newest < public))
+    }
+
+    /// Returns the sequence number of the newest record; `None` if the stream has no record.
+    ///
+    /// # Errors
+    /// [`StreamError::File`] if the file cannot be read.
+    pub fn newest_position(&self) -> Result<Option<String>, StreamError> {
+        Ok(self.newest_number()?.map(|newest| format!("{newest:021}")))
+    }
+
+    /// Returns the sequence number of the newest record as a number.
+    fn newest_number(&self) -> Result<Option<i128>, StreamError> {
         let newest: Option<i64> = self
             .connection()?
             .query_row(
@@ -110,7 +123,7 @@ impl Stream {
                 |row| row.get(0),
             )
             .map_err(|source| self.file_error(source))?;
-        Ok(newest.is_none_or(|newest| i128::from(newest) + SEQUENCE_NUMBER_OFFSET < public))
+        Ok(newest.map(|newest| i128::from(newest) + SEQUENCE_NUMBER_OFFSET))
     }
 
     /// Deletes the records up to the sequence number `position`. The newest record is not deleted, because the engine

@@ -2,12 +2,15 @@
 //! lists, and refuses everything that is not documented. It moves no money.
 
 mod accounts;
+mod charge_amounts;
 mod disputes;
 mod first_list_pages;
 mod idempotency_keys;
 mod in_process;
 mod injected_faults;
+mod intent_json;
 mod intents;
+mod misleading_responses;
 mod random_faults;
 mod refunds;
 mod requests;
@@ -24,10 +27,13 @@ use clock::Clock;
 use serde_json::{Value, json};
 
 use accounts::Customer;
+pub use charge_amounts::stripe_currencies;
 use disputes::Dispute;
 use idempotency_keys::{IdempotencyKeys, KeyReused};
 pub use in_process::InProcessTransport;
 pub use injected_faults::StripeFault;
+use misleading_responses::ForeignObjects;
+pub use misleading_responses::MisleadingView;
 use random_faults::{DeferredRequest, RandomFaults};
 use refunds::Refund;
 use requests::http_handler;
@@ -68,6 +74,8 @@ pub struct Intent {
     advice: Option<&'static str>,
     /// The instant at which the bank responds to a debit, and the decline code if the debit fails.
     bank_outcome: Option<(DateTime<Utc>, Option<&'static str>)>,
+    /// How responses contradict this PaymentIntent; `None` if they show its state.
+    misleading: Option<MisleadingView>,
 }
 
 /// The objects of the stand-in, its idempotency keys, and the faults of its next responses.
@@ -83,6 +91,7 @@ struct ServerState {
     decline_code: Option<&'static str>,
     /// The advice code of all further declines; `None` if declines have no advice code.
     advice: Option<&'static str>,
+    foreign_objects: ForeignObjects,
     /// The customers that were deleted.
     deleted_customers: BTreeSet<String>,
     stored_responses: IdempotencyKeys,
@@ -125,47 +134,6 @@ fn error_response(status: u16, kind: &str, code: Option<&str>) -> JsonResponse {
 /// Returns the response to an invalid request, with Stripe's error code `code`.
 fn invalid_request(code: &str) -> JsonResponse {
     error_response(400, "invalid_request_error", Some(code))
-}
-
-impl Intent {
-    /// Returns the JSON of the PaymentIntent, with its latest charge expanded if `is_expanded` is true ("Expanding
-    /// responses" in the API reference).
-    fn json_with_charge(&self, is_expanded: bool) -> Value {
-        let mut shown = self.json();
-        let brand = self.payment_method.strip_prefix("pm_card_").and_then(|name| name.split('_').next());
-        if let Some(brand) = brand.filter(|_| is_expanded && self.status == "succeeded") {
-            let card = json!({"brand": brand, "last4": "4242", "exp_month": 12, "exp_year": 2099});
-            shown["latest_charge"] = json!({
-                "id": shown["latest_charge"],
-                "object": "charge",
-                "payment_method_details": {"type": "card", "card": card},
-            });
-        }
-        shown
-    }
-
-    /// Returns the JSON of the PaymentIntent, with the id of its latest charge.
-    fn json(&self) -> Value {
-        json!({
-            "id": self.id,
-            "object": "payment_intent",
-            "status": self.status,
-            "amount": self.amount,
-            "currency": self.currency,
-            "customer": self.customer,
-            // A declined PaymentIntent no longer has a payment method ("Create a PaymentIntent").
-            "payment_method": self.error.is_none().then_some(&self.payment_method),
-            "created": self.created.timestamp(),
-            "metadata": self.metadata,
-            "livemode": false,
-            "latest_charge": self.id.replace("pi_", "ch_"),
-            "last_payment_error": self.error.map(|error| {
-                let mut last = decline_json(error, self.advice);
-                last["payment_method"] = json!({"id": self.payment_method, "object": "payment_method"});
-                last
-            }),
-        })
-    }
 }
 
 /// Returns the error object for the decline code `decline`. Its error code is `card_declined`, except for declines with
@@ -326,6 +294,10 @@ impl StripeServer {
             _ => state.execute((method, host, path), &parameters, now),
         };
         let response = match fault {
+            Some(fault) => state.mislead(fault, &method_and_path, response, now),
+            None => response,
+        };
+        let response = match fault {
             Some(StripeFault::FailsAfter) if has_begun => error_response(500, "api_error", None),
             Some(StripeFault::Error { status, kind, is_carried_out: true }) if has_begun => {
                 error_response(status, kind, None)
@@ -357,7 +329,10 @@ impl ServerState {
     /// Applies the bank responses and executes the deferred requests that are due by `now`.
     fn advance_to(&mut self, now: DateTime<Utc>) {
         self.execute_deferred_requests(now);
-        self.intents.iter_mut().for_each(|intent| intent.apply_due_bank_outcome(now));
+        self.intents.iter_mut().for_each(|intent| {
+            intent.apply_due_bank_outcome(now);
+            intent.misleading = intent.misleading.filter(|misleading| !misleading.has_ended(now));
+        });
     }
 
     /// Executes a request. Returns whether the execution began, and the response.
@@ -372,7 +347,8 @@ impl ServerState {
             ("GET", ["v1", "account"]) => (false, (StatusCode::OK, json!({"id": "acct_standin", "object": "account"}))),
             ("GET", ["v1", "payment_intents"]) => (false, self.list_intents(parameters)),
             ("POST", ["v1", "payment_intents"]) => self.create_intent(parameters, now),
-            ("GET", ["v1", "payment_intents" | "refunds" | "disputes", id]) if parameters.is_empty() => {
+            ("GET", ["v1", "payment_intents", id]) => (false, self.retrieve_intent(id, parameters)),
+            ("GET", ["v1", "refunds" | "disputes", id]) if parameters.is_empty() => {
                 let not_found = || error_response(404, "invalid_request_error", Some("resource_missing"));
                 (false, self.find_object(id, now).map_or_else(not_found, |object| (StatusCode::OK, object)))
             }
@@ -394,7 +370,7 @@ impl ServerState {
 
     /// Returns the JSON of the PaymentIntent, refund, dispute or Checkout Session `id`.
     fn find_object(&self, id: &str, now: DateTime<Utc>) -> Option<Value> {
-        let intent = self.intents.iter().find(|intent| intent.id == id).map(Intent::json);
+        let intent = self.intents.iter().find(|intent| intent.id == id).map(Intent::current_json);
         let refund = || self.refunds.iter().find(|refund| refund.id == id).map(Refund::json);
         let dispute = || self.disputes.iter().find(|dispute| dispute.has_id(id)).map(Dispute::json);
         let session =

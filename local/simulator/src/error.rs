@@ -1,5 +1,6 @@
 //! The errors of a simulation.
 
+use chrono::NaiveDate;
 use deployment::CreateSubscriptionError;
 use store::TableError;
 use sweep::SweepError;
@@ -17,6 +18,10 @@ pub enum SimulationError {
     Sweep(#[from] SweepError),
     #[error(transparent)]
     Table(#[from] TableError),
+    #[error("the day {on} cannot be compared with the gateway: {reason}")]
+    Comparison { on: NaiveDate, reason: String },
+    #[error("the runtime cannot be created: {0}")]
+    Runtime(String),
     #[error("the embedded DynamoDB engine rejected a request: {0}")]
     Engine(String),
 }

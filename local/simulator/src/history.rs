@@ -123,6 +123,20 @@ impl History {
         true
     }
 
+    /// Writes `item` to `table`, as an operator does between two days. The oracle gets no report of this write.
+    ///
+    /// # Errors
+    /// If the table refuses the item.
+    pub fn write_item(&self, table: &str, item: &Value) -> Result<(), String> {
+        let key = item_key(item).ok_or("the item has no key")?;
+        self.engine.execute("PutItem", &json!({"TableName": table, "Item": item}))?;
+        let now = self.clock.now();
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).record_write(now, &key, Some(item));
+        let before = self.items.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), item.clone());
+        self.event_consumer().record_change(now, &Change { key, before, after: Some(item.clone()) });
+        Ok(())
+    }
+
     /// Returns all events, and the items that the table contains now.
     pub fn records(&self) -> SimulatedRecords {
         let mut items: Vec<Value> =

@@ -3,10 +3,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use audit::InvariantChecker;
+use audit::{InvariantChecker, Repair};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use store::AccountPartition;
+
+/// Returns the repairs that `checker` proposes for the subscriptions of `account`. `items` are the items of this
+/// account.
+pub fn repairs_of_items<'a>(
+    mut checker: InvariantChecker,
+    account: &str,
+    items: impl Iterator<Item = &'a Value>,
+) -> Vec<Repair> {
+    // The number of shards grows during a simulation. `audit_items` reads it from the settings, and checks the shards.
+    checker.shards = u32::MAX;
+    let items = items.filter_map(|item| serde_json::from_value::<serde_dynamo::Item>(item.clone()).ok());
+    checker.repairs(AccountPartition::from_items(format!("ACC#{account}"), items.map(Into::into)))
+}
 
 /// Returns a description of each violation that `checker` finds in `items`. If `items` contain the stored settings, the
 /// number of shards is read from the settings. Violations of the invariant `Resolved` (open findings: successful

@@ -39,8 +39,8 @@ pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
 pub use event_consumer::is_dropped_by_stream_filter;
 pub use fault_simulation::{
-    FaultSimulationResult, FaultSimulationSettings, InjectedCorruption, simulate_seeds, simulate_with_corruptions,
-    simulate_with_faults,
+    FaultSimulationResult, FaultSimulationSettings, InjectedCorruption, RestoreCounts, simulate_seeds,
+    simulate_with_corruptions, simulate_with_faults, simulate_with_repairs,
 };
 pub use history::SimulatedRecords;
 pub use invariant::{Invariant, InvariantResult};

@@ -44,6 +44,7 @@ pub fn population(count: u32) -> Vec<NewSubscriber> {
                 payment_method: "pm_card_visa".parse().ok()?,
             },
             first_payment_on: None,
+            allow_second: false,
         };
         Some(NewSubscriber { account, subscription })
     };

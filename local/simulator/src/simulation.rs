@@ -74,7 +74,7 @@ pub struct Progress {
 
 /// A mailer that counts the mails instead of sending them.
 #[derive(Debug, Default)]
-struct CountingMailer(AtomicU64);
+pub(crate) struct CountingMailer(AtomicU64);
 
 impl CountingMailer {
     /// Returns the number of mails so far.

@@ -30,7 +30,7 @@ pub use fixed_resolver::FixedResolver;
 pub use generated_section::check_generated_section;
 pub use issuers::{ExpectedRights, IssuerToken, issuer_tokens};
 pub use lambda_function::Function;
-pub use log_capture::capture_logs;
+pub use log_capture::{LogLines, capture_log_lines, capture_logs};
 pub use openapi_examples::check_openapi_examples;
 pub use recorded_mails::RecordedMails;
 pub use replaced_secret::replaced_secret;

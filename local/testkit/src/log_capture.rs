@@ -1,7 +1,9 @@
 //! Captures the log events of one test while other tests run in the same process.
 
-use std::sync::LazyLock;
+use std::io::Write;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing::{Dispatch, Subscriber};
 
@@ -19,4 +21,40 @@ static DISPATCHERS: LazyLock<[Dispatch; 2]> =
 pub fn capture_logs(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     LazyLock::force(&DISPATCHERS);
     tracing::subscriber::set_default(subscriber)
+}
+
+/// Log lines in memory, each a JSON object.
+#[derive(Clone, Debug, Default)]
+pub struct LogLines(Arc<Mutex<Vec<u8>>>);
+
+impl LogLines {
+    /// Returns the fields of each log line, such as `message` and `error`.
+    pub fn fields(&self) -> Vec<Value> {
+        let text = self.lock();
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice::<Value>(line).expect("a log line in JSON")["fields"].take()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for LogLines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Collects the log lines of the current thread until the returned guard is dropped, like [`capture_logs`].
+pub fn capture_log_lines() -> (LogLines, DefaultGuard) {
+    let lines = LogLines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+    (lines, capture_logs(subscriber))
 }

@@ -1,8 +1,8 @@
 //! An example account and example subscriptions for tests.
 
 use billing::{
-    Account, ActionKind, Actor, Currency, LeadDays, MailStatus, NewAction, NewSubscription, PaymentMethod,
-    Subscription, SubscriptionId,
+    Account, AccountRecords, ActionKind, Actor, Currency, LeadDays, MailStatus, NewAction, NewSubscription,
+    PaymentMethod, Subscription, SubscriptionId,
 };
 use chrono::{NaiveDate, NaiveTime};
 use ulid::Ulid;
@@ -44,10 +44,17 @@ pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
             payment_method: "pm_card_visa".parse().expect("a token"),
         },
         first_payment_on: None,
+        allow_second: false,
     };
     let six = NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default();
-    new.into_subscription(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc())
-        .expect("a subscription")
+    new.into_subscription(
+        &AccountRecords::default(),
+        0,
+        LeadDays::default(),
+        created_on,
+        created_on.and_time(six).and_utc(),
+    )
+    .expect("a subscription")
 }
 
 /// Returns an action of the kind `kind` that an anonymous caller takes.

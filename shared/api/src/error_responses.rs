@@ -2,10 +2,10 @@
 //! Errors whose cause is not the request are logged here.
 
 use billing::RefundRefusal;
+use gateway_objects::{RefundError, SetupError};
 use gateways::GatewayError;
 use outbound::QueueError;
 use rest::Problem;
-use settling::{RefundError, SetupError};
 
 /// Returns the response to an error of a payment method setup.
 pub fn setup_problem(error: SetupError) -> Problem {
@@ -23,6 +23,9 @@ pub fn refund_problem(error: RefundError) -> Problem {
         RefundError::Gateway(error) => gateway_problem(&error),
         RefundError::NoReceipt | RefundError::NoRefund { .. } => Problem::not_found(error.to_string()),
         RefundError::Refused(RefundRefusal::FullyRefunded) => Problem::conflict(error.to_string()),
+        RefundError::Refused(RefundRefusal::Disputed { .. }) => {
+            Problem::disputed(format!("{error}; `although_disputed` permits a higher amount"))
+        }
         RefundError::Refused(RefundRefusal::InvalidAmount { .. }) => Problem::refused_field("amount", error),
         RefundError::AmountMismatch { .. } => Problem::idempotency_key_reused(),
         RefundError::InProgress => Problem::in_progress(),
@@ -45,7 +48,7 @@ fn gateway_problem(error: &GatewayError) -> Problem {
         GatewayError::Unusable { .. } => {
             tracing::error!(%error, error_type = error.error_type(), "the payment gateway cannot be used");
         }
-        GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
+        GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } | GatewayError::Throttled { .. } => {
             tracing::warn!(%error, error_type = error.error_type(), "the payment gateway sent no usable response");
         }
     }

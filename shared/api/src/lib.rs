@@ -9,6 +9,7 @@ mod error_responses;
 mod limits;
 mod openapi;
 mod parameters;
+mod price_check;
 mod problems;
 mod queues;
 mod routes;
@@ -19,18 +20,18 @@ use axum::Router;
 use axum::extract::FromRef;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::AccountId;
+use billing::{AccountId, AmountRules};
+use charging::{ChargeConfig, OlderTableCheck, SignUpCharges};
 use clock::Clock;
-use config::BillingConfig;
+use config::{BillingConfig, Env};
 use encryption::EncryptionKeys;
-use gateways::FullGateway;
+use gateway_objects::PaymentMethodSetups;
+use gateway_objects::Refunds;
+use gateways::{AmountRulesReader, FullGateway, configured_amount_rules};
 use mail::Merchant;
 use outbound::{AddressPolicy, AllowedAddresses, DeliveryQueue};
-use payments::{ChargeConfig, PaymentBatch};
 use rest::list::ListView;
 use rest::{Problem, RequestTime, idempotency};
-use settling::PaymentMethodSetups;
-use settling::Refunds;
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
@@ -55,7 +56,8 @@ pub struct Api {
     merchant: Merchant,
     setups: Option<PaymentMethodSetups>,
     refunds: Option<Refunds>,
-    charges: Option<Arc<PaymentBatch>>,
+    charges: Option<Arc<SignUpCharges>>,
+    amount_rules: AmountRulesReader,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
     queues: Option<Arc<dyn Queues>>,
@@ -91,6 +93,7 @@ impl Api {
             setups: None,
             refunds: None,
             charges: None,
+            amount_rules: AmountRulesReader::of_rules(AmountRules::none()),
             clock,
             deliveries: None,
             queues: None,
@@ -117,15 +120,34 @@ impl Api {
         Self { encryption: Some(keys), ..self }
     }
 
-    /// Adds the gateway, which the API needs for payment method setups, first payments at sign-up, and refunds. Each
-    /// request to the gateway must end within [`SIGN_UP_GATEWAY_TIMEOUT`](payments::SIGN_UP_GATEWAY_TIMEOUT).
+    /// Makes an API without a gateway refuse the prices that the gateway in the configuration `env` can never charge, if
+    /// they are known without a request to the gateway.
+    pub fn with_known_amount_rules(self, env: Env<'_>) -> Self {
+        Self { amount_rules: AmountRulesReader::of_rules(configured_amount_rules(env)), ..self }
+    }
+
+    /// Adds the gateway, which the API needs for payment method setups, first payments at sign-up, and refunds. The API
+    /// refuses the prices that the gateway can never charge. Each request to the gateway must end within
+    /// [`SIGN_UP_GATEWAY_TIMEOUT`](charging::SIGN_UP_GATEWAY_TIMEOUT).
     pub fn with_gateway(self, gateway: Arc<dyn FullGateway>, config: &ChargeConfig) -> Self {
+        self.with_checked_gateway(gateway, config, None)
+    }
+
+    /// Like [`Api::with_gateway`], but charges no sign-up while `check` refuses the table because it is older than the
+    /// gateway's payments.
+    pub fn with_checked_gateway(
+        self,
+        gateway: Arc<dyn FullGateway>,
+        config: &ChargeConfig,
+        check: Option<Arc<OlderTableCheck>>,
+    ) -> Self {
         let setups =
             PaymentMethodSetups::new(self.table.clone(), gateway.clone(), self.billing.policy.lead, self.clock.clone());
         let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());
-        let charges =
-            PaymentBatch::new(self.table.clone(), gateway, (&self.billing, config), self.clock.clone()).for_sign_up();
-        Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), ..self }
+        let amount_rules = AmountRulesReader::of_gateway(gateway.clone());
+        let charges = SignUpCharges::new(self.table.clone(), gateway, (&self.billing, config), self.clock.clone());
+        let charges = charges.with_older_table_check(check);
+        Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), amount_rules, ..self }
     }
 
     /// Makes the route `/` link to `/docs` and `/openapi.json`, for a server that also serves these two paths.

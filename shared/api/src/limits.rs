@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use rest::{Caller, Problem};
-use store::limits::LimitedOperation;
+use store::LimitedOperation;
 
 use crate::Api;
 

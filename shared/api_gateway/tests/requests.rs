@@ -11,8 +11,7 @@ use axum::{Extension, Router};
 use config::Env;
 use emulator::gateway_claims;
 use lambda_http::request::RequestContext;
-use rest::caller::ConfidentialAccess;
-use rest::{Caller, PublicUrl, TokenRules};
+use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 
 use super::consistency::contradiction_with_receipt;
-use super::invariants::{BrokenInvariant, Invariant, InvariantChecker, MAX_CLOCK_DIFFERENCE, Violations};
-use billing::{Dispute, Finding, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after};
+use super::invariants::{BrokenInvariant, Invariant, InvariantChecker, Violations};
+use billing::{
+    Dispute, Finding, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, WaivedPeriod,
+    WaivedReason, days_after,
+};
 use store::{AccountPartition, SubscriptionKey};
 
 /// The maximum time for which a refund may be pending at a bank ("Refund and cancel payments" in Stripe's
@@ -32,6 +35,7 @@ impl InvariantChecker {
             let key = SubscriptionKey::from_subscription(subscription).key();
             self.check_months(subscription, partition, &mut violations);
             self.check_attributes(subscription, partition, &mut violations);
+            self.check_recorded_times(subscription, &key.to_string(), partition, &mut violations);
             if let Some(what) = index_violation(subscription) {
                 violations.add(Invariant::Indexed, &key, what);
             }
@@ -43,7 +47,7 @@ impl InvariantChecker {
                     format!("the subscription is in shard {shard}, but the table has {shards} shards, numbered from 0"),
                 );
             }
-            for what in self.date_violations(subscription) {
+            for what in self.date_violations(subscription, &partition.waived) {
                 violations.add(Invariant::DatesNear, &key, what);
             }
         }
@@ -182,7 +186,7 @@ impl InvariantChecker {
                 violations.add(Invariant::MonthAccountedFor, &key, format!("{month} is both paid and waived"));
             }
         }
-        let owed_from = Period::from_day(subscription.due_on);
+        let owed_from = subscription.due_period();
         for month in paid.keys().chain(&waived).filter(|month| **month >= owed_from) {
             violations.add(Invariant::MonthAccountedFor, &key, format!("{month} is paid or waived, but still owed"));
         }
@@ -200,33 +204,50 @@ impl InvariantChecker {
         }
     }
 
-    /// Returns a description of each impossible date of `subscription`.
-    fn date_violations(&self, subscription: &Subscription) -> Vec<String> {
+    /// Returns a description of each impossible date of `subscription`. `waived` are the waived months of its account.
+    fn date_violations(&self, subscription: &Subscription, waived: &[WaivedPeriod]) -> Vec<String> {
         let mut violations = Vec::new();
+        let Subscription { due_on, first_due_on, .. } = subscription;
+        // A person may waive months in advance, one after the other.
+        let is_waived_by_person = |month: &Period| {
+            waived.iter().any(|waived| {
+                waived.subscription == subscription.id
+                    && Period::from_day(waived.due_on) == *month
+                    && matches!(waived.reason, WaivedReason::Merchant | WaivedReason::PaidElsewhere)
+            })
+        };
         let next_month = Period::from_day(self.today).next();
-        let Subscription { due_on, first_due_on, next_payment_on, .. } = subscription;
-        if Period::from_day(*due_on) > next_month && due_on > first_due_on {
-            violations.push(format!("the next due date is {due_on}, but it cannot be after {next_month}"));
+        let mut months = std::iter::successors(Some(next_month), |month| Some(month.next()));
+        let latest = months.find(|month| !is_waived_by_person(month)).unwrap_or(next_month);
+        let is_far = Period::from_day(*due_on) > latest && due_on > first_due_on;
+        if is_far && !self.is_paid_in_advance(subscription) {
+            violations.push(format!("the next due date is {due_on}, but it cannot be after {latest}"));
         }
-        // The retry schedule begins on the day of the first attempt. After an outage, that day is later than the due
-        // date, but not later than today.
-        let latest = days_after((*due_on).max(self.today), self.retry_days);
-        if let Some(on) = next_payment_on.filter(|on| on < due_on || *on > latest) {
+        if let Some(on) = subscription.next_payment_on.filter(|on| !self.is_payment_date_possible(subscription, *on)) {
             violations.push(format!(
                 "the next charge is planned for {on}, which is too early or too late for the due date {due_on}"
             ));
         }
         if let Some(attempt) = &subscription.attempt {
             let (until, at) = (attempt.leased_until, attempt.claimed_at);
-            if until > self.now + self.lease + MAX_CLOCK_DIFFERENCE || at > self.now + MAX_CLOCK_DIFFERENCE {
+            if self.present().is_lease_too_late(until) || self.present().is_in_future(at) {
                 violations
                     .push(format!("an attempt was claimed at {at} until {until}: the clock of the worker was ahead"));
             }
         }
-        if let Some(at) = subscription.last_payment_at.filter(|at| *at > self.now + MAX_CLOCK_DIFFERENCE) {
-            violations.push(format!("the last payment was at {at}, in the future: the clock of the worker was ahead"));
-        }
         violations
+    }
+
+    /// Returns whether `on` can be the next payment date of `subscription`. While an attempt is open, a run must find
+    /// the subscription by tomorrow, to look up the attempt. The attempt may have been claimed before its due date, by
+    /// a worker whose clock was ahead.
+    pub(super) fn is_payment_date_possible(&self, subscription: &Subscription, on: NaiveDate) -> bool {
+        match subscription.attempt {
+            Some(_) => on <= days_after(self.today, 1),
+            None => {
+                on >= subscription.due_on && on <= subscription.latest_next_payment_on(self.longest_gap, self.today)
+            }
+        }
     }
 }
 

@@ -184,6 +184,8 @@ fn waived_reason_text(reason: WaivedReason) -> &'static str {
         WaivedReason::Paused => "because the subscription was paused",
         WaivedReason::Cancelled => "because the subscription was cancelled",
         WaivedReason::Disputed => "because it fell due during a dispute that the merchant won",
+        WaivedReason::Merchant => "by the merchant",
+        WaivedReason::PaidElsewhere => "because the customer paid it in another way",
     }
 }
 

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::invariants::{MAX_CLOCK_DIFFERENCE, Violations};
+use super::invariants::Violations;
 use super::{BrokenInvariant, Invariant, InvariantChecker};
 use billing::{
-    Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Subscription,
+    Dispute, DisputeStatus, GatewayToken, MAX_EXPECTED_CLOCK_DIFFERENCE, Money, Payment, PaymentStatus, Period,
+    Receipt, Refund, RefundStatus, Subscription,
 };
-use gateways::{GatewayDispute, GatewayRefund, RefundState};
+use gateways::{GatewayDispute, GatewayRefund};
 use store::{AccountPartition, SubscriptionKey};
 
 /// The gateway's lists must contain a stored record only if the record is at least this much later than the start of
@@ -43,7 +44,7 @@ impl GatewayLists {
     /// Returns whether a record that was written at the time `at` was certainly stored before the gateway listed
     /// refunds and disputes.
     fn is_before_list(&self, at: DateTime<Utc>) -> bool {
-        at + MAX_CLOCK_DIFFERENCE < self.listed_at
+        at + MAX_EXPECTED_CLOCK_DIFFERENCE < self.listed_at
     }
 }
 
@@ -71,8 +72,24 @@ impl InvariantChecker {
     }
 }
 
+/// Returns whether a person has decided about `payment`, which has no receipt: its finding is resolved, so the payment
+/// is no difference, whether its money was refunded or kept. The decision does not count if a refund of the payment has
+/// failed and a part of its money is not refunded: the person may have expected this refund to succeed.
+fn is_decided(payment: &Payment, partition: &AccountPartition, listed: &GatewayLists) -> bool {
+    let is_resolved = partition.findings.iter().any(|found| found.payment == payment.id && found.resolved.is_some());
+    let has_receipt = partition.receipts.iter().any(|receipt| receipt.payment == payment.id);
+    let refunds = listed.refunds.as_ref().and_then(|refunds| refunds.get(&payment.id));
+    let refunds = refunds.map(Vec::as_slice).unwrap_or_default();
+    let (failed, made): (Vec<&GatewayRefund>, Vec<&GatewayRefund>) =
+        refunds.iter().partition(|refund| refund.state.status() == RefundStatus::Failed);
+    let none = Money::new(0, payment.amount.currency());
+    let refunded = made.iter().try_fold(none, |sum, refund| sum.checked_add(refund.amount));
+    let is_refunded = refunded.is_ok_and(|refunded| refunded.minor() >= payment.amount.minor());
+    is_resolved && !has_receipt && (is_refunded || failed.is_empty())
+}
+
 /// Adds a violation for each month of `subscription` that was charged more than once, and for each difference between
-/// its receipts and its payments at the gateway.
+/// its receipts and its payments at the gateway. Payments about which a person has decided are no difference.
 fn compare_payments(
     subscription: &Subscription,
     partition: &AccountPartition,
@@ -86,19 +103,17 @@ fn compare_payments(
         .filter(|payment| payment.subscription == subscription.id && payment.account == subscription.account)
         .filter(|payment| payment.status == PaymentStatus::Succeeded)
         .collect();
+    let undecided: Vec<&Payment> =
+        made.iter().copied().filter(|payment| !is_decided(payment, partition, listed)).collect();
     let mut by_month: BTreeMap<Period, Vec<&Payment>> = BTreeMap::new();
-    made.iter().for_each(|payment| by_month.entry(Period::from_day(payment.due_on)).or_default().push(payment));
+    undecided.iter().for_each(|payment| by_month.entry(payment.period()).or_default().push(payment));
     for (month, payments) in by_month.iter().filter(|(_, payments)| payments.len() > 1) {
         let ids: Vec<String> = payments.iter().map(|payment| payment.id.to_string()).collect();
         violations.add(Invariant::PaidOnce, &key, format!("{month} was charged more than once: {}", ids.join(", ")));
     }
     let receipts: Vec<&Receipt> =
         partition.receipts.iter().filter(|receipt| receipt.subscription == subscription.id).collect();
-    let is_open = |payment: &Payment| {
-        let open = subscription.attempt.as_ref();
-        open.is_some_and(|open| Period::from_day(open.due_on) == Period::from_day(payment.due_on))
-    };
-    for payment in made.iter().filter(|payment| !is_open(payment)) {
+    for payment in undecided.iter().filter(|payment| !subscription.has_open_attempt_of(payment.period())) {
         match receipts.iter().find(|receipt| receipt.payment == payment.id) {
             Some(receipt) if receipt.amount == payment.amount => {}
             Some(receipt) => {
@@ -145,11 +160,7 @@ fn compare_refunds(
     let Some(made) = made.get(&receipt.payment) else { return };
     let stored: Vec<&Refund> = partition.refunds.iter().filter(|refund| refund.receipt == id).collect();
     for made in made {
-        let state = match &made.state {
-            RefundState::Pending => RefundStatus::Pending,
-            RefundState::Succeeded => RefundStatus::Succeeded,
-            RefundState::Failed { .. } => RefundStatus::Failed,
-        };
+        let state = made.state.status();
         let what = match stored.iter().find(|refund| made.matches(refund)) {
             None if state == RefundStatus::Failed => continue,
             None => format!("the gateway made the refund {} of {}, but no refund is stored", made.id, made.amount),

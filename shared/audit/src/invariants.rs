@@ -8,12 +8,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
-use billing::LeadDays;
+use billing::{LeadDays, PresentTime};
 use config::BillingConfig;
 use store::{Settings, Table};
-
-/// The maximum expected difference between the clocks of two machines, such as a worker and the gateway.
-pub(super) const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
 
 /// A rule that the data of each deployment must obey. Some rules concern the payments table, others the orders table.
 #[derive(
@@ -44,8 +41,13 @@ pub enum Invariant {
     /// Every subscription is in a shard that the runs of the batches process.
     ShardSwept,
     /// No date of a subscription is further in the future than its schedule allows, and no payment is planned before
-    /// its due date or long after it.
+    /// its due date or long after it. No lease ends later than a lease can end.
     DatesNear,
+    /// No recorded payment, receipt, reminder or change has a time in the future, and no payment was made or declined
+    /// long before it was due.
+    RecordedInPast,
+    /// The gateway can charge every price of a subscription that is not cancelled.
+    Chargeable,
     /// Every shard that a run left unfinished was processed to its end by a later run.
     RunsFinished,
     /// Every signing secret of a webhook endpoint is encrypted.
@@ -65,7 +67,7 @@ pub enum Invariant {
     /// gateway has the same disputes.
     Disputed,
     /// The gateway has returned all lists that are compared: the payments of every customer, the refunds and the
-    /// disputes.
+    /// disputes. All of their objects that belong to an account of the table can be read.
     Listed,
     /// The stock of a product in a warehouse is the sum of its movements.
     Stock,
@@ -86,7 +88,15 @@ impl Invariant {
     pub fn next_step(self) -> &'static str {
         match self {
             Self::Readable => "Repair the item by hand, or restore it from a backup: nothing reads it until then.",
-            Self::MonthAccountedFor | Self::DatesNear => {
+            Self::DatesNear => {
+                "If a clock was ahead, repair the date or the lease with `dueday audit --fix`. What remains must be corrected \
+                 by hand: docs/trouble.md, \"The audit found something\"."
+            }
+            Self::RecordedInPast => {
+                "A clock was ahead. Repair what delays the next payment with `dueday audit --fix`, and refund what was charged \
+                 too early. The recorded times stay: docs/trouble.md, \"A clock is wrong\"."
+            }
+            Self::MonthAccountedFor => {
                 "See the records with `dueday why ACCOUNT SUBSCRIPTION --date DATE`. Then correct DueDate by hand: the \
                  earliest due date that is neither paid nor waived."
             }
@@ -108,6 +118,10 @@ impl Invariant {
                  docs/trouble.md, \"The audit found something\"."
             }
             Self::ShardSwept => "Move the subscription to a shard that the runs process with `dueday reshard`.",
+            Self::Chargeable => {
+                "Set a price that the gateway accepts with `dueday subscription change ACCOUNT SUBSCRIPTION --price AMOUNT`: \
+                 docs/trouble.md, \"The gateway can never charge a price\"."
+            }
             Self::RunsFinished => "Run the day again: docs/trouble.md, \"A day is not done\".",
             Self::Encrypted => {
                 "Encrypt the secret with `dueday webhooks encrypt-secrets`: an earlier version has stored it as plain text."
@@ -122,7 +136,10 @@ impl Invariant {
             Self::Disputed => {
                 "Compare with the gateway, and correct the dispute: docs/customers.md, \"A customer disputes a payment\"."
             }
-            Self::Listed => "Audit again when the gateway responds: until then, its payments are not compared.",
+            Self::Listed => {
+                "Audit again when the gateway responds: until then, its payments are not compared. If it responds with an \
+                 object that cannot be read, look the object up at the gateway."
+            }
             Self::Stock | Self::TotalStock => {
                 "Compare with `dueday orders movements PRODUCT`, and count the pieces with `dueday orders count`: \
                  docs/orders.md, \"The audit\"."
@@ -162,8 +179,8 @@ pub struct InvariantChecker {
     pub now: DateTime<Utc>,
     /// How long records are kept. Older months cannot be checked.
     pub records_kept: TimeDelta,
-    /// The number of days from a due date to the last retry of the retry schedule.
-    pub retry_days: u32,
+    /// The longest gap between two tries of a declined payment, in days.
+    pub longest_gap: u32,
     /// The maximum duration of the lease of an attempt.
     pub lease: TimeDelta,
     /// The time from a reminder to the due date.
@@ -179,10 +196,15 @@ impl InvariantChecker {
             today: billing.date_at(now),
             now,
             records_kept: table.receipt_retention(),
-            retry_days: billing.policy.dunning.days(),
+            longest_gap: billing.policy.dunning.longest_gap(),
             lease: billing.lease,
             lead: billing.policy.lead,
         }
+    }
+
+    /// Returns the present time, with which recorded times are compared.
+    pub(super) fn present(&self) -> PresentTime {
+        PresentTime { today: self.today, now: self.now, lease: self.lease }
     }
 }
 

@@ -15,7 +15,9 @@ mod gateway_lists;
 mod invariants;
 mod nightly;
 mod orders;
+mod prices;
 mod reconciliation;
+mod recorded_times;
 mod recorder;
 mod repair;
 mod report;
@@ -32,6 +34,7 @@ pub use orders::{
     Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, check_stored_numbers,
     compare_orders_with_receipts, is_erased, numbers_not_compared, order_id_of_receipt,
 };
+pub use prices::check_prices;
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};
 pub use repair::Repair;

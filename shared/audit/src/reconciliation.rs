@@ -1,7 +1,7 @@
 //! Reconciliation: reads the lists of payments, refunds and disputes at the gateway, and compares the table with these
 //! lists, account by account.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use ulid::Ulid;
 
 use super::{BrokenInvariant, GatewayLists, Invariant, InvariantChecker};
 use billing::{GatewayToken, Payment};
-use gateways::{GatewayDispute, GatewayError, GatewayRefund, Refunds};
+use gateways::{GatewayDispute, GatewayError, GatewayRefund, Refunds, UnreadableObject};
 use store::AccountPartition;
 
 /// The number of consecutive requests without a usable response after which a test request checks that the gateway is
@@ -37,6 +37,8 @@ pub struct Reconciliation {
     refunds: RefundList,
     /// The disputes, grouped by payment; `None` if the gateway did not list them.
     disputes: Option<HashMap<GatewayToken, Vec<GatewayDispute>>>,
+    /// The refunds and disputes that cannot be read, grouped by payment.
+    unreadable: HashMap<GatewayToken, Vec<UnreadableObject>>,
     /// The number of consecutive requests without a usable response.
     failures: u32,
 }
@@ -65,31 +67,38 @@ impl Reconciliation {
         table: Ulid,
     ) -> Result<(Self, Vec<BrokenInvariant>), GatewayError> {
         let since = checker.now - checker.records_kept;
-        let mut started =
-            Self { gateway, checker, table, since, refunds: RefundList::None, disputes: None, failures: 0 };
-        let mut not_listed = Vec::new();
+        let (refunds, unreadable) = (RefundList::None, HashMap::new());
+        let mut started = Self { gateway, checker, table, since, refunds, disputes: None, unreadable, failures: 0 };
+        let (mut not_listed, mut unreadable) = (Vec::new(), Vec::new());
         let gateway = started.gateway.clone();
         match started.request_list(|| gateway.refunds_since(since)).await? {
-            Ok(Some(all)) => started.refunds = RefundList::All(group_by_payment(all)),
+            Ok(Some(all)) => {
+                unreadable.extend(all.unreadable);
+                started.refunds = RefundList::All(group_by_payment(all.items));
+            }
             Ok(None) => started.refunds = RefundList::ByPayment,
             Err(error) => not_listed.push(listing_violation("refunds", &format!("refunds are not compared: {error}"))),
         }
         match started.request_list(|| gateway.disputes_since(since)).await? {
             Ok(None) => {}
             Ok(Some(all)) => {
-                let of_payments = all.into_iter().filter_map(|made| Some((made.payment.clone()?, made)));
+                unreadable.extend(all.unreadable);
+                let of_payments = all.items.into_iter().filter_map(|made| Some((made.payment.clone()?, made)));
                 started.disputes = Some(group_by_payment(of_payments));
             }
             Err(error) => {
                 not_listed.push(listing_violation("disputes", &format!("disputes are not compared: {error}")))
             }
         }
+        started.unreadable =
+            group_by_payment(unreadable.into_iter().filter_map(|object| Some((object.payment.clone()?, object))));
         Ok((started, not_listed))
     }
 
     /// Returns the differences between `partition` and the gateway. The compared payments are those of every customer
     /// that a subscription, an open attempt, a receipt or an attempt record contains. A customer whose payments the
-    /// gateway does not list is reported as a violation.
+    /// gateway does not list, and a refund or dispute of a payment of the account that cannot be read, is reported as a
+    /// violation.
     ///
     /// # Errors
     /// [`GatewayError`] if the gateway refuses the key, throttles a request even after its retries, or returns no
@@ -107,7 +116,12 @@ impl Reconciliation {
             match self.send_with_retries(|| gateway.payments_of(customer, since)).await? {
                 Ok(payments) => {
                     let is_of_table = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);
-                    lists.payments.extend(payments.into_iter().filter(is_of_table));
+                    // A payment that the gateway lists for two customers is still one payment.
+                    for payment in payments.into_iter().filter(is_of_table) {
+                        if !lists.payments.contains(&payment) {
+                            lists.payments.push(payment);
+                        }
+                    }
                 }
                 Err(error) => {
                     let what = format!("the payments of the customer {customer} are not compared: {error}");
@@ -132,11 +146,12 @@ impl Reconciliation {
             RefundList::None => None,
             RefundList::ByPayment => {
                 let mut refunds = HashMap::new();
-                for receipt in &partition.receipts {
-                    match self.send_with_retries(|| gateway.refunds_of(&receipt.payment)).await? {
-                        Ok(made) => drop(refunds.insert(receipt.payment.clone(), made)),
+                let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
+                for payment in receipted.chain(payments_of_resolved_findings(partition)) {
+                    match self.send_with_retries(|| gateway.refunds_of(payment)).await? {
+                        Ok(made) => drop(refunds.insert(payment.clone(), made)),
                         Err(error) => {
-                            let what = format!("the refunds of {} are not compared: {error}", receipt.payment);
+                            let what = format!("the refunds of {payment} are not compared: {error}");
                             broken.push(listing_violation(&partition.key, &what));
                         }
                     }
@@ -144,6 +159,12 @@ impl Reconciliation {
                 Some(refunds)
             }
         };
+        let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
+        let disputed = partition.disputes.iter().map(|dispute| &dispute.payment);
+        let payments: BTreeSet<&GatewayToken> = receipted.chain(disputed).collect();
+        for UnreadableObject { id, reason, .. } in payments.iter().filter_map(|id| self.unreadable.get(*id)).flatten() {
+            broken.push(listing_violation(&partition.key, &format!("{id} is not compared: {reason}")));
+        }
         broken.extend(self.checker.check_gateway_lists(partition, &lists));
         Ok(broken)
     }
@@ -176,6 +197,11 @@ impl Reconciliation {
                 Err(GatewayError::Throttled { retry_after }) if throttled < MAX_THROTTLED => {
                     throttled += 1;
                     tokio::time::sleep(retry_after.unwrap_or(SHORTEST_WAIT).clamp(SHORTEST_WAIT, LONGEST_WAIT)).await;
+                }
+                // The gateway responded, so it is available.
+                Err(error @ GatewayError::Unreadable { .. }) => {
+                    self.failures = 0;
+                    return Ok(Err(error));
                 }
                 Err(error @ GatewayError::Unknown { .. }) => {
                     self.failures += 1;
@@ -219,5 +245,10 @@ fn entries_of_partition<T: Clone>(
     let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
     let disputed = partition.disputes.iter().map(|dispute| &dispute.payment);
     let of = |payment: &GatewayToken| (payment.clone(), all.get(payment).cloned().unwrap_or_default());
-    receipted.chain(disputed).map(of).collect()
+    receipted.chain(disputed).chain(payments_of_resolved_findings(partition)).map(of).collect()
+}
+
+/// Returns the payments of `partition` without a receipt about which a person has decided.
+fn payments_of_resolved_findings(partition: &AccountPartition) -> impl Iterator<Item = &GatewayToken> {
+    partition.findings.iter().filter(|finding| finding.resolved.is_some()).map(|finding| &finding.payment)
 }

@@ -28,7 +28,8 @@ pub struct ProductSales {
     pub reversed_payments: u64,
     /// The total reversed amount of these payments, in minor units.
     pub reversed_amount: i64,
-    /// The amount of these payments that the merchant keeps, in minor units.
+    /// The amount of these payments that the merchant keeps, in minor units; negative if the customers got more back
+    /// than they paid.
     pub net_amount: i64,
 }
 

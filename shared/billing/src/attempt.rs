@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::{Decline, Money, Payment, PaymentMethod};
+use super::{Decline, Money, Payment, PaymentMethod, Period};
 
 /// The id of one claim of an attempt, or of one take-over by another worker. If a worker writes a claim and the
 /// response is lost, this token shows the worker that the claim in the table is its own.
@@ -38,6 +38,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Returns the period that the attempt pays.
+    pub fn period(&self) -> Period {
+        Period::from_day(self.due_on)
+    }
+
     /// Returns whether the attempt is in doubt: its lease has ended without an outcome, so no worker is charging the
     /// attempt any more, and the charge may or may not have succeeded.
     pub fn is_in_doubt(&self, now: DateTime<Utc>) -> bool {

@@ -1,6 +1,9 @@
 //! The rules for an attempt in doubt (its lease has ended without an outcome).
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use ulid::Ulid;
 
 use super::{Attempt, ClaimToken, Money, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
 
@@ -24,8 +27,8 @@ pub enum ClaimRefusal {
     /// The subscription is due, but the date in the index was stale. Contains the stored date, with which the worker
     /// must claim again.
     DueOn(NaiveDate),
-    /// The item is damaged: its next payment date is before its due date. A person must correct the item.
-    DueLater,
+    /// The item is damaged: its next payment date `on` is before its due date. A person must correct the item.
+    DueLater { on: NaiveDate },
     /// The item is damaged: the month of its due date is already paid. A person must correct the item.
     AlreadyPaid,
     /// There is nothing to charge: the payment is already settled, or is not due any more.
@@ -56,7 +59,9 @@ pub fn claim_refusal(
         (Some(_), _) => ClaimRefusal::Leased,
         (None, Some(_)) if !subscription.status.is_chargeable() => ClaimRefusal::NotChargeable,
         (None, Some(next_on)) if next_on <= today && subscription.is_ending() => ClaimRefusal::CancellationDue,
-        (None, Some(next_on)) if next_on <= today && next_on < subscription.due_on => ClaimRefusal::DueLater,
+        (None, Some(next_on)) if next_on <= today && next_on < subscription.due_on => {
+            ClaimRefusal::DueLater { on: next_on }
+        }
         (None, Some(next_on)) if next_on <= today && subscription.is_due_month_paid() => ClaimRefusal::AlreadyPaid,
         (None, Some(next_on)) if next_on <= today && subscription.open_findings > 0 => ClaimRefusal::OpenFinding,
         (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => ClaimRefusal::Disputed,
@@ -66,9 +71,19 @@ pub fn claim_refusal(
 }
 
 impl Subscription {
+    /// Returns the period that is due next, or that is owed.
+    pub fn due_period(&self) -> Period {
+        Period::from_day(self.due_on)
+    }
+
+    /// Returns whether an attempt to charge `period` is open.
+    pub fn has_open_attempt_of(&self, period: Period) -> bool {
+        self.attempt.as_ref().is_some_and(|open| open.period() == period)
+    }
+
     /// Returns whether the month of the due date is already paid. This happens only if the item is damaged.
     pub fn is_due_month_paid(&self) -> bool {
-        self.chargeable_from.is_some_and(|from| Period::from_day(self.due_on) < from)
+        self.chargeable_from.is_some_and(|from| self.due_period() < from)
     }
 }
 
@@ -152,7 +167,45 @@ pub fn successful_payments<'a>(
         |payment: &&Payment| payment.status == PaymentStatus::Succeeded && is_of_month(payment, subscription, attempt);
     let mut successes: Vec<&Payment> = listed.iter().filter(is_success).collect();
     successes.sort_by_key(|payment| (payment.attempt_no != attempt.no, payment.attempt_no));
+    // A list that contains one payment twice does not show that the customer paid twice.
+    let mut ids = HashSet::new();
+    successes.retain(|payment| ids.insert(&payment.id));
     successes
+}
+
+/// Returns a message for the operator if `listed`, the gateway's list, contains more than one successful payment of the
+/// period of `attempt`; otherwise `None`.
+pub fn describe_double_payment(subscription: &Subscription, attempt: &Attempt, listed: &[Payment]) -> Option<String> {
+    let made: Vec<String> =
+        successful_payments(subscription, attempt, listed).iter().map(|payment| payment.id.to_string()).collect();
+    let (month, payments) = (attempt.period(), made.join(", "));
+    (made.len() > 1).then(|| format!("{month} was paid more than once, by {payments}: refund all except the first"))
+}
+
+/// Returns whether `payment` is a declined payment of the month for which `attempt` is. A gateway can list a payment as
+/// declined although its money moved, so a decline must be confirmed before the month is charged again.
+pub fn is_decline_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
+    matches!(payment.status, PaymentStatus::Declined(_)) && is_of_month(payment, subscription, attempt)
+}
+
+impl Subscription {
+    /// Returns the payments in `listed` that later attempts of this subscription made than its latest attempt in the
+    /// table `table`. Attempt numbers never decrease, so such a payment proves that the table is older than the
+    /// gateway: it was restored from a backup. Payments of other tables and subscriptions prove nothing, and neither do
+    /// payments that were created after `now`: a simulation of past days, such as the demo, may have made them before.
+    pub fn payments_of_later_attempts<'a>(
+        &'a self,
+        table: Ulid,
+        listed: &'a [Payment],
+        now: DateTime<Utc>,
+    ) -> impl Iterator<Item = &'a Payment> {
+        listed.iter().filter(move |payment| {
+            payment.table == Some(table)
+                && (&payment.account, payment.subscription) == (&self.account, self.id)
+                && payment.attempt_no > self.attempt_seq
+                && payment.created_at <= now
+        })
+    }
 }
 
 /// Returns whether `payment` belongs to the subscription and month of `attempt`. Compares the month and not the due
@@ -162,5 +215,5 @@ fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt
     (payment.table.is_none() || payment.table == attempt.table)
         && payment.account == subscription.account
         && payment.subscription == subscription.id
-        && Period::from_day(payment.due_on) == Period::from_day(attempt.due_on)
+        && payment.period() == attempt.period()
 }

@@ -115,7 +115,7 @@ impl Period {
     }
 
     /// Returns the last day of the month.
-    fn last_day(self) -> NaiveDate {
+    pub fn last_day(self) -> NaiveDate {
         let next = self.next();
         NaiveDate::from_ymd_opt(next.year, next.month, 1).and_then(|first| first.pred_opt()).unwrap_or(NaiveDate::MAX)
     }
@@ -125,9 +125,10 @@ impl FromStr for Period {
     type Err = CalendarError;
 
     fn from_str(text: &str) -> Result<Self, CalendarError> {
-        NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d")
-            .map(Period::from_day)
-            .map_err(|_| CalendarError::Period { text: text.chars().take(16).collect() })
+        let parsed = NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d").ok().map(Self::from_day);
+        let is_canonical = |period: &Self| (0..=9_999).contains(&period.year) && period.to_string() == text;
+        let invalid = || CalendarError::Period { text: text.chars().take(16).collect() };
+        parsed.filter(is_canonical).ok_or_else(invalid)
     }
 }
 
@@ -214,6 +215,16 @@ mod tests {
             assert_eq!(parse_date(text), Err(CalendarError::Date), "{text:?}");
         }
         assert_eq!(parse_date("2028-02-29"), Ok(date("2028-02-29")));
+    }
+
+    #[test]
+    fn parse_period_accepts_one_spelling_of_each_month() {
+        for text in ["", "2026-3", "2026-13", "2026-00", "+2026-03", "-001-03", "12026-03", " 2026-03", "2026-03-01"] {
+            assert!(text.parse::<Period>().is_err(), "{text:?}");
+        }
+        for text in ["0000-01", "2026-03", "9999-12"] {
+            assert_eq!(text.parse::<Period>().unwrap().to_string(), text);
+        }
     }
 
     #[test]

@@ -62,6 +62,10 @@ pub struct ReconciledCounts {
     pub receipts: u64,
     /// The number of payments without a receipt that the comparison has settled by writing the receipt.
     pub settled: u64,
+    /// The number of refunds and disputes whose state at the gateway the comparison has stored, because the gateway's
+    /// event never came.
+    #[serde(default)]
+    pub applied: u64,
     /// The number of differences that a person has accepted. They are not reported as differences.
     #[serde(default)]
     pub accepted: u64,
@@ -113,7 +117,8 @@ impl ReconciliationStep {
 pub struct Difference {
     pub kind: DifferenceKind,
     /// The gateway's id of the payment, refund or dispute. For a refund that the gateway does not have, the id of the
-    /// refund in the table. For a customer that was not compared, the id of the account.
+    /// refund in the table. For a customer that was not compared, the gateway's id of the customer, or the id of the
+    /// account if an item of the account cannot be read.
     pub id: String,
     /// The description of the difference, for people.
     pub what: String,
@@ -136,13 +141,21 @@ pub enum DifferenceKind {
     RefundNotStored,
     /// A refund is stored that the gateway does not have.
     RefundNotAtGateway,
+    /// A refund has another status in the table than at the gateway.
+    RefundStatusDiffers,
     /// The gateway has a dispute that is not stored.
     DisputeNotStored,
     /// A dispute is stored that the gateway does not have.
     DisputeNotAtGateway,
+    /// A dispute has another status or another amount in the table than at the gateway.
+    DisputeStatusDiffers,
     /// The payments of a customer of an account could not be compared. Only in a table that was restored from a backup,
-    /// at a gateway that does not list the payments of a day. The id of the difference is the id of the account.
+    /// at a gateway that does not list the payments of a day. The id of the difference is the gateway's id of the
+    /// customer.
     CustomerNotCompared,
+    /// A payment, refund or dispute of the table was not compared, because the gateway's data contradicts itself or
+    /// cannot be read.
+    Unreadable,
 }
 
 impl DifferenceKind {
@@ -160,19 +173,28 @@ impl DifferenceKind {
                 "Refund one of the payments at the gateway, and close it with `dueday findings resolve`."
             }
             Self::RefundNotStored => {
-                "Let the gateway send the event of the refund again, or look it up with `dueday refund ACCOUNT RECEIPT --id ID`."
+                "Compare the day again without --report-only; if the difference stays, record the refund in your books, and accept the difference."
             }
             Self::RefundNotAtGateway => {
                 "Look the refund up at the gateway with `dueday refund ACCOUNT RECEIPT --id ID`."
             }
+            Self::RefundStatusDiffers => {
+                "Compare the day again without --report-only; if the difference stays, compare the refund with the gateway, and correct your books."
+            }
             Self::DisputeNotStored => {
-                "Let the gateway send the event of the dispute again: docs/customers.md, \"A customer disputes a payment\"."
+                "Compare the day again without --report-only; if the difference stays, let the gateway send the event of the dispute again: docs/customers.md, \"A customer disputes a payment\"."
+            }
+            Self::DisputeStatusDiffers => {
+                "Compare the day again without --report-only; if the difference stays, let the gateway send the event of the dispute again: docs/customers.md, \"A customer disputes a payment\"."
             }
             Self::DisputeNotAtGateway => {
                 "Compare with the gateway, and correct the dispute: docs/customers.md, \"A customer disputes a payment\"."
             }
             Self::CustomerNotCompared => {
                 "Compare the day again; if the customer no longer exists at the gateway, check there that no payment is missing, and accept the difference."
+            }
+            Self::Unreadable => {
+                "Look the object up at the gateway, and compare its amount and status with the table; then correct it there, or accept the difference."
             }
         }
     }
@@ -198,8 +220,13 @@ impl DayReconciliation {
     }
 
     /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. The stored description
-    /// is cut to 300 characters.
+    /// is cut to 300 characters. A difference of the same kind and id that is already stored is not counted again: the
+    /// gateway may list one object on two list pages.
     pub fn add(&mut self, difference: Difference) {
+        let is_same = |stored: &Difference| (stored.kind, &stored.id) == (difference.kind, &difference.id);
+        if self.first_differences.iter().any(is_same) {
+            return;
+        }
         let count = self.differences.entry(difference.kind).or_default();
         *count = count.saturating_add(1);
         if self.first_differences.len() < MAX_STORED_DIFFERENCES {

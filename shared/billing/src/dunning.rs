@@ -43,6 +43,11 @@ impl Dunning {
         &self.0
     }
 
+    /// Returns the longest gap between two tries of a declined payment, in days.
+    pub fn longest_gap(&self) -> u32 {
+        self.0.iter().copied().max().unwrap_or_default()
+    }
+
     /// Returns the number of days from the first try of a payment to its last retry.
     pub fn days(&self) -> u32 {
         self.0.iter().sum()

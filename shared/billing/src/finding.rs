@@ -6,7 +6,7 @@ use strum::Display;
 
 use super::settle::settle_success;
 use super::{
-    AccountId, AttemptRecord, GatewayToken, LeadDays, Money, Payment, Period, Settlement, Sku, Subscription,
+    AccountId, AttemptRecord, GatewayToken, LeadDays, Money, Payment, Period, Receipt, Settlement, Sku, Subscription,
     SubscriptionId,
 };
 
@@ -62,6 +62,13 @@ pub enum FindingReason {
     Refunded,
 }
 
+impl Finding {
+    /// Returns the period that the payment was charged for.
+    pub fn period(&self) -> Period {
+        Period::from_day(self.due_on)
+    }
+}
+
 impl FindingReason {
     /// Returns the reason as a sentence for people.
     pub fn sentence(self) -> &'static str {
@@ -109,7 +116,7 @@ impl Subscription {
         if *is_paid_by_another {
             return Err(FindingReason::PaidTwice);
         }
-        if Period::from_day(payment.due_on) != Period::from_day(self.due_on) || self.attempt.is_some() {
+        if payment.period() != self.due_period() || self.attempt.is_some() {
             return Err(FindingReason::NotDue);
         }
         match record {
@@ -121,7 +128,8 @@ impl Subscription {
         Ok(self.apply_late_payment(payment, lead, today, now))
     }
 
-    /// Returns the settlement that records `payment` as the payment of the due period. Checks no conditions.
+    /// Returns the settlement that records `payment` as the payment of the due period. Checks no conditions. The receipt
+    /// has the due date for which the customer was charged: the payment day may have been another one since then.
     pub fn apply_late_payment(
         &self,
         payment: &Payment,
@@ -129,13 +137,15 @@ impl Subscription {
         today: NaiveDate,
         now: DateTime<Utc>,
     ) -> Settlement {
-        settle_success(self, self.due_on, payment, lead, today, now)
+        let settlement = settle_success(self, self.due_on, payment, lead, today, now);
+        let receipt = settlement.receipt.map(|receipt| Receipt { due_on: payment.due_on, ..receipt });
+        Settlement { receipt, ..settlement }
     }
 
     /// Returns whether a finding blocks charges of this subscription. `due_on` is the due date of the payment without a
     /// receipt, and `reason` the reason of the finding. The finding blocks charges if the payment is for the due period
     /// or a later period, and `reason` is not [`FindingReason::PaidTwice`].
     pub fn is_blocked_by(&self, due_on: NaiveDate, reason: FindingReason) -> bool {
-        reason != FindingReason::PaidTwice && Period::from_day(due_on) >= Period::from_day(self.due_on)
+        reason != FindingReason::PaidTwice && Period::from_day(due_on) >= self.due_period()
     }
 }

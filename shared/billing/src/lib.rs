@@ -5,25 +5,29 @@
 //! passes in dates, instants and tokens, and gets a decision back.
 //!
 //! # Reading order
-//! 1. [`ids`], [`money`], [`money_sums`], [`calendar`]: identifiers; amounts in minor units, and their sums by currency;
-//!    the due date in each month. [`contact_data`], [`card`], [`card_number`]: what is stored about a customer and a
-//!    card, and the rule that no card number is stored.
-//! 2. [`subscription`], [`new_subscription`], [`terms`], [`planned_payments`]: an agreement to pay on the same day each
-//!    month, its creation, the month from which a change of its price or payment day applies, and its next payments.
-//! 3. [`policy`], [`dunning`]: the settings of the merchant, among them the retry schedule of declined payments.
-//!    [`payment_limits`], [`ceilings`]: the limits that protect customers from a wrong import or a wrong price.
-//! 4. [`reminder`]: the mail that announces a payment.
-//! 5. [`payment`], [`attempt`], [`attempts_in_doubt`], [`mod@settle`], [`catch_up`]: a payment at the gateway, one try to
-//!    charge the payment of one due date, the rules for an unknown outcome, the effect of an outcome on the
-//!    subscription, and the months that are charged after an outage.
-//! 6. [`receipt`], [`receipt_id`], [`attempt_record`], [`waived_period`], [`payment_records`]: the records of paid
-//!    months, of failed attempts, and of months that are never charged.
-//! 7. [`subscription_changes`], [`payment_method_setup`], [`pause`], [`cancellation`], [`refund`], [`dispute`],
-//!    [`after_dispute`], [`finding`], [`erasure`]: all other changes. [`refusal`]: the reasons why a change is refused.
-//! 8. [`audit_record`], [`day_reconciliation`], [`accepted_difference`], [`forecast`]: the stored results of audits and
-//!    of comparisons with the gateway, and the expected charges.
-//! 9. [`action`]: the log of the changes that people and programs make.
-//! 10. [`event`], [`outbound_webhook`]: the events that are published when a stored item changes, and their delivery to
+//! Each module except [`openapi`] is private, and its items are names of this crate, such as [`Money`].
+//! 1. `ids`, `money`, `money_sums`, `amount_rules`, `calendar`: identifiers; amounts in minor units, their sums by
+//!    currency, and the amounts that a gateway can charge; the due date in each month. `account`, `contact_data`,
+//!    `character_checks`, `card`, `card_number`: what is stored about a customer and a card, the characters that are
+//!    refused in texts, and the rule that no card number is stored.
+//! 2. `subscription`, `new_subscription`, `terms`, `planned_payments`: an agreement to pay on the same day each month,
+//!    its creation, the month from which a change of its price or payment day applies, and its next payments.
+//! 3. `policy`, `dunning`, `rejection`: the settings of the merchant, among them the retry schedule of declined
+//!    payments, and whose trouble a rejection is.
+//!    `payment_limits`, `ceilings`: the limits that protect customers from a wrong import or a wrong price.
+//! 4. `reminder`: the mail that announces a payment.
+//! 5. `payment`, `attempt`, `idempotency_key`, `attempts_in_doubt`, `settle`, `catch_up`: a payment at the gateway, one
+//!    try to charge the payment of one due date, the key that makes repeated requests one charge, the rules for an
+//!    unknown outcome, the effect of an outcome on the subscription, and the months that are charged after an outage.
+//! 6. `receipt`, `receipt_id`, `receipt_number`, `attempt_record`, `waived_period`, `payment_records`: the records of
+//!    paid months, of failed attempts, and of months that are never charged.
+//! 7. `subscription_changes`, `owed_month`, `payment_method_setup`, `pause`, `cancellation`, `refund`, `dispute`,
+//!    `after_dispute`, `finding`, `erasure`, `clock_ahead`: all other changes. `refusal`: the reasons why a change is
+//!    refused.
+//! 8. `audit_record`, `day_reconciliation`, `accepted_difference`, `forecast`: the stored results of audits and of
+//!    comparisons with the gateway, and the expected charges.
+//! 9. `action`: the log of the changes that people and programs make.
+//! 10. `event`, `outbound_webhook`: the events that are published when a stored item changes, and their delivery to
 //!     the endpoints of the merchant.
 //!
 //! [`openapi`] contains the schemas that describe these types in the APIs.
@@ -33,8 +37,8 @@
 //!
 //! ```
 //! use billing::{
-//!     Attempt, ClaimToken, Currency, LeadDays, NewSubscription, Outcome, Payment, PaymentMethod, PaymentStatus,
-//!     Policy, SettleDecision, SubscriptionId, settle,
+//!     AccountRecords, Attempt, ClaimToken, Currency, LeadDays, NewSubscription, Outcome, Payment, PaymentMethod,
+//!     PaymentStatus, Policy, SubscriptionId, settle,
 //! };
 //! use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 //! use ulid::Ulid;
@@ -54,9 +58,11 @@
 //!     price: "EUR".parse::<Currency>()?.price(1299)?,
 //!     payment_method: method,
 //!     first_payment_on: None,
+//!     allow_second: false,
 //! };
 //! // Created on 10 January, in shard 0: the first payment is due on 31 January.
-//! let mut subscription = new.into_subscription(0, LeadDays::default(), date("2027-01-10")?, now)?;
+//! let existing = AccountRecords::default();
+//! let mut subscription = new.into_subscription(&existing, 0, LeadDays::default(), date("2027-01-10")?, now)?;
 //! assert_eq!(subscription.due_on, date("2027-01-31")?);
 //!
 //! // A worker has claimed the payment: the attempt freezes the amount and the payment method.
@@ -85,8 +91,7 @@
 //!     created_at: charged_at,
 //! };
 //! let outcome = Outcome::Succeeded(payment);
-//! let decision = settle(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at);
-//! let SettleDecision::Write(settlement) = decision else { panic!("no other worker has settled the attempt") };
+//! let settlement = settle(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at)?;
 //! // The settlement contains a receipt, and the next payment is due on the last day of February.
 //! assert_eq!(settlement.receipt.map(|receipt| receipt.due_on), Some(date("2027-01-31")?));
 //! assert_eq!(settlement.subscription.due_on, date("2027-02-28")?);
@@ -100,68 +105,75 @@
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod accepted_difference;
+mod accepted_difference;
 mod account;
-pub mod action;
-pub mod after_dispute;
-pub mod attempt;
-pub mod attempt_record;
-pub mod attempts_in_doubt;
-pub mod audit_record;
-pub mod calendar;
-pub mod cancellation;
-pub mod card;
-pub mod card_number;
-pub mod catch_up;
-pub mod ceilings;
+mod action;
+mod after_dispute;
+mod amount_rules;
+mod attempt;
+mod attempt_record;
+mod attempts_in_doubt;
+mod audit_record;
+mod calendar;
+mod cancellation;
+mod card;
+mod card_number;
+mod catch_up;
+mod ceilings;
 mod character_checks;
-pub mod contact_data;
-pub mod day_reconciliation;
-pub mod dispute;
-pub mod dunning;
-pub mod erasure;
-pub mod event;
-pub mod finding;
-pub mod forecast;
+mod clock_ahead;
+mod contact_data;
+mod day_reconciliation;
+mod dispute;
+mod dunning;
+mod erasure;
+mod event;
+mod finding;
+mod forecast;
 mod idempotency_key;
-pub mod ids;
-pub mod money;
-pub mod money_sums;
-pub mod new_subscription;
+mod ids;
+mod money;
+mod money_sums;
+mod new_subscription;
 pub mod openapi;
-pub mod outbound_webhook;
-pub mod pause;
-pub mod payment;
-pub mod payment_limits;
-pub mod payment_method_setup;
-pub mod payment_records;
-pub mod planned_payments;
-pub mod policy;
-pub mod receipt;
-pub mod receipt_id;
+mod outbound_webhook;
+mod owed_month;
+mod pause;
+mod payment;
+mod payment_limits;
+mod payment_method_setup;
+mod payment_records;
+mod planned_payments;
+mod policy;
+mod receipt;
+mod receipt_id;
 mod receipt_number;
-pub mod refund;
-pub mod refusal;
-pub mod reminder;
-pub mod settle;
-pub mod subscription;
-pub mod subscription_changes;
-pub mod terms;
-pub mod waived_period;
+mod refund;
+mod refusal;
+mod rejection;
+mod reminder;
+mod settle;
+mod subscription;
+mod subscription_changes;
+mod terms;
+mod waived_period;
 
 pub use accepted_difference::AcceptedDifference;
 pub use account::{Account, AccountChanges, MailStatus};
 pub use action::{ActionKind, Actor, ActorKind, ActorName, ItemChange, LoggedAction, NewAction};
+pub use amount_rules::{AmountRange, AmountRangeError, AmountRefusal, AmountRules};
 pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub use attempts_in_doubt::{
-    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, resolve, successful_payments,
+    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, describe_double_payment,
+    is_decline_of_month, resolve, successful_payments,
 };
 pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
 pub use calendar::{CalendarError, PaymentDay, Period, days_after, deserialize_date, parse_date};
 pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
 pub use ceilings::{Ceilings, ChargeTotal};
+pub use clock_ahead::{MAX_EXPECTED_CLOCK_DIFFERENCE, PresentTime, last_payment_day_in_sight};
 pub use contact_data::{ContactError, EmailAddress, Label, Locale};
 pub use day_reconciliation::{
     DayReconciliation, Difference, DifferenceKind, GatewayList, MAX_STORED_DIFFERENCES, RECONCILIATION_RETENTION,
@@ -182,7 +194,7 @@ pub use ids::check_id;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use money_sums::{Sums, SumsError};
-pub use new_subscription::{NewSubscription, first_due_on};
+pub use new_subscription::{AccountRecords, CreationRefusal, NewSubscription, first_due_on};
 pub use outbound_webhook::*;
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
@@ -196,10 +208,14 @@ pub use policy::{
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
 pub use receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};
-pub use refund::{REFUSED_BY_GATEWAY, Refund, RefundRefusal, RefundStatus, RequestedAmount, SucceededRefunds};
+pub use refund::{
+    CheckedRefundAmount, REFUSED_BY_GATEWAY, Refund, RefundDemand, RefundRefusal, RefundStatus, RequestedAmount,
+    SucceededRefunds,
+};
 pub use refusal::Refusal;
+pub use rejection::is_rejection_of_payment_method;
 pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
-pub use settle::{SettleDecision, Settlement, settle};
+pub use settle::{NotSettled, Settlement, settle};
 pub use subscription::{ReminderClaim, Status, Subscription, Terms};
 pub use subscription_changes::Changes;
 pub use terms::PaymentSchedule;

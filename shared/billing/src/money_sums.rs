@@ -28,11 +28,12 @@ pub struct Sums(BTreeMap<Currency, Money>);
 pub struct SumsError;
 
 impl Sums {
-    /// Adds `amount` to the sum of its currency. A sum that overflows stays at the largest amount.
+    /// Adds `amount`, which may be negative, to the sum of its currency. A sum that overflows stays at the largest or
+    /// the smallest amount.
     pub fn add(&mut self, amount: Money) {
         let currency = amount.currency();
         let sum = self.0.entry(currency).or_insert_with(|| Money::new(0, currency));
-        *sum = sum.checked_add(amount).unwrap_or(Money::new(i64::MAX, currency));
+        *sum = Money::new(sum.minor().saturating_add(amount.minor()), currency);
     }
 
     /// Returns the sum in `currency`; `None` if no amount in this currency was added.

@@ -1,11 +1,11 @@
-//! The creation of a subscription, and the check of its first due date.
+//! The creation of a subscription, with the checks of its first due date and of the account's other subscriptions.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AccountId, EmailAddress, ExternalId, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal, Sku,
-    Status, Subscription, SubscriptionId,
+    AccountId, Dispute, EmailAddress, ExternalId, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal,
+    Sku, Status, Subscription, SubscriptionId,
 };
 
 /// The maximum number of days (ten years) from the creation of a subscription to its requested first payment. This
@@ -29,6 +29,29 @@ pub struct NewSubscription {
     pub payment_method: PaymentMethod,
     /// The requested date of the first payment; `None` for the first payment day strictly after the day of creation.
     pub first_payment_on: Option<NaiveDate>,
+    /// Whether the account may have another subscription of the same SKU that is not cancelled. Without this permission,
+    /// a repeated sign-up or a changed file would charge the customer twice.
+    pub allow_second: bool,
+}
+
+/// The records of an account that decide about a new subscription: its other subscriptions and its disputes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccountRecords {
+    pub subscriptions: Vec<Subscription>,
+    pub disputes: Vec<Dispute>,
+}
+
+/// The reason why a subscription is not created.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CreationRefusal {
+    /// The requested date of the first payment is not allowed.
+    #[error("first_payment_date {0}")]
+    FirstPayment(#[from] Refusal),
+    /// The account has a subscription of the same SKU that is not cancelled.
+    #[error(
+        "the account already has the subscription {id} of {sku}, which is {status}; cancel it first, or state allow_second if the customer really wants two"
+    )]
+    AlreadySubscribed { id: SubscriptionId, sku: Sku, status: Status },
 }
 
 /// Returns the first due date of a subscription that is created on `today`: `requested`, or the first payment day after
@@ -57,20 +80,30 @@ pub fn first_due_on(
 }
 
 impl NewSubscription {
-    /// Creates the subscription on `today`. `shard` is the number of the index partition that will contain the
-    /// subscription.
+    /// Creates the subscription on `today`. `existing` are the records of the account. If a dispute stops charges of the
+    /// payment method, the subscription has the dispute mark. `shard` is the number of the index partition that will
+    /// contain the subscription.
     ///
     /// # Errors
-    /// Returns the errors of [`first_due_on`].
+    /// - [`CreationRefusal::FirstPayment`] with the errors of [`first_due_on`]
+    /// - [`CreationRefusal::AlreadySubscribed`] if the account has another subscription of the SKU that is not
+    ///   cancelled, and [`NewSubscription::allow_second`] is false
     pub fn into_subscription(
         self,
+        existing: &AccountRecords,
         shard: u32,
         lead: LeadDays,
         today: NaiveDate,
         now: DateTime<Utc>,
-    ) -> Result<Subscription, Refusal> {
+    ) -> Result<Subscription, CreationRefusal> {
         let due_on = first_due_on(self.payment_day, self.first_payment_on, today)?;
-        Ok(Subscription {
+        let is_same =
+            |other: &&Subscription| other.sku == self.sku && other.id != self.id && other.status != Status::Cancelled;
+        if let Some(first) = existing.subscriptions.iter().find(is_same).filter(|_| !self.allow_second) {
+            let (id, sku, status) = (first.id, first.sku.clone(), first.status);
+            return Err(CreationRefusal::AlreadySubscribed { id, sku, status });
+        }
+        let subscription = Subscription {
             account: self.account,
             id: self.id,
             external_id: self.external_id,
@@ -106,6 +139,7 @@ impl NewSubscription {
             shard,
             created_at: now,
             version: 1,
-        })
+        };
+        Ok(subscription.with_dispute_mark(&existing.disputes))
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use super::card::{Card, readable_card};
-use super::{AccountId, GatewayToken, Money, SubscriptionId};
+use super::{AccountId, GatewayToken, Money, Period, SubscriptionId};
 
 /// A payment method: the tokens of the payment gateway for the customer and for the card or bank account. The
 /// tokens never contain a card number.
@@ -62,6 +62,14 @@ pub struct Payment {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "readable_card")]
     pub card: Option<Box<Card>>,
     pub created_at: DateTime<Utc>,
+}
+
+impl Payment {
+    /// Returns the period that the payment pays. The payment day may have changed since it was requested, so payments,
+    /// attempts and receipts are compared by period, and not by due date.
+    pub fn period(&self) -> Period {
+        Period::from_day(self.due_on)
+    }
 }
 
 /// The status of a payment. Only the status `Processing` can still change.

@@ -3,7 +3,8 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{
-    AccountId, Card, Dispute, EmailAddress, GatewayToken, Label, Money, ReceiptId, ReceiptNumber, Sku, SubscriptionId,
+    AccountId, Card, Dispute, DisputeStatus, EmailAddress, GatewayToken, Label, Money, ReceiptId, ReceiptNumber, Sku,
+    SubscriptionId,
 };
 
 /// The receipt of the successful payment of one due date. Receipts are deleted when they expire, so the protection
@@ -45,11 +46,12 @@ pub struct Reversal {
 
 impl Receipt {
     /// Returns the amount that the merchant keeps: the paid amount minus the refunds and minus the amount that the bank
-    /// reversed. The result is never negative, even if the bank reversed an amount that was already refunded.
+    /// reversed. The result is negative if the customer got more back than the paid amount, for example because the bank
+    /// reversed an amount that was already refunded.
     pub fn net(&self) -> Money {
-        let returned =
-            self.reversal.map_or(0, |reversal| reversal.amount.minor()).saturating_add(self.refunded.minor());
-        Money::new(self.amount.minor().saturating_sub(returned).max(0), self.amount.currency())
+        let reversed = self.reversal.map_or(0, |reversal| reversal.amount.minor());
+        let kept = self.amount.minor().saturating_sub(self.refunded.minor()).saturating_sub(reversed);
+        Money::new(kept, self.amount.currency())
     }
 
     /// Computes the reversal of the payment. `disputes` are all disputes of the account. Returns `None` if the bank did
@@ -58,11 +60,23 @@ impl Receipt {
         let reverses_payment = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status.is_reversal();
         let reversals: Vec<&Dispute> = disputes.iter().filter(reverses_payment).collect();
         let at = reversals.iter().map(|dispute| dispute.closed_at.unwrap_or(dispute.opened_at)).min()?;
-        // If a dispute has another currency, the reversed part is unknown: assume that the whole payment was reversed.
+        Some(Reversal { at, amount: self.disputed_sum(&reversals) })
+    }
+
+    /// Returns the part of the payment that the bank may still reverse: the amount of its open disputes. `disputes` are
+    /// all disputes of the account. An inquiry does not count, because the bank reverses nothing on account of an
+    /// inquiry.
+    pub fn disputed(&self, disputes: &[Dispute]) -> Money {
+        let is_open = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status == DisputeStatus::Open;
+        self.disputed_sum(&disputes.iter().filter(is_open).collect::<Vec<_>>())
+    }
+
+    /// Returns the sum of the amounts of `disputes`, which are disputes of this payment; at most the paid amount.
+    fn disputed_sum(&self, disputes: &[&Dispute]) -> Money {
+        // If a dispute has another currency, the disputed part is unknown: assume that the whole payment is disputed.
         let none = Money::new(0, self.amount.currency());
-        let sum = reversals.iter().try_fold(none, |sum, dispute| sum.checked_add(dispute.amount));
-        let amount = sum.ok().filter(|sum| sum.minor() < self.amount.minor()).unwrap_or(self.amount);
-        Some(Reversal { at, amount })
+        let sum = disputes.iter().try_fold(none, |sum, dispute| sum.checked_add(dispute.amount));
+        sum.ok().filter(|sum| sum.minor() < self.amount.minor()).unwrap_or(self.amount)
     }
 
     /// Returns the id of the receipt.

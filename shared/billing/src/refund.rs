@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 use ulid::Ulid;
 
-use super::{AccountId, GatewayToken, Money, Receipt, ReceiptId};
+use super::{AccountId, Dispute, GatewayToken, Money, Receipt, ReceiptId};
 
 /// The code of a refund that failed because the gateway refused the request before processing it. The caller may repeat
 /// the same request.
@@ -47,6 +47,31 @@ pub enum RequestedAmount {
     Exact,
     /// The request was for the whole remaining amount.
     Remainder,
+}
+
+/// What a request for a refund asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RefundDemand {
+    /// The amount in minor units; `None` for the whole refundable amount.
+    pub minor: Option<i64>,
+    /// Whether an operator has requested the refund although the bank has reversed this money, or may still reverse it
+    /// because of an open dispute.
+    pub although_disputed: bool,
+}
+
+impl From<Option<i64>> for RefundDemand {
+    /// Returns the demand for `minor` minor units, without the permission to refund disputed money.
+    fn from(minor: Option<i64>) -> Self {
+        Self { minor, although_disputed: false }
+    }
+}
+
+/// The amount of a new refund.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckedRefundAmount {
+    pub amount: Money,
+    /// Whether the amount contains money that the bank has reversed, or may still reverse because of an open dispute.
+    pub is_disputed: bool,
 }
 
 /// The sum of the refunds of a receipt that have succeeded.
@@ -98,6 +123,11 @@ pub enum RefundRefusal {
     FullyRefunded,
     #[error("must be from 1 to {}, the remaining amount of the payment in minor units", remaining.minor())]
     InvalidAmount { remaining: Money },
+    #[error(
+        "the customer would get the money twice: the bank has reversed {reversed} of the payment, and may still reverse \
+         {disputed} because of an open dispute; {refundable} can be refunded"
+    )]
+    Disputed { reversed: Money, disputed: Money, refundable: Money },
 }
 
 impl Receipt {
@@ -114,25 +144,54 @@ impl Receipt {
         Some(SucceededRefunds { amount: sum.unwrap_or(self.amount), latest_at })
     }
 
-    /// Returns the amount of the payment that is not refunded yet.
+    /// Returns the amount of the payment that is not refunded yet, even if the bank has reversed the payment or may
+    /// still reverse it.
     pub fn remaining(&self) -> Money {
         Money::new(self.amount.minor().saturating_sub(self.refunded.minor()), self.amount.currency())
     }
 
-    /// Checks that `minor` minor units can be refunded, and returns them as an amount. If `minor` is `None`, returns
-    /// the whole remaining amount.
+    /// Returns the amount that can be refunded without giving the customer the same money twice: the paid amount minus
+    /// the refunds, minus the amount that the bank reversed, and minus the amount of open disputes. `disputes` are all
+    /// disputes of the account. The result is negative if the customer can get more back than the paid amount.
+    pub fn refundable_amount(&self, disputes: &[Dispute]) -> Money {
+        let returnable = self.reversed(disputes).minor().saturating_add(self.disputed(disputes).minor());
+        Money::new(self.remaining().minor().saturating_sub(returnable), self.amount.currency())
+    }
+
+    /// Returns the amount that the bank reversed, according to `disputes` or, if they contain no reversal, according to
+    /// this receipt.
+    fn reversed(&self, disputes: &[Dispute]) -> Money {
+        let reversal = self.reversal_from(disputes).or(self.reversal);
+        reversal.map_or(Money::new(0, self.amount.currency()), |reversal| reversal.amount)
+    }
+
+    /// Checks that the refund `demand` can be made, and returns its amount. `disputes` are all disputes of the account.
     ///
     /// # Errors
-    /// - [`RefundRefusal::FullyRefunded`] if nothing remains
-    /// - [`RefundRefusal::InvalidAmount`] if `minor` is not from 1 to the remaining amount
-    pub fn checked_refund_amount(&self, minor: Option<i64>) -> Result<Money, RefundRefusal> {
-        let remaining = self.remaining();
+    /// - [`RefundRefusal::FullyRefunded`] if the whole payment is refunded.
+    /// - [`RefundRefusal::InvalidAmount`] if the requested amount is not from 1 to the amount that is not refunded yet.
+    /// - [`RefundRefusal::Disputed`] if the requested amount is more than the [refundable
+    ///   amount](Receipt::refundable_amount) because of a dispute, and `demand` does not permit this.
+    pub fn checked_refund_amount(
+        &self,
+        demand: RefundDemand,
+        disputes: &[Dispute],
+    ) -> Result<CheckedRefundAmount, RefundRefusal> {
+        let (remaining, refundable) = (self.remaining(), self.refundable_amount(disputes));
         if remaining.minor() <= 0 {
             return Err(RefundRefusal::FullyRefunded);
         }
-        match minor.unwrap_or(remaining.minor()) {
-            minor if (1..=remaining.minor()).contains(&minor) => Ok(Money::new(minor, remaining.currency())),
-            _ => Err(RefundRefusal::InvalidAmount { remaining }),
+        let whole = if demand.although_disputed { remaining } else { refundable };
+        let minor = demand.minor.unwrap_or(whole.minor().max(1));
+        if !(1..=remaining.minor()).contains(&minor) {
+            return Err(RefundRefusal::InvalidAmount { remaining });
         }
+        let is_disputed = minor > refundable.minor();
+        if is_disputed && !demand.although_disputed {
+            let (reversed, disputed) = (self.reversed(disputes), self.disputed(disputes));
+            let refundable = Money::new(refundable.minor().max(0), refundable.currency());
+            return Err(RefundRefusal::Disputed { reversed, disputed, refundable });
+        }
+        Ok(CheckedRefundAmount { amount: Money::new(minor, remaining.currency()), is_disputed })
     }
 }

@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 
-use super::{MoneyError, Status};
+use super::{MoneyError, Period, Status};
 
 /// The reason why a change was refused. The subscription is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,14 @@ pub enum Refusal {
         "an attempt to charge the payment due on {due_on} is open; the subscription can be {action} once it is settled"
     )]
     Paying { due_on: NaiveDate, action: &'static str },
+    #[error("the subscription ends on {on}: nothing more is charged")]
+    Ends { on: NaiveDate },
+    #[error("the earliest month that is neither paid nor waived is {due}, not {month}")]
+    OtherMonth { month: Period, due: Period },
+    #[error(
+        "the gateway has a payment for the month due on {due_on} that has no receipt: decide about it first (`dueday findings`)"
+    )]
+    OpenFinding { due_on: NaiveDate },
     #[error(transparent)]
     Amount(#[from] MoneyError),
     #[error("must not be before {today}, the day of creation; it is {requested}")]

@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::calendar::days_after;
 use super::{
     AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, Decline, LeadDays, Money, Outcome, Payment, Period, Policy,
-    Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
+    Receipt, Refund, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
 /// The maximum number of waived months that one settlement records, because a DynamoDB transaction has at most 100
@@ -25,16 +25,15 @@ pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 /// of this attempt.
 const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
-/// The number of consecutive rejected attempts from which a rejection counts as a soft decline, which is retried
-/// according to the retry schedule. A rejected attempt is one whose charge request the gateway refused.
-const MAX_REJECTIONS: u32 = 3;
-
 /// The next state of a subscription and the new records of the subscription. One transaction writes all of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settlement {
     pub subscription: Subscription,
     /// The receipt, if the payment succeeded.
     pub receipt: Option<Receipt>,
+    /// The refunds that the gateway has made of the payment of the receipt, if the payment was refunded before it got
+    /// its receipt.
+    pub refunds: Vec<Refund>,
     /// The record of the attempt, if it did not succeed.
     pub record: Option<AttemptRecord>,
     /// The months that the settlement waives.
@@ -44,21 +43,21 @@ pub struct Settlement {
 impl From<Subscription> for Settlement {
     /// Creates a settlement that only changes the subscription, without a receipt or other records.
     fn from(subscription: Subscription) -> Self {
-        Self { subscription, receipt: None, record: None, waived: Vec::new() }
+        Self { subscription, receipt: None, refunds: Vec::new(), record: None, waived: Vec::new() }
     }
 }
 
-/// The decision of [`settle`] whether the outcome of an attempt may be written.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SettleDecision {
-    /// The settlement must be written.
-    Write(Box<Settlement>),
+/// The reason why [`settle`] does not settle an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotSettled {
     /// The stored item does not contain this attempt any more, because another worker has settled the attempt.
+    #[error("another worker has settled the attempt")]
     AlreadySettled,
     /// The attempt stays open, and is charged again with the same idempotency key. The gateway has made no payment, but
     /// this outcome is not final, for one of two reasons:
     /// - Another worker has taken over the attempt that this worker claimed.
     /// - The attempt was dropped because the subscription was paused, and the subscription has been resumed since.
+    #[error("the gateway has made no payment, but this is not final")]
     StaysOpen,
 }
 
@@ -68,6 +67,9 @@ pub enum SettleDecision {
 /// A payment that the gateway has made (successful or declined) is final, so any worker may settle the attempt with it.
 /// The outcome that no payment was made is reliable only while no other worker may charge the attempt: another worker
 /// that has taken over the attempt may be charging it at this moment.
+///
+/// # Errors
+/// [`NotSettled`] if the attempt must not be settled with this outcome.
 pub fn settle(
     subscription: &Subscription,
     held: &Attempt,
@@ -75,18 +77,18 @@ pub fn settle(
     policy: &Policy,
     today: NaiveDate,
     now: DateTime<Utc>,
-) -> SettleDecision {
+) -> Result<Settlement, NotSettled> {
     let Some(attempt) = subscription.attempt.as_ref().filter(|attempt| attempt.no == held.no) else {
-        return SettleDecision::AlreadySettled;
+        return Err(NotSettled::AlreadySettled);
     };
     let is_final = matches!(outcome, Outcome::Succeeded(_) | Outcome::Declined(_));
     let is_resumed = *outcome == Outcome::Dropped && subscription.status.is_chargeable();
     if (!is_final && attempt.claim_token != held.claim_token) || is_resumed {
-        return SettleDecision::StaysOpen;
+        return Err(NotSettled::StaysOpen);
     }
     let mut next = Subscription { attempt: None, ..subscription.clone() };
     let recorded = |end, decline: &Decline| Some(new_attempt_record(subscription, attempt, end, decline, now));
-    let settlement = match outcome {
+    Ok(match outcome {
         Outcome::Succeeded(payment) => settle_success(subscription, attempt.due_on, payment, policy.lead, today, now),
         Outcome::Declined(decline) => {
             next.rejections = 0;
@@ -100,7 +102,7 @@ pub fn settle(
             let refused = Decline { code: code.clone(), hard: false };
             next.rejections = next.rejections.saturating_add(1);
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
-            let is_decline = next.is_permanently_rejected();
+            let is_decline = next.is_rejection_counted_as_decline(code);
             let record = recorded(AttemptEnd::Rejected, &refused).map(|record| AttemptRecord { is_decline, ..record });
             if is_decline {
                 Settlement { record, ..settle_decline(next, attempt, &refused, policy, today, now) }
@@ -114,16 +116,7 @@ pub fn settle(
             let record = recorded(AttemptEnd::Dropped, &stopped);
             Settlement { record, ..retry_payment_on(next, today, now) }
         }
-    };
-    SettleDecision::Write(Box::new(settlement))
-}
-
-impl Subscription {
-    /// Returns whether the gateway has rejected so many consecutive attempts that a rejection counts as a soft decline.
-    /// The gateway would probably reject the request again on the next day.
-    pub fn is_permanently_rejected(&self) -> bool {
-        self.rejections >= MAX_REJECTIONS
-    }
+    })
 }
 
 /// Returns the changes that must be written after a successful payment: the receipt, the subscription with the next due
@@ -136,7 +129,7 @@ pub(super) fn settle_success(
     today: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settlement {
-    let mut next = Subscription { attempt: None, ..subscription.clone() };
+    let next = Subscription { attempt: None, ..subscription.clone() };
     let receipt = Receipt {
         account: next.account.clone(),
         subscription: next.id,
@@ -153,7 +146,26 @@ pub(super) fn settle_success(
         refunded_at: None,
         reversal: None,
     };
-    let paid = Period::from_day(due_on);
+    let (mut next, waived) = end_period(&next, due_on, lead, today, now);
+    next.last_payment_at = Some(now);
+    next.chargeable_from = next.chargeable_from.max(Some(Period::from_day(due_on).next()));
+    // A table that was restored from a backup may not contain the attempt of the payment. Without this step, a later
+    // attempt would get the number of that attempt again.
+    next.attempt_seq = next.attempt_seq.max(payment.attempt_no);
+    Settlement { receipt: Some(receipt), waived, ..next.into() }
+}
+
+/// Returns `subscription` after the period with the due date `due_on`, which is paid or waived: it is due in the next
+/// period that is owed. Also returns the periods that are waived because they fell due while the subscription was
+/// unpaid.
+pub(super) fn end_period(
+    subscription: &Subscription,
+    due_on: NaiveDate,
+    lead: LeadDays,
+    today: NaiveDate,
+    now: DateTime<Utc>,
+) -> (Subscription, Vec<WaivedPeriod>) {
+    let (mut next, ended) = (subscription.clone(), Period::from_day(due_on));
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
         // The cancellation has already waived all owed months except the month of this payment.
         Some(end) => end,
@@ -162,15 +174,12 @@ pub(super) fn settle_success(
     let waived = if next.status == Status::Cancelled {
         Vec::new()
     } else {
-        // The waived months fell due while the subscription was unpaid.
-        waive_periods(subscription, paid.next(), due_next, WaivedReason::Unpaid, now)
+        waive_periods(subscription, ended.next(), due_next, WaivedReason::Unpaid, now)
     };
     next.move_to_period(due_next);
     next.unpaid_since = None;
     next.failed_attempts = 0;
     (next.rejections, next.rejected_customer) = (0, None);
-    next.last_payment_at = Some(now);
-    next.chargeable_from = next.chargeable_from.max(Some(paid.next()));
     if matches!(next.status, Status::PastDue | Status::Unpaid) {
         next.status = Status::Active;
     }
@@ -182,7 +191,7 @@ pub(super) fn settle_success(
         next.next_payment_on = None;
         next.next_reminder_on = None;
     }
-    Settlement { receipt: Some(receipt), waived, ..next.into() }
+    (next, waived)
 }
 
 /// Returns the records that waive the months of `subscription` from `first` to the month before `end`, for `reason`. If
@@ -257,11 +266,12 @@ pub(super) fn stop_collection(
     next.into()
 }
 
-/// Makes the payment of the subscription payable again on `on`, after an attempt without success. If the subscription
-/// was paused or became unpaid during the attempt, removes it from the payment index instead. If the subscription was
-/// cancelled during the attempt, waives the due month, because the outcome shows that this month is not paid.
+/// Makes the payment of the subscription payable again on `on`, after an attempt without success, but not before its
+/// due date: the clock of the worker that claimed the attempt may have been ahead. If the subscription was paused or
+/// became unpaid during the attempt, removes it from the payment index instead. If the subscription was cancelled
+/// during the attempt, waives the due month, because the outcome shows that this month is not paid.
 fn retry_payment_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
-    next.next_payment_on = next.status.is_chargeable().then_some(on);
+    next.next_payment_on = next.status.is_chargeable().then_some(on.max(next.due_on));
     if next.status != Status::Cancelled {
         return next.into();
     }

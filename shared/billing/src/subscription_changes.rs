@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
+use super::calendar::days_after;
 use super::{EmailAddress, Label, LeadDays, PaymentDay, PaymentMethod, Refusal, Status, Subscription, Terms};
 
 /// The changes of a subscription that a caller requests. A field that is `None` stays unchanged.
@@ -51,9 +52,11 @@ impl Subscription {
                 return Err(Refusal::PausedDay);
             }
             changed.set_payment_day(day, lead, today);
+            changed.replace_late_payment_date(today);
         }
         if let Some(method) = &changes.payment_method {
             changed.set_payment_method(method, changes.payment_method_at, today);
+            changed.replace_late_payment_date(today);
         }
         Ok(changed)
     }
@@ -75,11 +78,13 @@ impl Subscription {
 
     /// Replaces the payment method with `method`, which the customer gave at `given_at`. Changes nothing if the
     /// customer gave the stored payment method later than `method`. Compares whole seconds, because gateways round the
-    /// time down to a second. A declined payment becomes payable in the next run of the payment batch, and its retry
-    /// schedule starts again.
+    /// time down to a second. A stored time in the future was recorded by a clock that was ahead, so it is not compared.
+    /// A declined payment becomes payable in the next run of the payment batch, and its retry schedule starts again.
     fn set_payment_method(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
         let since = self.payment_method_at.unwrap_or(self.created_at);
-        if self.payment_method == *method || given_at.is_some_and(|at| at.timestamp() < since.timestamp()) {
+        let is_since_known = since.date_naive() <= days_after(today, 1);
+        let is_older = is_since_known && given_at.is_some_and(|at| at.timestamp() < since.timestamp());
+        if self.payment_method == *method || is_older {
             return;
         }
         self.payment_method = method.clone();
@@ -95,12 +100,13 @@ impl Subscription {
     fn make_payable(&mut self, today: NaiveDate) {
         self.status = Status::PastDue;
         self.failed_attempts = 0;
-        self.next_payment_on = Some(today);
+        self.next_payment_on = Some(self.due_on.max(today));
     }
 
     /// Makes the owed payment payable in the next run of the payment batch with the same payment method, and restarts
-    /// the retry schedule of the payment. If another payment of the subscription succeeded today, the owed payment
-    /// still waits until tomorrow. `may_be_disputed` allows the charge of a disputed payment method.
+    /// the retry schedule of the payment. If another payment of the subscription succeeded today, or may have succeeded
+    /// today, the owed payment still waits until tomorrow. `may_be_disputed` allows the charge of a disputed payment
+    /// method.
     ///
     /// # Errors
     /// - [`Refusal::Status`] if the subscription is paused or cancelled
@@ -124,7 +130,7 @@ impl Subscription {
             // After the gateway rejected the payment, the next try was planned for the next day. Plan it for today
             // instead.
             _ if self.due_on <= today && self.rejections > 0 => retried.next_payment_on = Some(today),
-            _ if self.due_on <= today || self.disputed_at.is_some() => {}
+            _ if self.due_on <= today || self.disputed_at.is_some() => retried.replace_late_payment_date(today),
             _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),
         }
         Ok(retried)

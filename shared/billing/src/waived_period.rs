@@ -1,6 +1,6 @@
 //! The record of a waived month: a month that will never be charged.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
@@ -18,7 +18,8 @@ use super::{AccountId, SubscriptionId};
             when the month fell due. `outage`: the month was not charged in time because of an outage. `paused`: the \
             subscription was paused from the month's due date to the next one. `cancelled`: the subscription was \
             cancelled while the month was owed. `disputed`: the month fell due during a dispute that the merchant \
-            won."
+            won. `merchant`: the merchant waived the month. `paid_elsewhere`: the customer paid the month in another way, \
+            for example in cash."
     )
 )]
 pub enum WaivedReason {
@@ -33,6 +34,10 @@ pub enum WaivedReason {
     Cancelled,
     /// The month fell due during a dispute of the payment method, and the dispute was won.
     Disputed,
+    /// The merchant waived the month, for example because its price was wrong.
+    Merchant,
+    /// The customer paid the month in another way, for example in cash or by a transfer.
+    PaidElsewhere,
 }
 
 /// The record of a month that will never be charged, with the reason.
@@ -43,4 +48,12 @@ pub struct WaivedPeriod {
     pub due_on: NaiveDate,
     pub reason: WaivedReason,
     pub waived_at: DateTime<Utc>,
+}
+
+impl WaivedPeriod {
+    /// Returns the time from which the retention of this record counts: the due date of a month that was waived in
+    /// advance, otherwise the time of the waiver. So the record is kept as long as that of a paid month.
+    pub fn recorded_from(&self) -> DateTime<Utc> {
+        self.waived_at.max(self.due_on.and_time(NaiveTime::MIN).and_utc())
+    }
 }

@@ -4,12 +4,14 @@
 
 mod completeness;
 mod day;
+mod postponed_payments;
 mod requested_day;
 mod shard_walks;
 mod system_status;
 
 pub use completeness::{DayRecords, ShardProof};
 pub use day::{DayReader, DayState, incomplete_batches};
+pub use postponed_payments::{count_postponed_payments, describe_postponed_payments};
 pub use requested_day::{RequestedDay, relevant_records};
 pub use shard_walks::ShardState;
 pub use system_status::{BatchDay, ChargedToday, LatestAudit, LatestComparison, SystemStatus};

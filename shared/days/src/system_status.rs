@@ -9,6 +9,7 @@ use serde::Serialize;
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
+use super::postponed_payments::{count_postponed_payments, describe_postponed_payments};
 use super::{DayReader, DayState};
 use billing::{AuditRecord, ChargeTotal, DayReconciliation, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
@@ -45,6 +46,9 @@ pub struct SystemStatus {
     pub oldest_due_on: Option<NaiveDate>,
     /// The number of payments without a receipt, which a person must resolve.
     pub open_findings: usize,
+    /// The number of due payments that no run finds, because a clock that was ahead has planned them for an impossibly
+    /// late date.
+    pub postponed_payments: u64,
     /// The latest audit; `None` if there was no audit in the last 90 days.
     pub latest_audit: Option<LatestAudit>,
     /// The latest day that was compared with the gateway; `None` if no day was compared.
@@ -126,6 +130,7 @@ impl SystemStatus {
             charged_today: charged.into(),
             oldest_due_on: oldest_due_on(table, settings.shards, today).await?,
             open_findings,
+            postponed_payments: count_postponed_payments(table, settings.shards, today).await?,
             latest_audit: audits.first().cloned(),
             latest_comparison: comparisons.first().cloned(),
             problems: Vec::new(),
@@ -151,6 +156,9 @@ impl SystemStatus {
         }
         if self.open_findings > 0 {
             problems.push(format!("payments without a receipt: {}", self.open_findings));
+        }
+        if self.postponed_payments > 0 {
+            problems.push(describe_postponed_payments(self.postponed_payments));
         }
         // Report the violations of the newest audit and of the newest ended audit. An audit on AWS takes many nights,
         // so a running audit has not checked all accounts yet.

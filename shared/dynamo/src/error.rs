@@ -1,11 +1,10 @@
 //! The errors of requests to a table.
 
+use aws_errors::AwsRequestError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::CancellationReason;
 
 use crate::Key;
-
-/// The SDK's error that caused a [`TableError::Request`].
-type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a request to the table failed. A failed condition is not an error: each operation returns it as one of its
 /// results, because its meaning depends on the operation.
@@ -28,16 +27,19 @@ pub enum TableError {
     /// An item that must exist, such as the settings item, does not exist.
     #[error("the item {key} does not exist")]
     Missing { key: Key },
-    /// The request failed with DynamoDB's error `code`, or without a usable response (`code` is `None`). DynamoDB may
-    /// have made the writes of the request, unless `code` shows that it made none.
-    #[error("{operation} failed: {}", code.as_deref().unwrap_or("no usable response"))]
+    /// The embedded engine on this machine cannot use its data file, for example because the disk is full. The same
+    /// request fails until a person has corrected the cause.
+    #[error("{operation} failed: {cause}")]
+    LocalStorage { operation: &'static str, cause: String },
+    /// The request failed. If `source` has no error code of DynamoDB, there was no usable response. DynamoDB may have
+    /// made the writes of the request, unless the code shows that it made none. The text contains the whole cause, so a
+    /// log line with this error needs no `source`.
+    #[error("{operation} failed: {source}")]
     Request {
         operation: &'static str,
-        code: Option<String>,
         /// Whether the same request may succeed later.
         transient: bool,
-        #[source]
-        source: ErrorSource,
+        source: AwsRequestError,
     },
 }
 
@@ -48,7 +50,8 @@ impl TableError {
             TableError::Unreadable { .. }
             | TableError::OtherFormat { .. }
             | TableError::Exists { .. }
-            | TableError::Missing { .. } => false,
+            | TableError::Missing { .. }
+            | TableError::LocalStorage { .. } => false,
             TableError::Contended { .. } => true,
             TableError::Request { transient, .. } => *transient,
         }
@@ -56,20 +59,22 @@ impl TableError {
 
     /// Returns whether the request failed because another request is writing the same items.
     pub fn is_conflict(&self) -> bool {
-        let is_conflict_code = |code: &String| CONFLICT_CODES.contains(&code.as_str());
         match self {
             TableError::Unreadable { .. }
             | TableError::OtherFormat { .. }
             | TableError::Exists { .. }
-            | TableError::Missing { .. } => false,
+            | TableError::Missing { .. }
+            | TableError::LocalStorage { .. } => false,
             TableError::Contended { .. } => true,
-            TableError::Request { code, .. } => code.as_ref().is_some_and(is_conflict_code),
+            TableError::Request { source, .. } => {
+                source.code.as_deref().is_some_and(|code| CONFLICT_CODES.contains(&code))
+            }
         }
     }
 
     /// Returns whether the request failed because the table does not exist.
     pub fn is_missing_table(&self) -> bool {
-        matches!(self, TableError::Request { code: Some(code), .. } if code == "ResourceNotFoundException")
+        matches!(self, TableError::Request { source, .. } if source.code.as_deref() == Some("ResourceNotFoundException"))
     }
 
     /// Creates [`TableError::Unreadable`] for the item `key`.
@@ -77,30 +82,42 @@ impl TableError {
         TableError::Unreadable { key, reason: reason.to_string() }
     }
 
-    /// Creates [`TableError::Request`] from the SDK's `error` of the DynamoDB `operation`, such as `GetItem`.
+    /// Creates [`TableError::Request`] (or [`TableError::LocalStorage`]) from the SDK's `error` of the DynamoDB
+    /// `operation`, such as `GetItem`.
     pub fn from_sdk_error<E>(operation: &'static str, error: SdkError<E>) -> Self
     where
-        E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+        E: ProvideErrorMetadata + std::error::Error + 'static,
     {
-        let code = error.code().map(str::to_owned);
-        let transient = match &code {
+        if error.code() == Some(LOCAL_STORAGE_ERROR) {
+            let cause = error.message().unwrap_or(LOCAL_STORAGE_ERROR).to_owned();
+            return TableError::LocalStorage { operation, cause };
+        }
+        let transient = match error.code() {
             None => !matches!(error, SdkError::ConstructionFailure(_)),
-            Some(code) => TRANSIENT_CODES.contains(&code.as_str()),
+            Some(code) => TRANSIENT_CODES.contains(&code),
         };
-        TableError::Request { operation, code, transient, source: Box::new(error) }
+        TableError::Request { operation, transient, source: AwsRequestError::new(&error) }
     }
 
-    /// Creates the error of a transaction that DynamoDB cancelled for another reason than a failed condition, such as
-    /// `TransactionConflict`.
-    pub fn from_cancelled_transaction(operation: &'static str, code: &str, source: ErrorSource) -> Self {
-        TableError::Request {
-            operation,
-            code: Some(code.to_owned()),
-            transient: TRANSIENT_CODES.contains(&code),
-            source,
-        }
+    /// Creates the error of a transaction that DynamoDB cancelled because of `reason`, which is another reason than a
+    /// failed condition, such as `TransactionConflict`.
+    pub fn from_cancelled_transaction<E>(
+        operation: &'static str,
+        error: &SdkError<E>,
+        reason: &CancellationReason,
+    ) -> Self
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+    {
+        let code = reason.code().unwrap_or_default();
+        let source = AwsRequestError::new(error).of_entry(code, reason.message());
+        TableError::Request { operation, transient: TRANSIENT_CODES.contains(&code), source }
     }
 }
+
+/// The code with which the embedded engine reports that it cannot use its data file (`error_response.rs` in the crate
+/// `emulator`).
+const LOCAL_STORAGE_ERROR: &str = "LocalStorageError";
 
 /// Error codes and cancellation reasons after which the same request may succeed later ("Error handling with DynamoDB"
 /// and "TransactWriteItems" in the DynamoDB developer guide).

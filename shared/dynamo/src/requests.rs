@@ -30,15 +30,35 @@ pub enum UpdateItemOutcome {
     ConditionFailed(Option<Item>),
 }
 
-/// The result of TransactWriteItems.
+/// The result of TransactWriteItems. `Failed` describes the failed conditions. By default it contains one entry for
+/// each write, in the order of the writes: `None` if the write's condition did not fail; otherwise the stored item. The
+/// stored item is empty if it does not exist, or if the write does not request it.
 #[derive(Debug)]
-pub enum TransactionOutcome {
+pub enum TransactionOutcome<Failed = Vec<Option<Item>>> {
     /// All writes were made.
     Written,
-    /// A condition failed and nothing was written. Contains one entry for each write, in the order of the writes:
-    /// `None` if the write's condition did not fail; otherwise the stored item. The stored item is empty if it does not
-    /// exist, or if the write does not request it.
-    ConditionFailed(Vec<Option<Item>>),
+    /// A condition failed and nothing was written.
+    ConditionFailed(Failed),
+}
+
+/// The writes of a transaction whose conditions failed, by the names that the caller gave them.
+#[derive(Debug)]
+pub struct FailedConditions<Name> {
+    /// Each failed write and the stored item, in the order of the writes.
+    failed: Vec<(Name, Item)>,
+}
+
+impl<Name: Copy + PartialEq> FailedConditions<Name> {
+    /// Returns the name of the first write whose condition failed.
+    pub fn first(&self) -> Option<Name> {
+        self.failed.first().map(|(name, _)| *name)
+    }
+
+    /// Returns the stored item of the write `name`, if the condition of this write failed. The item is empty if it does
+    /// not exist, or if the write does not request it.
+    pub fn item(&self, name: Name) -> Option<&Item> {
+        self.failed.iter().find(|(failed, _)| *failed == name).map(|(_, item)| item)
+    }
 }
 
 /// Returns `text` as an attribute of the type string (S).
@@ -209,16 +229,31 @@ impl<Schema> Dynamo<Schema> {
         let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
             return Err(TableError::from_sdk_error(OPERATION, error));
         };
-        let reasons = cancelled.cancellation_reasons().to_vec();
-        let other_code =
-            reasons.iter().filter_map(|r| r.code()).find(|code| *code != "None" && *code != FAILED_CONDITION);
-        if let Some(code) = other_code {
-            return Err(TableError::from_cancelled_transaction(OPERATION, code, Box::new(error.into_service_error())));
+        let reasons = cancelled.cancellation_reasons();
+        let is_other_code = |code: &str| code != "None" && code != FAILED_CONDITION;
+        if let Some(reason) = reasons.iter().find(|reason| reason.code().is_some_and(is_other_code)) {
+            return Err(TableError::from_cancelled_transaction(OPERATION, &error, reason));
         }
-        let stored = |reason: CancellationReason| {
-            (reason.code() == Some(FAILED_CONDITION)).then(|| reason.item.unwrap_or_default())
+        let stored = |reason: &CancellationReason| {
+            (reason.code() == Some(FAILED_CONDITION)).then(|| reason.item.clone().unwrap_or_default())
         };
-        Ok(TransactionOutcome::ConditionFailed(reasons.into_iter().map(stored).collect()))
+        Ok(TransactionOutcome::ConditionFailed(reasons.iter().map(stored).collect()))
+    }
+
+    /// Like [`Dynamo::transact_with_retries`], but each write has a name, with which the result identifies the writes
+    /// whose conditions failed. The caller looks up single writes by name, so their names must be different.
+    pub async fn transact_named<Name>(
+        &self,
+        writes: impl IntoIterator<Item = (Name, TransactWriteItem)>,
+    ) -> Result<TransactionOutcome<FailedConditions<Name>>, TableError> {
+        let (names, writes): (Vec<Name>, Vec<TransactWriteItem>) = writes.into_iter().unzip();
+        Ok(match self.transact_with_retries(writes).await? {
+            TransactionOutcome::Written => TransactionOutcome::Written,
+            TransactionOutcome::ConditionFailed(items) => {
+                let failed = names.into_iter().zip(items).filter_map(|(name, item)| Some((name, item?))).collect();
+                TransactionOutcome::ConditionFailed(FailedConditions { failed })
+            }
+        })
     }
 
     /// Like [`Dynamo::transact`], but retries while other requests write the same items. For example, two transactions

@@ -59,18 +59,6 @@ pub struct Rewrite<T> {
     pub log_entry: Option<TransactWriteItem>,
 }
 
-/// The result of a rewrite.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RewriteOutcome<T, R> {
-    /// The stored item now has this content. (If its content was already the same, nothing was written.)
-    Applied(T),
-    /// Nothing was written, for the contained reason: the function rejected the stored item, or the idempotency record
-    /// or another record exists already.
-    Unchanged(R),
-    /// The item does not exist any more.
-    Missing,
-}
-
 impl<T> Rewrite<T> {
     /// Creates a rewrite of `item` without further writes.
     pub fn without_records(item: T) -> Self {
@@ -78,49 +66,117 @@ impl<T> Rewrite<T> {
     }
 }
 
-/// The result of one try to write a [`Rewrite`].
-enum WriteResult<T> {
-    Applied(T),
+/// The reason why a rewrite wrote nothing.
+#[derive(Debug)]
+pub enum NotRewritten<R> {
+    /// The function rejected the stored item, or the idempotency record or another record exists already.
+    Unchanged(R),
+    /// The item does not exist any more.
+    Missing,
+    /// A request to the table failed, so the write may have taken effect nevertheless.
+    Table(TableError),
+}
+
+impl<R> NotRewritten<R> {
+    /// Returns the reason for which nothing was written; `None` if the item does not exist any more.
+    ///
+    /// # Errors
+    /// The [`TableError`], if a request to the table failed.
+    pub fn into_reason(self) -> Result<Option<R>, TableError> {
+        match self {
+            Self::Unchanged(reason) => Ok(Some(reason)),
+            Self::Missing => Ok(None),
+            Self::Table(error) => Err(error),
+        }
+    }
+}
+
+/// Ignores that a rewrite was refused: for callers that need to do nothing if the item does not exist, or no longer has the
+/// state in which it must be written. `result` is the result of the rewrite.
+///
+/// # Errors
+/// The [`TableError`], if a request to the table failed.
+pub fn ignore_refusal<T, R>(result: Result<T, NotRewritten<R>>) -> Result<(), TableError> {
+    result.map(drop).or_else(|refused| refused.into_reason().map(drop))
+}
+
+impl<R> From<TableError> for NotRewritten<R> {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}
+
+/// What a write of a transaction writes.
+#[derive(Clone, Copy)]
+enum WritePart {
+    /// The rewritten item.
+    Item,
+    /// The idempotency record, another record, or the action-log entry.
+    Record,
+}
+
+/// The reason why one try to write a [`Rewrite`] wrote nothing.
+enum NotWritten<T> {
     /// Another worker has changed the item. Contains the stored item, or `None` if it does not exist any more.
     Conflict(Option<T>),
     /// The idempotency record or one of the other records exists already. Contains the stored record.
     Exists(Item),
+    Table(TableError),
+}
+
+impl<T> From<TableError> for NotWritten<T> {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
 }
 
 impl<Schema> Dynamo<Schema> {
     /// Computes the new content of `stored` with `compute`, and writes it. On a write conflict, computes the content
     /// again from the newly stored item. Retries with back-off after a transient error. Sends one UpdateItem request
-    /// for each try, or one TransactWriteItems request if there are further writes.
+    /// for each try, or one TransactWriteItems request if there are further writes. If the content is already the same,
+    /// writes nothing. Returns the item that is stored afterwards.
     ///
     /// The further writes can create records, such as an idempotency record. If such a record exists already, `exists`
-    /// converts the stored record to the reason in [`RewriteOutcome::Unchanged`].
+    /// converts the stored record to the reason in [`NotRewritten::Unchanged`].
     ///
     /// # Errors
-    /// [`TableError::Contended`] after too many write conflicts.
+    /// [`NotRewritten`] if nothing was written; [`TableError::Contended`] after too many write conflicts.
     pub async fn rewrite<T: Versioned<Schema>, R>(
         &self,
-        mut stored: T,
+        stored: T,
         compute: impl Fn(&T) -> Result<Rewrite<T>, R>,
         exists: impl Fn(&Item) -> Result<R, TableError>,
-    ) -> Result<RewriteOutcome<T, R>, TableError> {
+    ) -> Result<T, NotRewritten<R>> {
+        let compute = |stored: &T| compute(stored).map(|rewrite| (rewrite, ()));
+        self.rewrite_with_output(stored, compute, exists).await.map(|(written, ())| written)
+    }
+
+    /// Like [`Dynamo::rewrite`], but `compute` also returns an output. Returns the item that is stored afterwards, with
+    /// the output of the computation that was written.
+    ///
+    /// # Errors
+    /// The same errors as in [`Dynamo::rewrite`].
+    pub async fn rewrite_with_output<T: Versioned<Schema>, O, R>(
+        &self,
+        mut stored: T,
+        compute: impl Fn(&T) -> Result<(Rewrite<T>, O), R>,
+        exists: impl Fn(&Item) -> Result<R, TableError>,
+    ) -> Result<(T, O), NotRewritten<R>> {
         let (mut backoff, mut conflicts) = (Backoff::new(&self.client), 0);
         loop {
-            let next = match compute(&stored) {
-                Ok(next) => next,
-                Err(reason) => return Ok(RewriteOutcome::Unchanged(reason)),
-            };
+            let (next, output) = compute(&stored).map_err(NotRewritten::Unchanged)?;
             match self.write_with_version_check(&stored, next).await {
-                Ok(WriteResult::Applied(after)) => return Ok(RewriteOutcome::Applied(after)),
-                Ok(WriteResult::Exists(item)) => return exists(&item).map(RewriteOutcome::Unchanged),
-                Ok(WriteResult::Conflict(None)) => return Ok(RewriteOutcome::Missing),
-                Ok(WriteResult::Conflict(Some(newer))) if conflicts < MAX_CONFLICTS => {
+                Ok(written) => return Ok((written, output)),
+                Err(NotWritten::Exists(item)) => return Err(NotRewritten::Unchanged(exists(&item)?)),
+                Err(NotWritten::Conflict(None)) => return Err(NotRewritten::Missing),
+                Err(NotWritten::Conflict(Some(newer))) if conflicts < MAX_CONFLICTS => {
                     (stored, conflicts) = (newer, conflicts + 1);
                 }
-                Ok(WriteResult::Conflict(Some(_))) => return Err(TableError::Contended { key: stored.key() }),
-                Err(error) if error.is_transient() && backoff.wait().await => {
+                Err(NotWritten::Conflict(Some(_))) => return Err(TableError::Contended { key: stored.key() }.into()),
+                Err(NotWritten::Table(error)) if error.is_transient() && backoff.wait().await => {
                     tracing::warn!(%error, error_type = "Table", "retrying a write after a transient error");
                 }
-                Err(error) => return Err(error),
+                Err(NotWritten::Table(error)) => return Err(error.into()),
             }
         }
     }
@@ -144,10 +200,9 @@ impl<Schema> Dynamo<Schema> {
     ) -> Result<Option<T>, TableError> {
         let changed = |stored: &T| change(stored).ok_or_else(|| Box::new(stored.clone()));
         let record_exists = |item: &Item| Err(TableError::Exists { key: crate::key_of(item) });
-        match self.rewrite(stored, changed, record_exists).await? {
-            RewriteOutcome::Applied(stored) => Ok(Some(stored)),
-            RewriteOutcome::Unchanged(stored) => Ok(Some(*stored)),
-            RewriteOutcome::Missing => Ok(None),
+        match self.rewrite(stored, changed, record_exists).await {
+            Ok(written) => Ok(Some(written)),
+            Err(refused) => Ok(refused.into_reason()?.map(|stored| *stored)),
         }
     }
 
@@ -156,37 +211,38 @@ impl<Schema> Dynamo<Schema> {
         &self,
         before: &T,
         next: Rewrite<T>,
-    ) -> Result<WriteResult<T>, TableError> {
+    ) -> Result<T, NotWritten<T>> {
         let written = with_next_version(before, next.item);
         let update = self.build_versioned_update(before, &written);
-        let conflict = |item: Option<Item>| item.map(|item| T::from_item(&item)).transpose().map(WriteResult::Conflict);
+        let conflict = |item: Option<Item>| match item.map(|item| T::from_item(&item)).transpose() {
+            Ok(stored) => NotWritten::Conflict(stored),
+            Err(error) => NotWritten::Table(error),
+        };
         let log_entry = next.log_entry.filter(|_| update.is_some());
         let has_records = next.idempotency_record.is_some() || !next.records.is_empty();
         if !has_records && log_entry.is_none() {
-            let Some(update) = update else { return Ok(WriteResult::Applied(written)) };
+            let Some(update) = update else { return Ok(written) };
             return match self.send_update(update, ReturnValue::None).await? {
-                UpdateItemOutcome::Updated(_) => Ok(WriteResult::Applied(written)),
+                UpdateItemOutcome::Updated(_) => Ok(written),
                 // The SDK has retried the write: an earlier try succeeded, but its response was lost.
-                UpdateItemOutcome::ConditionFailed(Some(item)) if T::from_item(&item)? == written => {
-                    Ok(WriteResult::Applied(written))
-                }
-                UpdateItemOutcome::ConditionFailed(item) => conflict(item),
+                UpdateItemOutcome::ConditionFailed(Some(item)) if T::from_item(&item)? == written => Ok(written),
+                UpdateItemOutcome::ConditionFailed(item) => Err(conflict(item)),
             };
         }
-        let update_index = update.as_ref().map(|_| usize::from(next.idempotency_record.is_some()));
         let update = update.map(|update| TransactWriteItem::builder().update(update).build());
-        let writes = next.idempotency_record.into_iter().chain(update).chain(next.records).chain(log_entry).collect();
+        let records_after_item = next.records.into_iter().chain(log_entry).map(|write| (WritePart::Record, write));
+        let item = update.into_iter().map(|write| (WritePart::Item, write));
+        let idempotency_record = next.idempotency_record.into_iter().map(|write| (WritePart::Record, write));
+        let (parts, writes): (Vec<WritePart>, _) = idempotency_record.chain(item).chain(records_after_item).unzip();
         let TransactionOutcome::ConditionFailed(failed) = self.transact(writes).await? else {
-            return Ok(WriteResult::Applied(written));
+            return Ok(written);
         };
-        match (0..).zip(failed).find_map(|(index, item)| Some((index, item?))) {
+        match parts.into_iter().zip(failed).find_map(|(part, item)| Some((part, item?))) {
             // The SDK has retried the transaction: an earlier try succeeded, but its response was lost.
-            Some((_, item)) if !has_records && !item.is_empty() && T::from_item(&item)? == written => {
-                Ok(WriteResult::Applied(written))
-            }
-            Some((index, item)) if Some(index) == update_index => conflict(Some(item).filter(|item| !item.is_empty())),
-            Some((_, item)) => Ok(WriteResult::Exists(item)),
-            None => Err(TableError::Contended { key: before.key() }),
+            Some((_, item)) if !has_records && !item.is_empty() && T::from_item(&item)? == written => Ok(written),
+            Some((WritePart::Item, item)) => Err(conflict(Some(item).filter(|item| !item.is_empty()))),
+            Some((WritePart::Record, item)) => Err(NotWritten::Exists(item)),
+            None => Err(TableError::Contended { key: before.key() }.into()),
         }
     }
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use billing::{
-    AccountId, Attempt, Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription,
-    SubscriptionId,
+    AccountId, AmountRules, Attempt, Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Sku,
+    Subscription, SubscriptionId,
 };
 
 /// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
@@ -94,6 +94,10 @@ pub enum ChargeResponse {
 pub enum GatewayError {
     #[error("the gateway returned no usable response: {reason}")]
     Unknown { reason: String },
+    /// The gateway responded, but the payment, refund or dispute in its response contradicts itself or cannot be read.
+    /// Another request for the same object will probably have the same result; requests for other objects will not.
+    #[error("the gateway returned data that contradicts itself or cannot be read: {reason}")]
+    Unreadable { reason: String },
     #[error("the gateway refused the request because too many requests were sent")]
     Throttled { retry_after: Option<Duration> },
     #[error("the gateway refuses our requests: {reason}")]
@@ -105,6 +109,7 @@ impl GatewayError {
     pub fn error_type(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "Unknown",
+            Self::Unreadable { .. } => "Unreadable",
             Self::Throttled { .. } => "Throttled",
             Self::Unusable { .. } => "Unusable",
         }
@@ -114,7 +119,7 @@ impl GatewayError {
 impl From<GatewayError> for ChargeResponse {
     fn from(error: GatewayError) -> Self {
         match error {
-            GatewayError::Unknown { reason } => Self::Unknown { reason },
+            GatewayError::Unknown { reason } | GatewayError::Unreadable { reason } => Self::Unknown { reason },
             GatewayError::Throttled { retry_after } => Self::Throttled { retry_after },
             GatewayError::Unusable { reason } => Self::Unusable { reason },
         }
@@ -147,6 +152,15 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// [`GatewayError`] if there is no usable response.
     async fn has_marker(&self, _stored: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
         Ok(None)
+    }
+
+    /// Returns the amounts that the gateway can charge. A price that these rules do not allow is refused when it is
+    /// entered. By default, the gateway states no rules.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the gateway must be asked, and there is no usable response.
+    async fn amount_rules(&self) -> Result<AmountRules, GatewayError> {
+        Ok(AmountRules::none())
     }
 
     /// Makes a charge, at most once per idempotency key. If the caller drops the future before the response, the

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stripe::STRIPE_API_BASE as DEFAULT_API_BASE;
+use super::stripe::{STRIPE_API_BASE as DEFAULT_API_BASE, stripe_amount_rules};
 use super::{GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner, Stripe};
+use billing::AmountRules;
 use clock::Clock;
 use config::ReadBy::{Api, Payments, Reconcile, Webhooks};
 use config::variables;
@@ -79,6 +80,20 @@ impl GatewayChoice {
             }
         })
     }
+
+    /// Returns the amounts that the gateway can charge, if they are known without a request; otherwise no rules.
+    pub fn known_amount_rules(&self) -> AmountRules {
+        match self {
+            Self::Stripe => stripe_amount_rules(),
+            Self::Sandbox | Self::At(_) => AmountRules::none(),
+        }
+    }
+}
+
+/// Returns the amounts that the gateway of `DUEDAY_GATEWAY` can charge, if they are known without a request and without
+/// a key; otherwise no rules.
+pub fn configured_amount_rules(env: Env<'_>) -> AmountRules {
+    GatewayChoice::read(env).map_or_else(|_| AmountRules::none(), |chosen| chosen.known_amount_rules())
 }
 
 /// Parses a secret or restricted key of Stripe.
@@ -173,6 +188,15 @@ mod tests {
                 message.starts_with("must be a secret or restricted key") && !message.contains("publ"),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn amounts_of_stripe_are_known_without_a_key() {
+        let rules = |gateway: &'static str| configured_amount_rules(Env(&|_| Some(gateway.to_owned())));
+        assert_eq!(rules("stripe"), stripe_amount_rules());
+        for gateway in ["sandbox", "https://gateway.example.com", "none"] {
+            assert_eq!(rules(gateway), AmountRules::none(), "{gateway}");
         }
     }
 

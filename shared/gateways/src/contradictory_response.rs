@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{ChargeResponse, GatewayError};
-use billing::{Payment, PaymentStatus};
+use billing::PaymentStatus;
 
 impl ChargeResponse {
     /// Returns an unknown outcome if this response is `succeeded` but its payment has another status. Otherwise returns
@@ -57,23 +57,6 @@ fn status_name(status: &PaymentStatus) -> &'static str {
     }
 }
 
-/// Checks that no payment appears twice with different data in `payments`, the list of a customer's payments. Returns
-/// `payments`.
-///
-/// # Errors
-/// [`GatewayError::Unknown`] if the list contains one payment twice with different data.
-pub(super) fn check_payments_are_consistent(payments: Vec<Payment>) -> Result<Vec<Payment>, GatewayError> {
-    for (n, payment) in payments.iter().enumerate() {
-        let different = payments.iter().skip(n + 1).find(|other| other.id == payment.id && *other != payment);
-        if different.is_some() {
-            return Err(GatewayError::Unknown {
-                reason: format!("the list contains the payment {} twice with different data", payment.id),
-            });
-        }
-    }
-    Ok(payments)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -112,15 +95,5 @@ mod tests {
             let is_unknown = matches!(read, Err(_) | Ok(ChargeResponse::Unknown { .. }));
             assert_eq!(is_unknown, !is_known, "{response}: {read:?}");
         }
-    }
-
-    #[test]
-    fn list_with_different_data_of_one_payment_is_an_error() {
-        let is_accepted = |statuses: &[Value]| {
-            let payments = statuses.iter().map(|status| serde_json::from_value(payment(status)).unwrap()).collect();
-            check_payments_are_consistent(payments).is_ok()
-        };
-        assert!(is_accepted(&[json!("succeeded")]) && is_accepted(&[json!("succeeded"), json!("succeeded")]));
-        assert!(!is_accepted(&[json!("succeeded"), json!("processing")]));
     }
 }

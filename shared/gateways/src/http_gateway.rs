@@ -12,15 +12,16 @@ use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::contradictory_response::check_payments_are_consistent;
+use super::amount_rules::AccountWithAmountRules;
+use super::list_page::ListedItem;
 use super::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayDispute,
     GatewayError, GatewayKeys, GatewayRefund, IamSigner, ListPage, PaymentGateway, RefundRequest, RefundResponse,
-    Refunds, SignedRequestParts, TimeRange,
+    Refunds, SignedRequestParts, TimeRange, UnreadableObject,
 };
-use billing::{GatewayAccount, GatewayToken, Payment, Secret};
+use billing::{AmountRules, GatewayAccount, GatewayToken, Payment, Secret};
 use clock::Clock;
 use config::CurrentSecret;
 
@@ -42,7 +43,8 @@ pub const REFUNDS_PATH: &str = "/v1/refunds";
 /// gateway without them returns status 404.
 pub const LISTS_PATH: &str = "/v1/lists";
 
-/// The path of the account. GET returns a [`GatewayAccount`].
+/// The path of the account. GET returns a [`GatewayAccount`], to which a merchant's own gateway may add the amounts that
+/// it can charge (docs/gateways.md).
 pub const ACCOUNT_PATH: &str = "/v1/account";
 
 /// The request header with the simulated time of a client. The sandbox uses it instead of the current time for this
@@ -131,10 +133,11 @@ impl HttpGateway {
     }
 
     /// Requests one page of the gateway's list `name` (such as `payments`), restricted to objects that were created in
-    /// `range`. Returns `None` if the gateway does not offer this list.
-    async fn list_range<T: DeserializeOwned>(
+    /// `range`, and reads its objects with `read`, which returns `None` for an object of another program. Returns `None`
+    /// if the gateway does not offer this list.
+    async fn list_range<T: ListedItem>(
         &self,
-        name: &str,
+        (name, read): (&str, impl Fn(&Value) -> Option<Result<T, UnreadableObject>>),
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<T>>, GatewayError> {
@@ -142,7 +145,7 @@ impl HttpGateway {
         let response = self.send_signed(self.http.get(format!("{}/{name}", self.lists)).query(&query)).await?;
         match response.status() {
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Ok(None),
-            _ => read_response(response).await.map(Some),
+            _ => Ok(Some(read_response::<ListPage<Value>>(response).await?.read_items(read))),
         }
     }
 
@@ -190,6 +193,26 @@ impl HttpGateway {
     ) -> Result<Response, GatewayError> {
         sign(&mut request, keys, clock.now(), clock);
         self.execute(request).await
+    }
+
+    /// Sends a POST request with the JSON `body` to `path`, such as [`PAYMENTS_PATH`]. Returns the status and the JSON
+    /// of the response, for the conformance check: `body` may have fields that no type has.
+    pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Result<(StatusCode, Value), GatewayError> {
+        read_json(self.send_signed(self.http.post(self.url_of(path)).json(body)).await?).await
+    }
+
+    /// Sends a GET request with the parameters `query` to `path`. Returns the status and the JSON of the response.
+    pub(crate) async fn get_json(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<(StatusCode, Value), GatewayError> {
+        read_json(self.send_signed(self.http.get(self.url_of(path)).query(query)).await?).await
+    }
+
+    /// Returns the URL of `path` at this gateway.
+    fn url_of(&self, path: &str) -> String {
+        format!("{}{path}", self.account.strip_suffix(ACCOUNT_PATH).unwrap_or(&self.account))
     }
 
     /// Sends two requests that `forgery` describes, one with and one without a body. The requests change nothing, even
@@ -269,6 +292,31 @@ fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, c
     }
 }
 
+/// Reads a payment from `object`. Returns `None` if the object names no subscription: another program made the payment.
+/// An object with an unreadable subscription may be a payment of this software. If it were ignored, a look-up could find
+/// no payment, and the month would be charged again.
+fn read_own_payment(object: &Value) -> Option<Result<Payment, UnreadableObject>> {
+    object.get("subscription").filter(|subscription| !subscription.is_null())?;
+    let table = || object["table"].as_str()?.parse().ok();
+    let unreadable = |error| UnreadableObject { table: table(), ..UnreadableObject::new(object, None, error) };
+    Some(Payment::deserialize(object).map_err(unreadable))
+}
+
+/// Reads a pair of a payment's id and a refund from `pair`. Returns `None` if the pair names no payment.
+fn read_listed_refund(pair: &Value) -> Option<Result<(GatewayToken, GatewayRefund), UnreadableObject>> {
+    let payment: GatewayToken = pair[0].as_str()?.parse().ok()?;
+    Some(match GatewayRefund::deserialize(&pair[1]) {
+        Ok(refund) => Ok((payment, refund)),
+        Err(error) => Err(UnreadableObject::new(&pair[1], Some(payment), error)),
+    })
+}
+
+/// Reads a dispute from `object`. Returns `None` if the dispute names no payment.
+fn read_listed_dispute(object: &Value) -> Option<Result<GatewayDispute, UnreadableObject>> {
+    let payment: GatewayToken = object["payment"].as_str()?.parse().ok()?;
+    Some(GatewayDispute::deserialize(object).map_err(|error| UnreadableObject::new(object, Some(payment), error)))
+}
+
 /// Returns the error for a request that got no readable response, so that its outcome is unknown.
 fn unknown_outcome(error: reqwest::Error) -> GatewayError {
     GatewayError::Unknown { reason: error.without_url().to_string() }
@@ -286,6 +334,16 @@ async fn read_response<T: DeserializeOwned>(response: Response) -> Result<T, Gat
     }
 }
 
+/// Returns the status and the JSON body of a response. The JSON is `null` if the response is an error or its body is not
+/// JSON.
+async fn read_json(response: Response) -> Result<(StatusCode, Value), GatewayError> {
+    match response.status() {
+        status if status.is_success() => Ok((status, response.json().await.unwrap_or_default())),
+        StatusCode::TOO_MANY_REQUESTS => Err(GatewayError::Throttled { retry_after: retry_after(&response) }),
+        status => Ok((status, Value::Null)),
+    }
+}
+
 /// Returns the time that the gateway asks us to wait, from the header `Retry-After` in whole seconds. Returns `None` if
 /// the header is missing or contains a date, which is the other format that HTTP allows.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
@@ -299,6 +357,10 @@ impl PaymentGateway for HttpGateway {
         self.send(self.http.get(&self.account)).await
     }
 
+    async fn amount_rules(&self) -> Result<AmountRules, GatewayError> {
+        self.send::<AccountWithAmountRules>(self.http.get(&self.account)).await?.amount_rules()
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         let response = self.send(self.http.post(&self.payments).json(request)).await;
         response.and_then(ChargeResponse::from_json).unwrap_or_else(ChargeResponse::from)
@@ -306,7 +368,8 @@ impl PaymentGateway for HttpGateway {
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let query = CustomerPaymentsQuery { customer: customer.clone(), since };
-        check_payments_are_consistent(self.send(self.http.get(&self.payments).query(&query)).await?)
+        let listed: Vec<Value> = self.send(self.http.get(&self.payments).query(&query)).await?;
+        ListPage::last(listed).read_items(read_own_payment).into_complete_items()
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
@@ -337,7 +400,10 @@ impl Refunds for HttpGateway {
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
-        self.send(self.http.get(format!("{}/{payment}", self.refunds))).await
+        let listed: Vec<Value> = self.send(self.http.get(format!("{}/{payment}", self.refunds))).await?;
+        let pairs = listed.into_iter().map(|refund| json!([payment, refund])).collect();
+        let refunds = ListPage::last(pairs).read_items(read_listed_refund).into_complete_items()?;
+        Ok(refunds.into_iter().map(|(_, refund)| refund).collect())
     }
 
     async fn payments_in(
@@ -345,8 +411,7 @@ impl Refunds for HttpGateway {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
-        let Some(page) = self.list_range::<Payment>("payments", range, after).await? else { return Ok(None) };
-        Ok(Some(ListPage { items: check_payments_are_consistent(page.items)?, next: page.next }))
+        self.list_range(("payments", read_own_payment), range, after).await
     }
 
     async fn refunds_in(
@@ -354,7 +419,7 @@ impl Refunds for HttpGateway {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
-        self.list_range("refunds", range, after).await
+        self.list_range(("refunds", read_listed_refund), range, after).await
     }
 
     async fn disputes_in(
@@ -362,6 +427,6 @@ impl Refunds for HttpGateway {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
-        self.list_range("disputes", range, after).await
+        self.list_range(("disputes", read_listed_dispute), range, after).await
     }
 }

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod amount_rules;
 mod charges;
 mod checkout_pages;
 mod config;
@@ -15,19 +16,22 @@ mod contradictory_response;
 mod gateway_url;
 mod http_gateway;
 mod iam_signer;
+mod list_page;
+mod list_progress;
 mod refunds;
 mod request_signature;
 mod stripe;
-mod time_range_lists;
+mod time_range;
 
+pub use amount_rules::AmountRulesReader;
 pub use charges::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 pub use checkout_pages::{CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages};
 pub use config::*;
-pub use refunds::{GatewayDispute, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
+pub use refunds::{DisputeDetails, GatewayDispute, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
 pub use stripe::{
     DEBIT_EVENTS, EventSubject, HttpsTransport, InboundWebhookError, NEEDED_EVENTS, Response, SecretError,
     SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, StripeWebhookEndpoint, Transport,
-    is_live_stripe_key,
+    amount_rules_of_account, is_live_stripe_key, stripe_amount_rules,
 };
 
 pub use gateway_url::{GatewayUrl, GatewayUrlError};
@@ -36,11 +40,13 @@ pub use http_gateway::{
     REFUNDS_PATH, TimeRangeQuery,
 };
 pub use iam_signer::IamSigner;
+pub use list_page::{ListPage, UnreadableObject};
+pub use list_progress::ListProgress;
 pub use request_signature::{
     GATEWAY_REQUEST_ID_HEADER, GATEWAY_REQUEST_SIGNATURE_HEADER, GATEWAY_REQUEST_TIMESTAMP_HEADER, GatewayKeys,
     MAX_SIGNATURE_TIME_DIFFERENCE, ParseGatewayKeysError, SignatureError, SignedRequestParts,
 };
-pub use time_range_lists::{ListPage, TimeRange};
+pub use time_range::TimeRange;
 
 /// A payment gateway that supports everything that Dueday needs: charges, refunds and checkout pages.
 pub trait FullGateway: CheckoutPages + Refunds {}

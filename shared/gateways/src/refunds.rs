@@ -5,8 +5,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
+use super::list_page::ListedItem;
 use super::{GatewayError, ListPage, PaymentGateway, TimeRange};
-use billing::{DisputeStatus, GatewayToken, Money, Payment, Refund};
+use billing::{DisputeStatus, GatewayToken, Money, Payment, Refund, RefundStatus};
 
 /// A request for a refund of a payment, or of a part of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -45,6 +46,26 @@ impl GatewayRefund {
     }
 }
 
+impl ListedItem for (GatewayToken, GatewayRefund) {
+    fn id(&self) -> &GatewayToken {
+        &self.1.id
+    }
+
+    fn payment(&self) -> Option<&GatewayToken> {
+        Some(&self.0)
+    }
+}
+
+impl ListedItem for GatewayDispute {
+    fn id(&self) -> &GatewayToken {
+        &self.id
+    }
+
+    fn payment(&self) -> Option<&GatewayToken> {
+        self.payment.as_ref()
+    }
+}
+
 /// The state of a refund at the gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,6 +76,17 @@ pub enum RefundState {
     Failed {
         code: String,
     },
+}
+
+impl RefundState {
+    /// Returns the status with which a refund in this state is stored.
+    pub fn status(&self) -> RefundStatus {
+        match self {
+            Self::Pending => RefundStatus::Pending,
+            Self::Succeeded => RefundStatus::Succeeded,
+            Self::Failed { .. } => RefundStatus::Failed,
+        }
+    }
 }
 
 /// The gateway's response to a [`RefundRequest`].
@@ -83,23 +115,24 @@ pub trait Refunds: PaymentGateway {
     /// [`GatewayError`] if the list could not be read completely.
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError>;
 
-    /// Lists all refunds that were made at or after `since`, each with the id of its payment. Returns `None` if the
-    /// gateway can list refunds by payment only.
+    /// Lists all refunds that were made at or after `since`, each with the id of its payment, as one list page. Returns
+    /// `None` if the gateway can list refunds by payment only.
     ///
     /// # Errors
     /// [`GatewayError`] if the list could not be read completely.
     async fn refunds_since(
         &self,
         _since: DateTime<Utc>,
-    ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
         Ok(None)
     }
 
-    /// Lists all disputes that were opened at or after `since`. Returns `None` if the gateway has no list of disputes.
+    /// Lists all disputes that were opened at or after `since`, as one list page. Returns `None` if the gateway has no
+    /// list of disputes.
     ///
     /// # Errors
     /// [`GatewayError`] if the list could not be read completely.
-    async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
+    async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
         Ok(None)
     }
 
@@ -141,6 +174,15 @@ pub trait Refunds: PaymentGateway {
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
         Ok(None)
     }
+
+    /// Returns the dispute `id` in its current state, with the details that the lists do not contain. Returns `None` if
+    /// the gateway has no such dispute, or does not return single disputes.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no usable response.
+    async fn dispute_details(&self, _id: &GatewayToken) -> Result<Option<DisputeDetails>, GatewayError> {
+        Ok(None)
+    }
 }
 
 /// A dispute, as the gateway reports it.
@@ -154,4 +196,14 @@ pub struct GatewayDispute {
     pub amount: Money,
     pub status: DisputeStatus,
     pub opened_at: DateTime<Utc>,
+}
+
+/// A dispute with the details that the gateway's lists do not contain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DisputeDetails {
+    pub dispute: GatewayDispute,
+    /// The gateway's code for the reason of the dispute, such as `fraudulent`.
+    pub reason: String,
+    /// The payment method with which the disputed payment was made, if the gateway returns it.
+    pub payment_method: Option<GatewayToken>,
 }

@@ -3,17 +3,13 @@
 
 use std::sync::Arc;
 
-use billing::{Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, ReceiptId};
+use billing::{Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, ReceiptId};
+use charging::{Applied, ApplyError, ChargingEngine, OpenReason};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, CurrentSecret};
-use gateways::{
-    EventSubject, GatewayError, InboundWebhookError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
-};
-use settling::{
-    AttemptResolver, Disputes, FindingError, Findings, LatePaymentOutcome, PaymentMethodSetups, RefundError, Refunds,
-    ResolveOutcome, Settling, SetupError, StatedOutcome,
-};
+use gateway_objects::{Disputes, PaymentMethodSetups, RefundError, Refunds, SetupError};
+use gateways::{EventSubject, GatewayError, InboundWebhookError, SigningSecrets, Stripe, StripeEvent, StripePayment};
 use store::{Table, TableError};
 use ulid::Ulid;
 
@@ -26,7 +22,7 @@ pub struct StripeEventHandler {
     setups: PaymentMethodSetups,
     refunds: Refunds,
     disputes: Disputes,
-    settling: Settling,
+    engine: ChargingEngine,
     billing: BillingConfig,
     clock: Arc<dyn Clock>,
 }
@@ -62,8 +58,19 @@ pub enum InboundError {
     AttemptLeased { due_on: NaiveDate, until: DateTime<Utc> },
     #[error("the attempt of {due_on} is not settled: {reason}")]
     NotSettled { due_on: NaiveDate, reason: String },
+    /// The payment contradicts its attempt or the table.
     #[error(transparent)]
-    Finding(#[from] FindingError),
+    NotApplied(ApplyError),
+}
+
+impl From<ApplyError> for InboundError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Table(error) => Self::Table(error),
+            ApplyError::Gateway(error) => Self::Gateway(error),
+            ApplyError::MissingReceipt { .. } | ApplyError::Contradicts { .. } => Self::NotApplied(error),
+        }
+    }
 }
 
 impl InboundError {
@@ -76,12 +83,15 @@ impl InboundError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Table(error) => error.is_transient() || error.is_conflict(),
-            Self::Secret(_) | Self::Gateway(_) | Self::AttemptLeased { .. } | Self::NotSettled { .. } => true,
+            Self::Secret(_)
+            | Self::Gateway(_)
+            | Self::AttemptLeased { .. }
+            | Self::NotSettled { .. }
+            | Self::NotApplied(_) => true,
             Self::PaymentMethodSetup(error) => matches!(error, SetupError::Table(_) | SetupError::Gateway(_)),
             Self::Refund(error) => {
                 matches!(error, RefundError::Table(_) | RefundError::Gateway(_) | RefundError::InProgress)
             }
-            Self::Finding(error) => matches!(error, FindingError::Table(_) | FindingError::Gateway(_)),
             Self::NotVerified(_) => false,
         }
     }
@@ -102,7 +112,7 @@ impl StripeEventHandler {
             setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), lead, clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
             disputes: Disputes::new(table.clone(), billing, clock.clone()),
-            settling: Settling::new(table.clone(), billing.policy.clone(), clock.clone()),
+            engine: ChargingEngine::new(table.clone(), billing, clock.clone()),
             table,
             stripe,
             secrets: secrets.into(),
@@ -141,8 +151,8 @@ impl StripeEventHandler {
                 None => InboundOutcome::Ignored,
             },
             EventSubject::ChargeOfPayment(payment) => self.handle_refunds(payment, now).await?,
-            EventSubject::Dispute(id) => match self.stripe.get_dispute(id).await? {
-                Some(dispute) => self.handle_dispute(dispute, now).await?,
+            EventSubject::Dispute(id) => match self.stripe.payment_of_dispute(id).await? {
+                Some(payment) => self.handle_dispute(id, &payment, now).await?,
                 None => InboundOutcome::Ignored,
             },
         };
@@ -174,48 +184,28 @@ impl StripeEventHandler {
         Ok(is_own.then_some(paid))
     }
 
-    /// Handles an event about the payment `paid`, whose processing began at `now`:
-    /// - If the attempt of the payment is open, and no other worker has leased the attempt, settles the attempt.
-    /// - If the payment has succeeded but has no open attempt and no receipt, settles the payment or stores a finding.
-    /// - If the payment has a receipt and is now reported as failed, stores that the bank has reversed the payment.
+    /// Handles an event about the payment `paid`, whose processing began at `now`. If the payment has a receipt and is
+    /// now reported as failed, stores that the bank has reversed the payment. Otherwise, the engine applies the payment.
     async fn handle_payment(&self, paid: &StripePayment, now: DateTime<Utc>) -> Result<InboundOutcome, InboundError> {
-        let (payment, due_on) = (&paid.payment, paid.payment.due_on);
-        if matches!(payment.status, PaymentStatus::Declined(_))
-            && let Some(receipt) = self.find_receipt(paid).await?
-        {
-            return self.store_returned_payment(paid, receipt, now).await;
-        }
-        // Do nothing in three cases: the payment is processing; it has succeeded and has a receipt; or it was declined
-        // and its attempt is not open. In the last case, another attempt may be open, and the decline must not settle
-        // that attempt.
-        let needs_no_change = match payment.status {
-            PaymentStatus::Processing => true,
-            PaymentStatus::Succeeded => self.find_receipt(paid).await?.is_some(),
-            PaymentStatus::Declined(_) => !self.is_attempt_open(paid).await?,
-        };
-        if needs_no_change {
-            return Ok(InboundOutcome::Processed);
-        }
-        let today = self.billing.date_at(now);
-        let resolver = AttemptResolver {
-            settling: &self.settling,
-            gateway: Some(self.stripe.as_ref()),
-            lease: self.billing.lease,
-        };
-        let key = (&payment.account, payment.subscription);
-        // If the period of the payment has no open attempt, do not resolve the open attempt of the subscription: that
-        // attempt belongs to another period, and this payment must not settle it.
-        if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
-            return self.handle_success_without_open_attempt(paid, today).await;
-        }
-        match resolver.resolve(key, &StatedOutcome::AsGatewayReports, today).await? {
-            ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt => {
-                self.handle_success_without_open_attempt(paid, today).await
+        let StripePayment { payment, sku, .. } = paid;
+        match payment.status {
+            PaymentStatus::Processing => return Ok(InboundOutcome::Processed),
+            PaymentStatus::Declined(_) => {
+                if let Some(receipt) = self.find_receipt(paid).await? {
+                    return self.store_returned_payment(paid, receipt, now).await;
+                }
             }
-            ResolveOutcome::Leased(until) => Err(InboundError::AttemptLeased { due_on, until }),
-            ResolveOutcome::Contradicted(reason) => Err(InboundError::NotSettled { due_on, reason }),
-            ResolveOutcome::NotLookedUp(error) => Err(error.into()),
-            ResolveOutcome::Missing => Ok(InboundOutcome::Ignored),
+            PaymentStatus::Succeeded => {}
+        }
+        let (due_on, today) = (payment.due_on, self.billing.date_at(now));
+        match self.engine.apply_payment(self.stripe.as_ref(), payment, sku, today).await? {
+            Applied::Settled(_) | Applied::AlreadySettled(_) | Applied::NothingOpen | Applied::FindingStored(_) => {
+                Ok(InboundOutcome::Processed)
+            }
+            Applied::Open(OpenReason::Leased { until }) => Err(InboundError::AttemptLeased { due_on, until }),
+            Applied::Open(OpenReason::NoResponse(error)) => Err(error.into()),
+            Applied::Open(reason) => Err(InboundError::NotSettled { due_on, reason: reason.to_string() }),
+            Applied::Missing => Ok(InboundOutcome::Ignored),
         }
     }
 
@@ -226,45 +216,12 @@ impl StripeEventHandler {
         Ok(stored.and_then(|stored| stored.attempt).is_some_and(|open| open.no == payment.attempt_no))
     }
 
-    /// Returns whether the open attempt of the subscription belongs to the period of `paid`.
-    async fn is_period_open(&self, paid: &StripePayment) -> Result<bool, InboundError> {
-        let StripePayment { payment, .. } = paid;
-        let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
-        let open = stored.and_then(|stored| stored.attempt);
-        Ok(open.is_some_and(|open| Period::from_day(open.due_on) == Period::from_day(payment.due_on)))
-    }
-
-    /// If `paid` is a successful payment without an open attempt, settles the payment, or stores it as a finding: a
-    /// payment about which a person must decide. Does nothing if the payment has a receipt or has not succeeded.
-    async fn handle_success_without_open_attempt(
-        &self,
-        paid: &StripePayment,
-        today: NaiveDate,
-    ) -> Result<InboundOutcome, InboundError> {
-        let payment = &paid.payment;
-        if payment.status != PaymentStatus::Succeeded {
-            return Ok(InboundOutcome::Processed);
-        }
-        let findings = Findings { settling: &self.settling, gateway: self.stripe.as_ref() };
-        match findings.settle_or_store_finding(payment, &paid.sku, today).await? {
-            LatePaymentOutcome::Settled(_) | LatePaymentOutcome::FindingStored(_) => Ok(InboundOutcome::Processed),
-            LatePaymentOutcome::HandledElsewhere if self.find_receipt(paid).await?.is_some() => {
-                Ok(InboundOutcome::Processed)
-            }
-            LatePaymentOutcome::HandledElsewhere => {
-                let reason = "another attempt of the same period was started in the meantime".to_owned();
-                Err(InboundError::NotSettled { due_on: payment.due_on, reason })
-            }
-            LatePaymentOutcome::Missing => Ok(InboundOutcome::Ignored),
-        }
-    }
-
     /// Returns the id of the stored receipt of `paid`; `None` if the payment has no receipt. Looks for the receipt by
     /// month and not by due date, because the payment day may have changed since the payment was requested.
     async fn find_receipt(&self, paid: &StripePayment) -> Result<Option<ReceiptId>, InboundError> {
-        let payment = &paid.payment;
-        let (month, now) = (Period::from_day(payment.due_on), self.clock.now());
-        let receipt = self.table.get_receipt_of_month(&payment.account, payment.subscription, month, now).await?;
+        let (payment, now) = (&paid.payment, self.clock.now());
+        let Payment { account, subscription, .. } = payment;
+        let receipt = self.table.get_receipt_of_month(account, *subscription, payment.period(), now).await?;
         Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
 
@@ -334,17 +291,23 @@ impl StripeEventHandler {
         Ok(InboundOutcome::Processed)
     }
 
-    /// Stores the current state of `dispute`, and marks the disputed payment method and a reversed receipt.
-    async fn handle_dispute(&self, dispute: StripeDispute, now: DateTime<Utc>) -> Result<InboundOutcome, InboundError> {
-        let Some(payment) = &dispute.payment else { return Ok(InboundOutcome::Ignored) };
+    /// Stores the current state of the dispute `id` of `payment`, and marks the disputed payment method and a reversed
+    /// receipt. A dispute of another program is ignored before its amount and status are read, because they may be
+    /// unknown here.
+    async fn handle_dispute(
+        &self,
+        id: &GatewayToken,
+        payment: &GatewayToken,
+        now: DateTime<Utc>,
+    ) -> Result<InboundOutcome, InboundError> {
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
         let payment_method = charged_payment_method(&paid)?;
         let receipt = self.find_receipt(&paid).await?;
         let is_without_receipt = receipt.is_none();
         let receipt = receipt.unwrap_or_else(|| expected_receipt_id(&paid));
-        let (account, id) = (paid.payment.account.clone(), dispute.id);
+        let account = paid.payment.account.clone();
         let read = async {
-            let current = self.stripe.get_dispute(&id).await?.ok_or_else(|| object_not_found(&id))?;
+            let current = self.stripe.get_dispute(id).await?.ok_or_else(|| object_not_found(id))?;
             Ok::<_, InboundError>(Dispute {
                 receipt,
                 account: account.clone(),

@@ -23,12 +23,14 @@ pub type FilteredRegistry = Layered<Targets, Registry>;
 
 /// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
 /// bodies at any level.
-const WORKSPACE_CRATES: [&str; 47] = [
+const WORKSPACE_CRATES: [&str; 49] = [
     "api",
     "api_gateway",
     "audit",
     "audit_function",
+    "aws_errors",
     "billing",
+    "charging",
     "clock",
     "config",
     "days",
@@ -42,6 +44,7 @@ const WORKSPACE_CRATES: [&str; 47] = [
     "erasing",
     "events",
     "events_function",
+    "gateway_objects",
     "gateway_secrets",
     "gateways",
     "inbound",
@@ -66,7 +69,6 @@ const WORKSPACE_CRATES: [&str; 47] = [
     "sandbox_function",
     "secrets",
     "ses",
-    "settling",
     "sqs",
     "store",
     "sweep",

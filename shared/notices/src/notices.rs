@@ -355,8 +355,9 @@ impl Notices {
             stored.attempt_seq == decline.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
         let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
         // Do not send a mail about the first rejections of a request: the gateway may accept the request on the next
-        // day. After several rejections, the customer must enter another card.
-        let is_counted = event == EventType::PaymentDeclined || stored.is_permanently_rejected();
+        // day. After several rejections of the payment method, the customer must enter another card. Rejections of the
+        // amount or of the merchant's account are not the customer's to solve.
+        let is_counted = event == EventType::PaymentDeclined || stored.is_rejection_counted_as_decline(&decline.code);
         let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
         Ok((will_be_retried && is_counted).then(|| {
             let mut notice = Notice::of_owed_payment(kind, account, &stored);

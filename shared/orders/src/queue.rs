@@ -3,7 +3,7 @@
 //!
 //! The queue can deliver the same event more than once, and can deliver events in any order.
 
-use billing::{EventData, ReceivedEvent, UnreadableEvent};
+use billing::{EventData, ReceivedEvent, Sku, UnreadableEvent};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome, RefundEvent};
 
@@ -35,18 +35,46 @@ impl ProcessEventError {
     }
 }
 
-/// Places the order for a paid month if `event` is a `payment.succeeded` event. Records the refund if `event` is a
-/// `payment.refunded` or a `payment.refund_failed` event. Returns `None` for events that place no order.
+/// Places the order for a paid month if `event` is a `payment.succeeded` event. If its SKU has no products, no order is
+/// placed, and a warning is logged once for the SKU. Records the refund if `event` is a `payment.refunded` or a
+/// `payment.refund_failed` event. Other events change nothing.
 ///
 /// # Errors
 /// The event cannot be read, the order cannot be placed, or the refund cannot be recorded.
-pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<Option<PlaceOutcome>, ProcessEventError> {
+pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<(), ProcessEventError> {
     let refund = match &event.content()?.body {
-        EventData::PaymentSucceeded(payment) => return Ok(Some(desk.place(&payment.clone().into()).await?)),
+        EventData::PaymentSucceeded(payment) => {
+            if let PlaceOutcome::NoProducts { sku, needs_report: true } = desk.place(&payment.clone().into()).await? {
+                report_sku_without_products(desk, &sku).await;
+            }
+            return Ok(());
+        }
         EventData::PaymentRefunded(refund) => RefundEvent::new(refund.clone(), false),
         EventData::RefundFailed(refund) => RefundEvent::new(refund.clone(), true),
-        _ => return Ok(None),
+        _ => return Ok(()),
     };
-    desk.record_refund(&refund).await?;
-    Ok(None)
+    Ok(desk.record_refund(&refund).await?)
+}
+
+/// Logs a warning that `sku` has no products, and saves that it was logged, unless the merchant sells no goods. If the
+/// table cannot be used, the next payment for the SKU logs the warning again.
+async fn report_sku_without_products(desk: &OrderDesk, sku: &Sku) {
+    match desk.sells_goods().await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => {
+            tracing::warn!(%sku, %error, error_type = "Table", "failed to read whether the merchant sells goods");
+            return;
+        }
+    }
+    // Log the warning first, and then save that the SKU was reported, so that a process that stops in between does not
+    // suppress the warning.
+    tracing::warn!(
+        %sku,
+        "{SKU_WITHOUT_PRODUCTS_MESSAGE}: payments for this SKU create no orders until `dueday orders import` defines its \
+         products"
+    );
+    if let Err(error) = desk.table.mark_without_products_reported(sku).await {
+        tracing::warn!(%error, error_type = "Table", "failed to save that the SKU was reported; the report will be repeated");
+    }
 }

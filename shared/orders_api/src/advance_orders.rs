@@ -6,10 +6,9 @@ use ::orders::{DeskError, Order, OrderDesk, OrderId, OrderStatus, Parcel, Step};
 use axum::Json;
 use billing::Label;
 use futures::{StreamExt as _, stream};
-use rest::Problem;
 use rest::body::Body;
-use rest::caller::Operator;
 use rest::parameters::{NoParameters, Query};
+use rest::{Operator, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

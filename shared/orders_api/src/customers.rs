@@ -6,11 +6,10 @@ use axum::extract::State;
 use billing::AccountId;
 use chrono::{DateTime, Utc};
 use rest::body::Body;
-use rest::caller::Operator;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{AccountAction, Caller, Problem};
+use rest::{AccountAction, Caller, Operator, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

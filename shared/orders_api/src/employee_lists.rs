@@ -4,11 +4,10 @@ use ::orders::{DepartmentId, EmployeeList, OrderList, OrdersTable};
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
-use rest::caller::{ConfidentialAccess, Operator};
 use rest::cursor::ListCursor;
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, PageQuery, Path, Query};
-use rest::{Problem, RequestTime};
+use rest::{ConfidentialAccess, Operator, Problem, RequestTime};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

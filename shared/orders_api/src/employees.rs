@@ -9,10 +9,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
-use rest::caller::{ConfidentialAccess, Operator};
 use rest::etag::{IfMatch, WithETag};
 use rest::parameters::{CivilDate, NoParameters, Path, Query};
-use rest::{Problem, RequestTime};
+use rest::{ConfidentialAccess, Operator, Problem, RequestTime};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;

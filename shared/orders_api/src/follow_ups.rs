@@ -5,12 +5,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::Label;
 use dynamo::StoredResponse;
-use rest::RequestTime;
 use rest::body::Body;
-use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replayed_response};
 use rest::parameters::{NoParameters, Path, Query};
+use rest::{Operator, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

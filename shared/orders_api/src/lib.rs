@@ -58,7 +58,7 @@ impl OrdersApi {
     }
 
     /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of
-    /// the request, and a [`rest::caller::ConfidentialAccess`] if the caller may read confidential data.
+    /// the request, and a [`rest::ConfidentialAccess`] if the caller may read confidential data.
     pub fn routes(self) -> Router {
         let (routes, _) = all_routes().split_for_parts();
         routes.with_state(self)

@@ -8,12 +8,11 @@ use axum::response::Response;
 use billing::{Currency, Label};
 use dynamo::StoredResponse;
 use rest::body::Body;
-use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, PathId, Query};
-use rest::{AccountAction, Caller, Problem, RequestTime};
+use rest::{AccountAction, Caller, Operator, Problem, RequestTime};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 

@@ -5,12 +5,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::Label;
-use rest::Problem;
 use rest::body::Body;
-use rest::caller::Operator;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{Operator, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

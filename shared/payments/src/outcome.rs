@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use store::PaymentCounts;
-use sweep::{Outcome, Report, RunTotals};
+use sweep::{Outcome, Report};
+
+use super::totals::PaymentTotals;
 
 /// The outcome of a row of the payment batch. A run counts its rows by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
@@ -27,6 +29,7 @@ pub enum PaymentOutcome {
 
 impl Outcome for PaymentOutcome {
     type Counts = PaymentCounts;
+    type Totals = PaymentTotals;
 
     fn count(self, counts: &mut PaymentCounts) -> &mut u64 {
         match self {
@@ -47,20 +50,21 @@ impl Outcome for PaymentOutcome {
     fn was_workable(self) -> bool {
         !matches!(self, Self::Processing | Self::Disputed | Self::Skipped)
     }
+}
 
-    fn log(report: &Report<PaymentCounts>, now: DateTime<Utc>) {
-        let Report { batch, date, complete, totals, oldest_due_days, .. } = report;
-        let (RunTotals { sums, unreminded, .. }, oldest_in_doubt_hours) = (totals, totals.oldest_in_doubt_hours(now));
-        let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
-        let PaymentCounts { due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed } =
-            report.counts;
-        tracing::info!(
-            %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
-            unreminded, oldest_due_days, oldest_in_doubt_hours, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
-        );
-        // The currency is a dimension of the metric, so each currency has a line of its own.
-        for sum in sums.paid.iter() {
-            tracing::info!(currency = %sum.currency(), minor = sum.minor(), "the sum of the payments in one currency");
-        }
+/// Logs the report of a payment run that ended at `now`.
+pub(super) fn log_report(report: &Report<PaymentOutcome>, now: DateTime<Utc>) {
+    let Report { batch, date, complete, totals, oldest_due_days, .. } = report;
+    let (PaymentTotals { sums, unreminded, .. }, oldest_in_doubt_hours) = (totals, totals.oldest_in_doubt_hours(now));
+    let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
+    let PaymentCounts { due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed } =
+        report.counts;
+    tracing::info!(
+        %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
+        unreminded, oldest_due_days, oldest_in_doubt_hours, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
+    );
+    // The currency is a dimension of the metric, so each currency has a line of its own.
+    for sum in sums.paid.iter() {
+        tracing::info!(currency = %sum.currency(), minor = sum.minor(), "the sum of the payments in one currency");
     }
 }

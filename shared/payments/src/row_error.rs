@@ -1,9 +1,9 @@
 //! The reasons why the processing of a row fails. The run reports and logs them, and continues with the other rows.
 
 use billing::AttemptContradiction;
+use charging::ApplyError;
 use chrono::{DateTime, NaiveDate, Utc};
 use gateways::GatewayError;
-use settling::SettleError;
 use store::TableError;
 
 use super::RowResult;
@@ -41,17 +41,20 @@ pub(super) enum RowError {
     #[error("{0}")]
     Table(TableError),
     #[error("{0}")]
-    MissingReceipt(SettleError),
+    Gateway(GatewayError),
     #[error("{0}")]
-    PaymentContradiction(SettleError),
+    MissingReceipt(ApplyError),
+    #[error("{0}")]
+    PaymentContradiction(ApplyError),
 }
 
-impl From<SettleError> for RowError {
-    fn from(error: SettleError) -> Self {
+impl From<ApplyError> for RowError {
+    fn from(error: ApplyError) -> Self {
         match error {
-            SettleError::Table(error) => Self::Table(error),
-            error @ SettleError::MissingReceipt { .. } => Self::MissingReceipt(error),
-            error @ SettleError::Contradicts { .. } => Self::PaymentContradiction(error),
+            ApplyError::Table(error) => Self::Table(error),
+            ApplyError::Gateway(error) => Self::Gateway(error),
+            error @ ApplyError::MissingReceipt { .. } => Self::MissingReceipt(error),
+            error @ ApplyError::Contradicts { .. } => Self::PaymentContradiction(error),
         }
     }
 }

@@ -1,32 +1,25 @@
 //! The state of one run of the payment batch.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use billing::{Money, SubscriptionId};
+use charging::{ChargeContext, ChargeRun};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use gateways::ChargeResponse;
-use settling::UncountedCharges;
 use store::Settings;
-use sweep::RunTotals;
 
-use super::breaker::CircuitBreaker;
-use super::charge_request_metrics::ChargeRequestMetrics;
+use super::totals::PaymentTotals;
 
 /// The state of one run, which is shared by all rows that are processed concurrently. A new run charges nothing until
 /// it has read the settings.
 #[derive(Debug, Default)]
 pub struct PaymentRun {
-    /// True if charging was switched on in the settings when the last list page was read.
-    is_charging_enabled: AtomicBool,
+    /// The state that the charges of the run share.
+    pub(super) charges: ChargeRun,
     /// The number of days for which the bank may process a debit, from the settings that were read together with the
     /// most recent list page of due rows.
     max_processing_days: AtomicU32,
-    /// The charges of the run that are not yet in the stored charge total of the day.
-    pub(super) uncounted_charges: UncountedCharges,
-    /// Stops the run after too many consecutive failures of the gateway.
-    pub(super) breaker: CircuitBreaker,
     state: Mutex<State>,
 }
 
@@ -34,9 +27,7 @@ pub struct PaymentRun {
 #[derive(Debug, Default)]
 struct State {
     /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
-    totals: RunTotals,
-    /// The charge requests since the last call of [`PaymentRun::take_totals`].
-    charge_metrics: ChargeRequestMetrics,
+    totals: PaymentTotals,
     /// The subscriptions whose rows the first lane (due payments) has counted, and whose attempts it has left open. The
     /// second lane (open attempts) skips these subscriptions.
     left_open: HashSet<SubscriptionId>,
@@ -52,28 +43,28 @@ pub(super) struct RowContext<'a> {
     pub deadline: DateTime<Utc>,
 }
 
+impl<'a> RowContext<'a> {
+    /// Returns the run, the date and the time limit for a charge.
+    pub(super) fn charge(self) -> ChargeContext<'a> {
+        ChargeContext { run: &self.run.charges, today: self.today, deadline: self.deadline }
+    }
+}
+
 impl PaymentRun {
-    /// Stores the settings that were just read: the switch for charging, and the limits of the batch.
-    pub(super) fn apply_settings(&self, settings: &Settings) {
-        let limits = &settings.payment_limits;
-        self.is_charging_enabled.store(settings.charging, Ordering::Relaxed);
-        self.max_processing_days.store(limits.max_processing_days, Ordering::Relaxed);
-        self.breaker.stop_at(limits.gateway_failures);
+    /// Creates the state of a new run, whose charges share `charges`.
+    pub(super) fn with_charges(charges: ChargeRun) -> Self {
+        Self { charges, ..Self::default() }
     }
 
-    /// Switches charging off for this run, because the table has no settings.
-    pub(super) fn disable_charging(&self) {
-        self.is_charging_enabled.store(false, Ordering::Relaxed);
+    /// Stores the settings that were just read: the switch for charging, and the limits of the batch.
+    pub(super) fn apply_settings(&self, settings: &Settings) {
+        self.max_processing_days.store(settings.payment_limits.max_processing_days, Ordering::Relaxed);
+        self.charges.apply_settings(settings);
     }
 
     /// Returns how long the bank may process a debit before the run reports the row of the payment as failed.
     pub(super) fn max_processing(&self) -> TimeDelta {
         TimeDelta::days(self.max_processing_days.load(Ordering::Relaxed).into())
-    }
-
-    /// Returns whether charging was switched on when the settings were last read.
-    pub(super) fn is_charging_enabled(&self) -> bool {
-        self.is_charging_enabled.load(Ordering::Relaxed)
     }
 
     /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if no reminder of the
@@ -95,16 +86,10 @@ impl PaymentRun {
         self.state().totals.add_in_doubt(claimed_at);
     }
 
-    /// Adds a charge request that returned `response` after `duration`.
-    pub(super) fn add_charge(&self, response: &ChargeResponse, duration: TimeDelta) {
-        self.state().charge_metrics.add(response, duration);
-    }
-
-    /// Returns the totals since the last call, and resets them to zero. Logs the charge requests since the last call.
-    pub(super) fn take_totals(&self) -> RunTotals {
-        let mut state = self.state();
-        std::mem::take(&mut state.charge_metrics).log();
-        std::mem::take(&mut state.totals)
+    /// Returns the totals since the last call, and resets them to zero.
+    pub(super) fn take_totals(&self) -> PaymentTotals {
+        let totals = std::mem::take(&mut self.state().totals);
+        PaymentTotals { charge_metrics: self.charges.take_requests(), ..totals }
     }
 
     /// Records that this run has counted the row of `subscription` while it processed the due payments, and that the

@@ -1,10 +1,10 @@
 //! Reads one record of a table's change stream, and computes the events of the change. The table is the payments table
 //! or the orders table.
 
-use aws_lambda_events::dynamodb::EventRecord;
 use billing::CloudEvent;
 use billing::events_between_images;
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
 use serde_json::Value;
 use store::{Item, TableError, key_of};
 
@@ -28,10 +28,18 @@ pub struct StreamRecord {
     pub at: Option<DateTime<Utc>>,
 }
 
+/// The change in a stream record: the item before and after the change. An image is absent if the item did not exist.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ItemChange {
+    old_image: Option<serde_dynamo::Item>,
+    new_image: Option<serde_dynamo::Item>,
+}
+
 impl StreamRecord {
     /// Reads `record`, which has the format of a record in a Lambda event for a DynamoDB stream. Returns the record and
     /// its change; the change is `None` if it is not valid. Returns `None` if the record has no sequence number.
-    pub fn read(record: &Value) -> Option<(Self, Option<EventRecord>)> {
+    pub fn read(record: &Value) -> Option<(Self, Option<ItemChange>)> {
         let change = &record["dynamodb"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let stream_arn = text(&record["eventSourceARN"]);
@@ -48,22 +56,20 @@ impl StreamRecord {
             at: seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)),
         };
         // Leave out the error of the JSON decoder, because it may contain a value of the record, and so personal data.
-        Some((read, serde_json::from_value(record.clone()).ok()))
+        Some((read, ItemChange::deserialize(change).ok()))
     }
 
     /// Returns the events of `change`, which is the change of this record; `None` if the change is not valid.
     ///
     /// # Errors
     /// The reason why the record cannot be read. It contains no value of the item, because values may be personal data.
-    pub fn events_of(&self, change: Option<EventRecord>) -> Result<Vec<StreamEvent>, String> {
-        // The type `EventRecord` silently replaces a missing time by a time in 1970, so check the time first.
+    pub fn events_of(&self, change: Option<ItemChange>) -> Result<Vec<StreamEvent>, String> {
         let at = self.at.ok_or("it has no ApproximateCreationDateTime")?;
         if self.pk == store::key_of_heartbeat().pk {
             return Ok(vec![StreamEvent::Operator(heartbeat_event(&self.sequence, &self.table_arn, at))]);
         }
-        let change = change.ok_or("not a DynamoDB stream record")?.change;
-        let (old, new): (Item, Item) = (change.old_image.into(), change.new_image.into());
-        let at = change.approximate_creation_date_time;
+        let ItemChange { old_image, new_image } = change.ok_or("not a DynamoDB stream record")?;
+        let (old, new): (Item, Item) = (old_image.unwrap_or_default().into(), new_image.unwrap_or_default().into());
         // The key shows whether the item belongs to the payments table or to the orders table, so read the item with
         // the code of its table.
         let events = if orders::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {

@@ -1,16 +1,15 @@
 //! Unreadable stream records. Such a record is published as an event for operators, so that it does not block the
 //! records after it.
 
-use aws_lambda_events::dynamodb::EventRecord;
 use billing::{CloudEvent, OperatorEvent};
 
 use crate::operator_event::create_cloud_event;
-use crate::stream_record::StreamRecord;
+use crate::stream_record::{ItemChange, StreamRecord};
 use crate::{BusEntry, StreamEvent};
 
 /// Returns the events of `change`, which is the change of `record`. Returns one `record.unreadable` event if the record
 /// cannot be read.
-pub fn events_or_unreadable((record, change): (StreamRecord, Option<EventRecord>)) -> Vec<BusEntry> {
+pub fn events_or_unreadable((record, change): (StreamRecord, Option<ItemChange>)) -> Vec<BusEntry> {
     let events = record
         .events_of(change)
         .unwrap_or_else(|reason| vec![StreamEvent::Operator(unreadable_record_event(&record, reason))]);

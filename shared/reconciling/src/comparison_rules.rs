@@ -4,7 +4,7 @@
 use billing::{
     Difference, DifferenceKind, Dispute, DisputeStatus, Payment, PaymentStatus, Receipt, Refund, RefundStatus,
 };
-use gateways::{GatewayDispute, GatewayRefund, RefundState, TimeRange};
+use gateways::{GatewayDispute, GatewayRefund, TimeRange};
 use ulid::Ulid;
 
 /// The result of the comparison of a successful payment with the receipt of its period.
@@ -54,34 +54,60 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
 /// Compares `refund`, a refund of `payment` at the gateway, with `stored`, the stored refunds of the receipt. Returns
 /// the difference; `None` if there is none. A failed refund need not be stored.
 pub fn compare_refund(refund: &GatewayRefund, payment: &Payment, stored: &[Refund]) -> Option<Difference> {
-    if matches!(refund.state, RefundState::Failed { .. }) {
-        return None;
-    }
+    let has_failed = refund.state.status() == RefundStatus::Failed;
     let (id, amount, account) = (&refund.id, refund.amount, &payment.account);
     match stored.iter().find(|stored| refund.matches(stored)) {
+        None if has_failed => None,
         None => {
             let what = format!("the gateway refunded {amount} of {} ({account}), but no refund is stored", payment.id);
             Some(create_difference(DifferenceKind::RefundNotStored, id, what))
         }
-        Some(stored) if stored.amount != amount => {
+        Some(stored) if stored.amount != amount && !has_failed => {
             let what =
                 format!("the refund {} is stored with {}, but the gateway made {amount}", stored.id, stored.amount);
             Some(create_difference(DifferenceKind::AmountDiffers, id, what))
         }
-        Some(_) => None,
+        Some(stored) => compare_refund_status(stored, refund),
     }
+}
+
+/// Compares the status of the `stored` refund with `made`, the same refund at the gateway. Returns the difference;
+/// `None` if there is none.
+pub fn compare_refund_status(stored: &Refund, made: &GatewayRefund) -> Option<Difference> {
+    let Refund { id, account, amount, status, payment, .. } = stored;
+    let reported = made.state.status();
+    (*status != reported).then(|| {
+        let what = format!(
+            "the refund {id} of {amount} for {payment} ({account}) is {status} in the table and {reported} at the gateway"
+        );
+        create_difference(DifferenceKind::RefundStatusDiffers, &made.id, what)
+    })
 }
 
 /// Compares `dispute`, a dispute of `payment` at the gateway, with `stored`, the stored disputes of the account.
 /// Returns the difference; `None` if there is none.
 pub fn compare_dispute(dispute: &GatewayDispute, payment: &Payment, stored: &[Dispute]) -> Option<Difference> {
-    if stored.iter().any(|stored| stored.id == dispute.id) {
-        return None;
+    if let Some(stored) = stored.iter().find(|stored| stored.id == dispute.id) {
+        return compare_dispute_status(stored, dispute);
     }
     let GatewayDispute { id, amount, status, .. } = dispute;
     let what =
         format!("the dispute of {amount} for {} ({}) is {status}, but is not stored", payment.id, payment.account);
     Some(create_difference(DifferenceKind::DisputeNotStored, id, what))
+}
+
+/// Compares the status and the amount of the `stored` dispute with `listed`, the same dispute at the gateway. Returns
+/// the difference; `None` if there is none.
+pub fn compare_dispute_status(stored: &Dispute, listed: &GatewayDispute) -> Option<Difference> {
+    let Dispute { id, account, payment, amount, status, .. } = stored;
+    ((*amount, *status) != (listed.amount, listed.status)).then(|| {
+        let what = format!(
+            "the dispute of {amount} for {payment} ({account}) is {status} in the table, and at the gateway it is {} \
+             with {}",
+            listed.status, listed.amount
+        );
+        create_difference(DifferenceKind::DisputeStatusDiffers, id, what)
+    })
 }
 
 /// Compares `receipt` with `payment`, the payment that the gateway returns for the id in the receipt. Returns the

@@ -42,11 +42,13 @@ pub enum ConfirmationProblem {
 impl DaysToCompare {
     /// Returns the days to compare for a table with `settings`. A run or a command noticed at `noticed_at` that this
     /// table is a copy. The first day is the day of the latest run in the backup: each run stores its time in the
-    /// settings, but a run on a copy stores it only after an operator has confirmed the copy. The first day is computed
-    /// from the time one hour before that run, because the clocks of two machines may differ by up to an hour.
+    /// settings, but a run on a copy stores it only after an operator has confirmed the copy. On one machine, a run of
+    /// the reminders may not notice that the table is old, so the time of the latest payment run counts if it is
+    /// earlier. The first day is computed from the time one hour before that run, because the clocks of two machines
+    /// may differ by up to an hour.
     pub fn of_table(settings: &Settings, noticed_at: DateTime<Utc>) -> Self {
-        let latest_run_at = settings.latest_run_at.unwrap_or(settings.created_at());
-        let first = (latest_run_at - TimeDelta::hours(1)).date_naive();
+        let known_until = settings.payments_known_until().min(noticed_at);
+        let first = (known_until - TimeDelta::hours(1)).date_naive();
         Self { first, last: noticed_at.date_naive(), noticed_at }
     }
 

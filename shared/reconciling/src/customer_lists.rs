@@ -36,7 +36,7 @@ impl Reconciler {
                 return Ok(());
             };
             if !partition.unreadable.is_empty() {
-                self.add(day, customer_not_compared(&partition, "an item of the account cannot be read"));
+                self.add(day, customer_not_compared(&partition, None, "an item of the account cannot be read"));
             }
             let customers = partition.customer_tokens();
             for customer in &customers {
@@ -46,10 +46,15 @@ impl Reconciler {
                         self.compare_listed_payments(&payments, day).await?;
                         failures = 0;
                     }
+                    // The gateway responded, so it is available.
+                    Err(GatewayError::Unreadable { reason }) => {
+                        failures = 0;
+                        self.add(day, customer_not_compared(&partition, Some(customer), &reason));
+                    }
                     Err(GatewayError::Unknown { .. }) if failures < MAX_CONSECUTIVE_FAILURES => {
                         failures = failures.saturating_add(1);
                         let reason = "the gateway does not list the payments of a customer of the account";
-                        self.add(day, customer_not_compared(&partition, reason));
+                        self.add(day, customer_not_compared(&partition, Some(customer), reason));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -73,8 +78,11 @@ impl Reconciler {
     }
 }
 
-/// Returns the difference that reports that a customer of the account in `partition` was not compared, for `reason`.
-fn customer_not_compared(partition: &AccountPartition, reason: &str) -> Difference {
+/// Returns the difference that reports that `customer` of the account in `partition` was not compared, for `reason`;
+/// `None` if no customer of the account was compared. Its id names one customer, so that a person who accepts it accepts
+/// no difference of another customer of the account.
+fn customer_not_compared(partition: &AccountPartition, customer: Option<&GatewayToken>, reason: &str) -> Difference {
     let account = partition.key.split_once('#').map_or(partition.key.as_str(), |(_, account)| account);
-    Difference { kind: DifferenceKind::CustomerNotCompared, id: account.to_owned(), what: reason.to_owned() }
+    let id = customer.map_or(account, GatewayToken::as_str).to_owned();
+    Difference { kind: DifferenceKind::CustomerNotCompared, id, what: format!("{account}: {reason}") }
 }

@@ -6,8 +6,8 @@ use billing::DayReconciliation;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
 use config::BillingConfig;
+use gateway_objects::GatewayAccountCheck;
 use gateways::{FullGateway, GatewayError};
-use settling::GatewayAccountCheck;
 use store::{Paging, Settings, Table, TableError};
 
 use crate::{DAY_COMPARED_MESSAGE, DIFFERENCES_MESSAGE, ReconcileError, Reconciler, Settlement, latest_comparable_day};
@@ -51,7 +51,9 @@ impl From<ReconcileError> for DailyComparisonError {
         match error {
             ReconcileError::Table(error) => Self::Table(error),
             ReconcileError::Gateway(error) => Self::Gateway(error),
-            error @ (ReconcileError::NotEnded { .. }
+            error @ (ReconcileError::NotApplied(_)
+            | ReconcileError::Finding(_)
+            | ReconcileError::NotEnded { .. }
             | ReconcileError::Expired { .. }
             | ReconcileError::NoProgress { .. }) => Self::Day(error),
         }
@@ -95,7 +97,7 @@ impl DailyComparison {
         let mut reconciler = Reconciler::new(
             (self.table.clone(), settings.table_id),
             self.gateway.clone(),
-            (self.billing.policy.clone(), Settlement::of_table(&settings)),
+            (&self.billing, Settlement::of_table(&settings)),
             self.clock.clone(),
             self.billing.date_at(now),
         );

@@ -1,9 +1,11 @@
 //! The first three steps of the comparison of a day: compares the payments, refunds and disputes that the gateway lists
-//! for the day with the table.
+//! for the day with the table. Stores the state of refunds and disputes whose event never came.
 
-use billing::{DayReconciliation, GatewayList, GatewayToken, Payment, PaymentStatus, Period, Receipt};
+use billing::{
+    DayReconciliation, Difference, DifferenceKind, GatewayList, GatewayToken, Payment, PaymentStatus, Receipt, Refund,
+};
 use futures::future::try_join_all;
-use gateways::TimeRange;
+use gateways::{GatewayError, TimeRange, UnreadableObject};
 
 use crate::comparison_rules::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
 use crate::reconciler::{ReconcileError, Reconciler, Settlement};
@@ -25,7 +27,10 @@ impl Reconciler {
         if !day.not_compared.contains(&GatewayList::Payments) {
             let (gateway, after) = (self.gateway.clone(), day.position.take());
             if let Some(page) = with_retries(|| gateway.payments_in(range, after.as_deref())).await? {
+                self.record_progress(&page, day.on)?;
                 self.compare_listed_payments(&page.items, day).await?;
+                let is_of_table = |object: &&UnreadableObject| object.table.is_none_or(|table| table == self.table_id);
+                page.unreadable.iter().filter(is_of_table).for_each(|object| self.add_unreadable(day, object));
                 day.position = page.next;
                 return Ok(());
             }
@@ -54,6 +59,11 @@ impl Reconciler {
         let payments: Vec<&Payment> = listed.iter().filter(is_compared).collect();
         let is_processing =
             |payment: &&Payment| payment.status == PaymentStatus::Processing && self.is_of_this_table(payment);
+        if self.settlement == Settlement::WriteReceiptsOfRestoredTable {
+            for payment in listed.iter().filter(|payment| self.is_of_this_table(payment)) {
+                self.continue_after_attempt_of(payment).await?;
+            }
+        }
         for payment in listed.iter().filter(is_processing) {
             day.counts.processing = day.counts.processing.saturating_add(1);
             self.block_if_missing_in_backup(payment).await?;
@@ -61,7 +71,10 @@ impl Reconciler {
         for payments in payments.chunks(MAX_CONCURRENT_RECEIPT_READS) {
             let receipts = try_join_all(payments.iter().map(|payment| self.receipt_of_period(payment))).await?;
             for (payment, receipt) in payments.iter().zip(&receipts) {
-                day.counts.payments = day.counts.payments.saturating_add(1);
+                // A payment that is on two list pages is one payment.
+                if !self.seen.contains(&payment.id) {
+                    day.counts.payments = day.counts.payments.saturating_add(1);
+                }
                 match compare_payment(payment, receipt.as_ref()) {
                     PaymentComparison::Matches => self.seen.insert(&payment.id),
                     PaymentComparison::Differs(difference) => {
@@ -69,8 +82,20 @@ impl Reconciler {
                         self.add(day, difference);
                     }
                     PaymentComparison::WithoutReceipt(difference) => {
-                        match self.handle_without_receipt(payment, difference).await? {
-                            MissingReceiptResult::Settled => day.counts.settled = day.counts.settled.saturating_add(1),
+                        let handled = self.handle_without_receipt(payment, difference).await;
+                        let handled = match handled {
+                            // A refund of the payment cannot be read, so it is unknown whether the payment is refunded.
+                            Err(ReconcileError::Gateway(GatewayError::Unreadable { reason })) => {
+                                let (kind, id) = (DifferenceKind::Unreadable, payment.id.to_string());
+                                MissingReceiptResult::Reported(Difference { kind, id, what: reason })
+                            }
+                            handled => handled?,
+                        };
+                        match handled {
+                            MissingReceiptResult::Settled => {
+                                self.seen.insert(&payment.id);
+                                day.counts.settled = day.counts.settled.saturating_add(1);
+                            }
                             MissingReceiptResult::Resolved => {}
                             MissingReceiptResult::Reported(difference) => self.add(day, difference),
                         }
@@ -92,19 +117,27 @@ impl Reconciler {
             day.not_compared.insert(GatewayList::Refunds);
             return Ok(());
         };
+        self.record_progress(&page, day.on)?;
+        self.report_unreadable(&page.unreadable, day).await?;
         for (id, refund) in &page.items {
-            let Some(payment) = self.payment_of_this_table(id).await? else { continue };
+            let Some(payment) = self.payment_of_this_table(id, day).await? else { continue };
             day.counts.refunds = day.counts.refunds.saturating_add(1);
-            let stored = match self.receipt_of_period(&payment).await? {
-                Some(receipt) if receipt.payment == *id => {
-                    self.table.get_refunds_by_receipt(&receipt.account, &receipt.id()).await?
-                }
+            let receipt = self.receipt_of_period(&payment).await?.filter(|receipt| receipt.payment == *id);
+            let stored = match &receipt {
+                Some(receipt) => self.table.get_refunds_by_receipt(&receipt.account, &receipt.id()).await?,
                 // If there is a finding about the payment, do not compare its refunds: a person decides about the
                 // finding, and then sees the refunds. Also do not compare the refunds if the receipt may have expired.
-                _ if self.has_finding(&payment, |_| true).await? || self.may_have_expired(&payment) => continue,
-                _ => Vec::new(),
+                None if self.has_finding(&payment, |_| true).await? || self.may_have_expired(&payment) => continue,
+                None => Vec::new(),
             };
-            compare_refund(refund, &payment, &stored).into_iter().for_each(|difference| self.add(day, difference));
+            let Some(difference) = compare_refund(refund, &payment, &stored) else { continue };
+            match receipt {
+                Some(receipt) => {
+                    let still_differs = |stored: &[Refund]| compare_refund(refund, &payment, stored);
+                    self.apply_refunds((&receipt.account, &receipt.id(), id), difference, still_differs, day).await?;
+                }
+                None => self.add(day, difference),
+            }
         }
         day.position = page.next;
         Ok(())
@@ -121,12 +154,19 @@ impl Reconciler {
             day.not_compared.insert(GatewayList::Disputes);
             return Ok(());
         };
+        self.record_progress(&page, day.on)?;
+        self.report_unreadable(&page.unreadable, day).await?;
         for dispute in &page.items {
             let Some(id) = &dispute.payment else { continue };
-            let Some(payment) = self.payment_of_this_table(id).await? else { continue };
+            let Some(payment) = self.payment_of_this_table(id, day).await? else { continue };
             day.counts.disputes = day.counts.disputes.saturating_add(1);
             let stored = self.table.get_disputes_by_account(&payment.account).await?;
-            compare_dispute(dispute, &payment, &stored).into_iter().for_each(|difference| self.add(day, difference));
+            if let Some(difference) = compare_dispute(dispute, &payment, &stored) {
+                match stored.iter().find(|stored| stored.id == dispute.id) {
+                    Some(stored) => self.apply_stored_dispute(stored, dispute, difference, day).await?,
+                    None => self.apply_new_dispute(&payment, dispute, difference, day).await?,
+                }
+            }
         }
         day.position = page.next;
         Ok(())
@@ -134,7 +174,7 @@ impl Reconciler {
 
     /// Returns the receipt of the subscription and the period of `payment`.
     pub(crate) async fn receipt_of_period(&self, payment: &Payment) -> Result<Option<Receipt>, ReconcileError> {
-        let (period, now) = (Period::from_day(payment.due_on), self.clock.now());
+        let (period, now) = (payment.period(), self.clock.now());
         Ok(self.table.get_receipt_of_month(&payment.account, payment.subscription, period, now).await?)
     }
 
@@ -143,10 +183,55 @@ impl Reconciler {
         Ok(self.receipt_of_period(payment).await?.is_some_and(|receipt| receipt.payment == payment.id))
     }
 
-    /// Returns the payment `id` at the gateway; `None` if this table did not request it.
-    async fn payment_of_this_table(&self, id: &GatewayToken) -> Result<Option<Payment>, ReconcileError> {
-        let payment = with_retries(|| self.gateway.payment(id)).await?;
+    /// Returns the payment `id` at the gateway; `None` if this table did not request it. If the payment cannot be read,
+    /// adds a difference to `day` and returns `None`.
+    async fn payment_of_this_table(
+        &self,
+        id: &GatewayToken,
+        day: &mut DayReconciliation,
+    ) -> Result<Option<Payment>, ReconcileError> {
+        let read = with_retries(|| self.gateway.payment(id)).await;
+        let payment = self.value_or_difference(read, id, day)?.flatten();
         Ok(payment.filter(|payment| self.is_of_this_table(payment)))
+    }
+
+    /// Returns the value of `read`, the response to a request for the object `id`. If the object cannot be read, adds a
+    /// difference to `day` and returns `None`: one unreadable object does not end the comparison of the day.
+    pub(crate) fn value_or_difference<T>(
+        &self,
+        read: Result<T, GatewayError>,
+        id: &GatewayToken,
+        day: &mut DayReconciliation,
+    ) -> Result<Option<T>, ReconcileError> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(GatewayError::Unreadable { reason }) => {
+                self.add(day, Difference { kind: DifferenceKind::Unreadable, id: id.to_string(), what: reason });
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds a difference to `day` for each of the refunds or disputes `unreadable` whose payment this table requested.
+    async fn report_unreadable(
+        &self,
+        unreadable: &[UnreadableObject],
+        day: &mut DayReconciliation,
+    ) -> Result<(), ReconcileError> {
+        for object in unreadable {
+            let Some(payment) = &object.payment else { continue };
+            if self.payment_of_this_table(payment, day).await?.is_some() {
+                self.add_unreadable(day, object);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the difference for `object`, which cannot be read, to `day`.
+    fn add_unreadable(&self, day: &mut DayReconciliation, object: &UnreadableObject) {
+        let UnreadableObject { id, reason, .. } = object.clone();
+        self.add(day, Difference { kind: DifferenceKind::Unreadable, id, what: reason });
     }
 
     /// Returns whether there is a finding about `payment` for which `is_wanted` returns true. The argument of

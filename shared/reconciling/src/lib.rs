@@ -8,14 +8,17 @@
 //! ([`SeenPayments`]).
 //!
 //! `comparison_rules.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment
-//! that the gateway reports late, or stored as a finding (`settling::Findings`). All other differences are only
-//! reported. [`DailyComparison`] chooses the days that are compared automatically.
+//! that the gateway reports late, or stored as a finding (`charging::Findings`). If the event of a refund or a dispute
+//! never came, its state at the gateway is stored (`applied_states.rs`). All other differences are only reported.
+//! [`DailyComparison`] chooses the days that are compared automatically.
 //!
 //! A gateway need not list the payments of a day. In a table that was restored from a backup, `customer_lists.rs` then
 //! compares the payments of each customer. [`DaysToCompare`] decides whether the comparisons of such a table are
 //! sufficient for its confirmation.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod applied_states;
+mod attempts_of_backup;
 mod comparison_rules;
 mod confirmation;
 mod customer_lists;
@@ -28,8 +31,8 @@ mod table_records;
 mod without_receipt;
 
 pub use comparison_rules::{
-    PaymentComparison, compare_dispute, compare_payment, compare_receipt, compare_refund, compare_stored_dispute,
-    compare_stored_refund,
+    PaymentComparison, compare_dispute, compare_dispute_status, compare_payment, compare_receipt, compare_refund,
+    compare_refund_status, compare_stored_dispute, compare_stored_refund,
 };
 pub use confirmation::{ConfirmationProblem, DaysToCompare};
 pub use daily_comparison::{DailyComparison, DailyComparisonError};

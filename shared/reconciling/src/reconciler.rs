@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use billing::{DayReconciliation, Difference, DifferenceKind, Payment, Policy, ReconciliationStep, days_after};
+use billing::{DayReconciliation, Difference, DifferenceKind, Payment, ReconciliationStep, days_after};
+use charging::{ApplyError, ChargingEngine, FindingError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
-use gateways::{GatewayError, Refunds, TimeRange};
-use settling::{FindingError, Settling};
+use config::BillingConfig;
+use gateway_objects::Disputes;
+use gateways::{GatewayError, ListPage, ListProgress, Refunds, TimeRange};
 use store::{Settings, Table, TableError};
 use ulid::Ulid;
 
@@ -17,13 +19,17 @@ use crate::seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 /// payment of the day.
 const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
 
-/// Whether a comparison settles payments without a receipt. Settling a payment writes its receipt, and advances the
-/// subscription to the next period.
+/// How long a comparison leases an open attempt that it settles. This time is not longer than the shortest lease of a
+/// run.
+const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
+
+/// Whether a comparison settles payments without a receipt, and stores the state of refunds and disputes at the gateway
+/// whose event never came. Settling a payment writes its receipt, and advances the subscription to the next period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Settlement {
     /// Settle the payment if that is safe; otherwise store the payment as a finding, about which a person decides.
     SettleOrStoreFinding,
-    /// Only report the payment. The only item that is written is the result of the comparison.
+    /// Only report the differences. The only item that is written is the result of the comparison.
     ReportOnly,
     /// For a table that was restored from a backup. Settle the payment like [`Settlement::SettleOrStoreFinding`]. If
     /// the backup does not contain the attempt of the payment, but the month of the payment is due, also write a
@@ -48,21 +54,28 @@ pub enum ReconcileError {
     Table(#[from] TableError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    /// A payment at the gateway contradicts its attempt or the table.
+    #[error(transparent)]
+    NotApplied(ApplyError),
+    /// The receipt of a payment that a backup does not contain could not be written.
+    #[error(transparent)]
+    Finding(#[from] FindingError),
     #[error("the day {on} can be compared from {from} on, an hour after its end in UTC")]
     NotEnded { on: NaiveDate, from: DateTime<Utc> },
     #[error("the receipts of the day {on} have expired, so it cannot be compared")]
     Expired { on: NaiveDate },
-    #[error("the comparison of the day {on} makes no progress: the next list page begins at the same position")]
+    #[error(
+        "the comparison of the day {on} makes no progress: the gateway returns the same list pages again and again"
+    )]
     NoProgress { on: NaiveDate },
 }
 
-impl From<FindingError> for ReconcileError {
-    fn from(error: FindingError) -> Self {
+impl From<ApplyError> for ReconcileError {
+    fn from(error: ApplyError) -> Self {
         match error {
-            FindingError::Table(error) => Self::Table(error),
-            FindingError::Gateway(error) => Self::Gateway(error),
-            // Only the resolution of a finding returns the other errors.
-            error => Self::Gateway(GatewayError::Unknown { reason: error.to_string() }),
+            ApplyError::Table(error) => Self::Table(error),
+            ApplyError::Gateway(error) => Self::Gateway(error),
+            ApplyError::MissingReceipt { .. } | ApplyError::Contradicts { .. } => Self::NotApplied(error),
         }
     }
 }
@@ -80,7 +93,11 @@ pub struct Reconciler {
     /// The id of the table. Payments that another table requested are ignored.
     pub(crate) table_id: Ulid,
     pub(crate) gateway: Arc<dyn Refunds>,
-    pub(crate) settling: Settling,
+    pub(crate) engine: ChargingEngine,
+    /// Stores the state of refunds at the gateway whose event never came.
+    pub(crate) refunds: gateway_objects::Refunds,
+    /// Stores the state of disputes at the gateway whose event never came.
+    pub(crate) disputes: Disputes,
     pub(crate) settlement: Settlement,
     pub(crate) clock: Arc<dyn Clock>,
     /// Today's date in the billing time zone, for settlements.
@@ -89,6 +106,8 @@ pub struct Reconciler {
     pub(crate) seen: SeenPayments,
     /// The differences of the compared day that a person has accepted.
     accepted: HashSet<(DifferenceKind, String)>,
+    /// The progress through the gateway's list of the current step.
+    progress: ListProgress,
 }
 
 impl Reconciler {
@@ -97,13 +116,24 @@ impl Reconciler {
     pub fn new(
         (table, table_id): (Table, Ulid),
         gateway: Arc<dyn Refunds>,
-        (policy, settlement): (Policy, Settlement),
+        (billing, settlement): (&BillingConfig, Settlement),
         clock: Arc<dyn Clock>,
         today: NaiveDate,
     ) -> Self {
-        let settling = Settling::new(table.clone(), policy, clock.clone());
-        let seen = SeenPayments::new(MAX_SEEN_PAYMENTS);
-        Self { table, table_id, gateway, settling, settlement, clock, today, seen, accepted: HashSet::new() }
+        Self {
+            engine: ChargingEngine::new(table.clone(), billing, clock.clone()).with_lease(ATTEMPT_LEASE),
+            refunds: gateway_objects::Refunds::new(table.clone(), gateway.clone(), clock.clone()),
+            disputes: Disputes::new(table.clone(), billing, clock.clone()),
+            table,
+            table_id,
+            gateway,
+            settlement,
+            clock,
+            today,
+            seen: SeenPayments::new(MAX_SEEN_PAYMENTS),
+            accepted: HashSet::new(),
+            progress: ListProgress::default(),
+        }
     }
 
     /// Changes the maximum number of payments that [`SeenPayments`] stores in memory.
@@ -124,8 +154,8 @@ impl Reconciler {
     /// # Errors
     /// - [`ReconcileError::NotEnded`] and [`ReconcileError::Expired`] if the day cannot be compared.
     /// - [`ReconcileError::Table`] and [`ReconcileError::Gateway`] if a request failed. The next call continues.
-    /// - [`ReconcileError::NoProgress`] if the next list page begins at the same position as the current one. The next
-    ///   call continues.
+    /// - [`ReconcileError::NoProgress`] if the gateway returns the same list pages again and again. The next call
+    ///   continues.
     pub async fn reconcile(
         &mut self,
         on: NaiveDate,
@@ -159,6 +189,7 @@ impl Reconciler {
         let accepted = self.table.get_accepted_differences(on).await?;
         self.accepted = accepted.into_iter().map(|accepted| (accepted.kind, accepted.id)).collect();
         let range = TimeRange::of_day(on);
+        self.progress = ListProgress::default();
         while day.ended_at.is_none() && deadline.is_none_or(|deadline| self.clock.now() < deadline) {
             let mut next = day.clone();
             match day.step {
@@ -168,7 +199,10 @@ impl Reconciler {
                 ReconciliationStep::Records => self.compare_records(&range, &mut next).await?,
             }
             match &next.position {
-                None => next.end_step(self.clock.now()),
+                None => {
+                    next.end_step(self.clock.now());
+                    self.progress = ListProgress::default();
+                }
                 // Without this check, the comparison would never end, for example if the gateway returns the same
                 // cursor again and again.
                 Some(_) if next.position == day.position => return Err(ReconcileError::NoProgress { on }),
@@ -220,12 +254,25 @@ impl Reconciler {
         }
     }
 
+    /// Records that `page` of the gateway's list was read.
+    ///
+    /// # Errors
+    /// [`ReconcileError::NoProgress`] if the list makes no progress.
+    pub(crate) fn record_progress<T>(&mut self, page: &ListPage<T>, on: NaiveDate) -> Result<(), ReconcileError> {
+        self.progress.record(page).map_err(|_| ReconcileError::NoProgress { on })
+    }
+
     /// Adds `difference` to the comparison `day`. If a person has accepted the difference, only counts it.
     pub(crate) fn add(&self, day: &mut DayReconciliation, difference: Difference) {
-        match self.accepted.contains(&(difference.kind, difference.id.clone())) {
+        match self.is_accepted(&difference) {
             true => day.counts.accepted = day.counts.accepted.saturating_add(1),
             false => day.add(difference),
         }
+    }
+
+    /// Returns whether a person has accepted `difference`.
+    pub(crate) fn is_accepted(&self, difference: &Difference) -> bool {
+        self.accepted.contains(&(difference.kind, difference.id.clone()))
     }
 
     /// Returns whether this table requested `payment`.

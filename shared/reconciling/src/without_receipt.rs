@@ -1,19 +1,12 @@
 //! The handling of the gateway's payments that have no receipt: they are settled if that is safe, stored as findings,
 //! or reported as differences.
 
-use billing::{Difference, DifferenceKind, Finding, FindingReason, Payment, Period};
-use chrono::TimeDelta;
+use billing::{Difference, DifferenceKind, Finding, FindingReason, Payment, Sku};
+use charging::{Applied, ApplyError, FindingDecision, FindingError, OpenReason, StatedOutcome};
 use gateways::{GatewayError, PaymentGateway};
-use settling::{
-    AttemptResolver, FindingDecision, FindingError, Findings, LatePaymentOutcome, ResolveOutcome, StatedOutcome,
-};
 
 use crate::reconciler::{ReconcileError, Reconciler, Settlement};
 use crate::request_retries::with_retries;
-
-/// How long a comparison leases an open attempt that it settles. This time is not longer than the shortest lease of a
-/// run.
-const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of handling a payment without a receipt.
 pub(crate) enum MissingReceiptResult {
@@ -47,47 +40,17 @@ impl Reconciler {
         if self.settlement == Settlement::ReportOnly {
             return Ok(MissingReceiptResult::Reported(difference));
         }
-        let findings = Findings { settling: &self.settling, gateway: self.gateway.as_ref() };
-        let mut outcome = findings.settle_or_store_finding(payment, &stored.sku, self.today).await?;
-        if outcome == LatePaymentOutcome::HandledElsewhere && !self.has_receipt(payment).await? {
-            let reason = match self.settle_open_attempt(payment).await? {
-                ResolveOutcome::Leased(until) => {
-                    format!("its attempt is leased until {}", until.format("%Y-%m-%d %H:%M:%S UTC"))
-                }
-                ResolveOutcome::Contradicted(reason) => {
-                    format!("its attempt is still open: {reason} (`dueday resolve`)")
-                }
-                ResolveOutcome::NotLookedUp(error @ GatewayError::Unusable { .. }) => return Err(error.into()),
-                ResolveOutcome::NotLookedUp(error) => {
-                    format!("its attempt could not be looked up: {error} (`dueday resolve`)")
-                }
-                ResolveOutcome::Settled(_) if self.has_receipt(payment).await? => {
-                    return Ok(MissingReceiptResult::Settled);
-                }
-                // The attempt was settled with another payment of the same month, or by another worker.
-                ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt | ResolveOutcome::Missing => String::new(),
-            };
-            if !reason.is_empty() {
-                return Ok(reported(difference.kind, &reason));
-            }
-            outcome = findings.settle_or_store_finding(payment, &stored.sku, self.today).await?;
-        }
-        Ok(match outcome {
-            LatePaymentOutcome::Settled(_) => MissingReceiptResult::Settled,
-            LatePaymentOutcome::FindingStored(finding) if finding.resolved.is_some() => MissingReceiptResult::Resolved,
-            LatePaymentOutcome::FindingStored(finding) if self.may_be_missing_in_backup(&finding) => {
-                let decision = (FindingDecision::Receipt, "the backup does not contain this payment");
-                match findings.resolve((account, &payment.id), decision.0, decision.1, self.today).await {
-                    Ok(_) => MissingReceiptResult::Settled,
-                    // An earlier try whose response was lost may have written the receipt.
-                    Err(FindingError::NoReceipt { reason, .. }) => match self.has_receipt(payment).await? {
-                        true => MissingReceiptResult::Settled,
-                        false => reported(DifferenceKind::PaymentWithoutReceipt, reason),
-                    },
-                    Err(error) => return Err(error.into()),
+        Ok(match self.apply_payment(payment, &stored.sku).await? {
+            Applied::Settled(_) => MissingReceiptResult::Settled,
+            Applied::AlreadySettled(_) | Applied::NothingOpen => MissingReceiptResult::Resolved,
+            Applied::FindingStored(finding) if finding.resolved.is_some() => MissingReceiptResult::Resolved,
+            Applied::FindingStored(finding) if self.may_be_missing_in_backup(&finding) => {
+                match self.write_receipt_lost_by_restore(payment).await? {
+                    None => MissingReceiptResult::Settled,
+                    Some(reason) => reported(DifferenceKind::PaymentWithoutReceipt, reason),
                 }
             }
-            LatePaymentOutcome::FindingStored(finding) => {
+            Applied::FindingStored(finding) => {
                 let kind = match finding.reason {
                     FindingReason::PaidTwice => DifferenceKind::PaidTwice,
                     FindingReason::AmountDiffers => DifferenceKind::AmountDiffers,
@@ -97,10 +60,29 @@ impl Reconciler {
                 };
                 reported(kind, finding.reason.sentence())
             }
-            LatePaymentOutcome::HandledElsewhere if self.has_receipt(payment).await? => MissingReceiptResult::Resolved,
-            LatePaymentOutcome::HandledElsewhere => reported(difference.kind, "its attempt is still open"),
-            LatePaymentOutcome::Missing => reported(difference.kind, "its subscription does not exist"),
+            Applied::Open(OpenReason::NoResponse(error @ GatewayError::Unusable { .. })) => return Err(error.into()),
+            Applied::Open(OpenReason::NoResponse(error)) => {
+                reported(difference.kind, &format!("its attempt could not be looked up: {error} (`dueday resolve`)"))
+            }
+            Applied::Open(reason @ OpenReason::Leased { .. }) => reported(difference.kind, &reason.to_string()),
+            Applied::Open(reason) => {
+                reported(difference.kind, &format!("its attempt is still open: {reason} (`dueday resolve`)"))
+            }
+            Applied::Missing => reported(difference.kind, "its subscription does not exist"),
         })
+    }
+
+    /// Writes the receipt of `payment`, which a backup does not contain. Returns the reason if the payment can get no
+    /// receipt; otherwise `None`.
+    async fn write_receipt_lost_by_restore(&self, payment: &Payment) -> Result<Option<&'static str>, ReconcileError> {
+        let (of, decision) = ((&payment.account, &payment.id), FindingDecision::ReceiptLostByRestore);
+        let because = "the backup does not contain this payment";
+        match self.engine.resolve_finding(self.gateway.as_ref(), of, decision, because, self.today).await {
+            Ok(_) => Ok(None),
+            // An earlier try whose response was lost may have written the receipt.
+            Err(FindingError::NoReceipt { reason, .. }) => Ok((!self.has_receipt(payment).await?).then_some(reason)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// In a table that was restored from a backup, prevents a second charge for the month of `payment`, which the bank
@@ -112,40 +94,47 @@ impl Reconciler {
         }
         let (account, id) = (&payment.account, payment.subscription);
         let Some(stored) = self.table.get_subscription(account, id).await? else { return Ok(()) };
-        let period = Period::from_day(payment.due_on);
-        if stored.attempt.as_ref().is_some_and(|open| Period::from_day(open.due_on) == period) {
+        if stored.has_open_attempt_of(payment.period()) {
             return Ok(());
         }
-        let findings = Findings { settling: &self.settling, gateway: self.gateway.as_ref() };
         let sku = stored.sku.clone();
-        findings.store_finding(stored, (payment, &sku), FindingReason::NoAttempt).await?;
+        self.engine.store_finding(stored, (payment, &sku), FindingReason::NoAttempt).await?;
         Ok(())
     }
 
-    /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports. In a
-    /// restored table, no run may begin until an operator has confirmed the table, so an attempt that was open in the
-    /// backup would otherwise stay open. Repeats the look-up once if it fails.
-    async fn settle_open_attempt(&self, payment: &Payment) -> Result<ResolveOutcome, ReconcileError> {
+    /// Applies `payment` as the gateway reports it. In a restored table, no run may begin until an operator has confirmed
+    /// the table, so an attempt that was open in the backup would otherwise stay open.
+    async fn apply_payment(&self, payment: &Payment, sku: &Sku) -> Result<Applied, ApplyError> {
+        let gateway = self.gateway.as_ref();
+        repeat_look_up(async || Box::pin(self.engine.apply_payment(gateway, payment, sku, self.today)).await).await
+    }
+
+    /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports.
+    pub(crate) async fn settle_open_attempt(&self, payment: &Payment) -> Result<Applied, ApplyError> {
         let gateway: &dyn PaymentGateway = self.gateway.as_ref();
-        let resolver = AttemptResolver { settling: &self.settling, gateway: Some(gateway), lease: ATTEMPT_LEASE };
-        let (subscription, stated) = ((&payment.account, payment.subscription), StatedOutcome::AsGatewayReports);
-        let resolve = async || match resolver.resolve(subscription, &stated, self.today).await {
-            Ok(ResolveOutcome::NotLookedUp(error)) => Err(error),
-            result => Ok(result),
-        };
-        match with_retries(&resolve).await {
-            Ok(result) => Ok(result?),
-            Err(GatewayError::Unknown { .. }) => match resolve().await {
-                Ok(result) => Ok(result?),
-                Err(error) => Ok(ResolveOutcome::NotLookedUp(error)),
-            },
-            Err(error) => Ok(ResolveOutcome::NotLookedUp(error)),
-        }
+        let (of, stated) = ((&payment.account, payment.subscription), StatedOutcome::AsGatewayReports);
+        repeat_look_up(async || Box::pin(self.engine.resolve_attempt(Some(gateway), of, &stated, self.today)).await)
+            .await
     }
 
     /// Returns whether the table was restored from a backup that probably does not contain the attempt of the payment
-    /// in `finding`.
+    /// in `finding`. A payment that was not due when the finding was stored may be due now, because the
+    /// comparison of an earlier day has written the receipts of the earlier months.
     fn may_be_missing_in_backup(&self, finding: &Finding) -> bool {
-        self.settlement == Settlement::WriteReceiptsOfRestoredTable && finding.reason == FindingReason::NoAttempt
+        self.settlement == Settlement::WriteReceiptsOfRestoredTable
+            && matches!(finding.reason, FindingReason::NoAttempt | FindingReason::NotDue)
     }
+}
+
+/// Calls `apply`. If the look-up of the attempt failed, calls it again: while the gateway throttles its requests, or once.
+async fn repeat_look_up(apply: impl AsyncFn() -> Result<Applied, ApplyError>) -> Result<Applied, ApplyError> {
+    let apply = async || match apply().await {
+        Ok(Applied::Open(OpenReason::NoResponse(error))) => Err(error),
+        result => Ok(result),
+    };
+    let result = match with_retries(&apply).await {
+        Err(GatewayError::Unknown { .. }) => apply().await,
+        result => result,
+    };
+    result.unwrap_or_else(|error| Ok(Applied::Open(OpenReason::NoResponse(error))))
 }

@@ -3,6 +3,8 @@
 //! reminder is never lost.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod totals;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -12,8 +14,10 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use billing::{ClaimToken, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminded};
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
-use store::{Claim, ClaimOutcome, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError};
+use store::{Claim, ClaimOutcome, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError, ignore_refusal};
 use sweep::{Outcome, Report, RowResult, Task, time_left};
+
+pub use totals::ReminderTotals;
 
 /// How long a worker leases a reminder that it has claimed. During this time, no other worker sends the reminder.
 pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
@@ -50,6 +54,7 @@ pub enum ReminderOutcome {
 
 impl Outcome for ReminderOutcome {
     type Counts = ReminderCounts;
+    type Totals = ReminderTotals;
 
     fn count(self, counts: &mut ReminderCounts) -> &mut u64 {
         match self {
@@ -67,16 +72,6 @@ impl Outcome for ReminderOutcome {
 
     fn was_workable(self) -> bool {
         !matches!(self, Self::Undeliverable | Self::Skipped)
-    }
-
-    fn log(report: &Report<ReminderCounts>, _: DateTime<Utc>) {
-        let Report { batch, date, complete, oldest_due_days, .. } = report;
-        let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
-        let ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed } = report.counts;
-        tracing::info!(
-            %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed,
-            oldest_due_days, stopped, "a run has ended"
-        );
     }
 }
 
@@ -141,6 +136,16 @@ impl Task for ReminderBatch {
             Ok(outcome) => RowResult::Counted(outcome),
             Err(error) => RowResult::Failed { error_type: (&error).into(), reason: error.to_string() },
         }
+    }
+
+    fn log_report(report: &Report<ReminderOutcome>, _: DateTime<Utc>) {
+        let Report { batch, date, complete, oldest_due_days, .. } = report;
+        let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
+        let ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed } = report.counts;
+        tracing::info!(
+            %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed,
+            oldest_due_days, stopped, "a run has ended"
+        );
     }
 }
 
@@ -250,6 +255,6 @@ impl ReminderBatch {
             Some(claim) if claim.claim_token == token => Ok(mark_reminded(stored, sent, today, self.clock.now())),
             other => Err(other),
         };
-        self.table.rewrite_subscription(claimed, marked).await.map(drop)
+        ignore_refusal(self.table.rewrite_subscription(claimed, marked).await)
     }
 }

@@ -6,7 +6,7 @@ use crate::html_page;
 use crate::request_input::InvalidInput;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::Refusal;
+use billing::{CreationRefusal, Refusal, Status, SubscriptionId};
 use serde::Serialize;
 use store::TableError;
 use utoipa::ToSchema;
@@ -30,10 +30,22 @@ pub struct Problem {
     /// The field, parameter or header that caused the problem; absent if the problem concerns the whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
+    /// The subscription because of which the request is refused; absent from other problems.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    existing_subscription: Option<Box<ExistingSubscription>>,
     /// The number of seconds after which the same request may succeed (header `Retry-After`); `None` if the number is
     /// unknown.
     #[serde(skip)]
     retry_after: Option<i64>,
+}
+
+/// The subscription because of which a new subscription is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct ExistingSubscription {
+    /// The id of the subscription.
+    id: SubscriptionId,
+    /// The status of the subscription.
+    status: Status,
 }
 
 fn serialize_status_code<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
@@ -49,6 +61,7 @@ macro_rules! problem {
             status: StatusCode::$status,
             detail: $detail.into(),
             field: None,
+            existing_subscription: None,
             retry_after: None,
         }
     };
@@ -197,6 +210,11 @@ impl Problem {
         problem!(CONFLICT, "conflict", "Conflict", detail)
     }
 
+    /// 409: the bank has reversed the payment to refund, or may still reverse it because of an open dispute.
+    pub fn disputed(detail: impl Into<String>) -> Self {
+        problem!(CONFLICT, "disputed", "The payment is disputed", detail)
+    }
+
     /// 409: another request is changing the same items at this moment.
     pub fn in_progress() -> Self {
         problem!(
@@ -289,12 +307,33 @@ impl From<TableError> for Problem {
         if error.is_conflict() {
             tracing::warn!(%error, error_type = "Table", "write conflict with another request");
             Self::in_progress()
+        } else if matches!(error, TableError::LocalStorage { .. }) {
+            tracing::error!(%error, error_type = "Table", "the data file cannot be used");
+            Self::unavailable()
         } else if error.is_transient() {
             tracing::warn!(%error, error_type = "Table", "the table is temporarily unavailable");
             Self::unavailable()
         } else {
             tracing::error!(%error, error_type = "Table", "a request to the table failed");
             Self::internal()
+        }
+    }
+}
+
+impl From<CreationRefusal> for Problem {
+    fn from(refusal: CreationRefusal) -> Self {
+        match refusal {
+            CreationRefusal::FirstPayment(refusal) => Self::refused_field("first_payment_date", refusal),
+            CreationRefusal::AlreadySubscribed { id, status, .. } => {
+                let problem = problem!(
+                    CONFLICT,
+                    "already-subscribed",
+                    "The account already has this product",
+                    refusal.to_string()
+                );
+                let existing_subscription = Some(Box::new(ExistingSubscription { id, status }));
+                Problem { field: Some("sku".to_owned()), existing_subscription, ..problem }
+            }
         }
     }
 }

@@ -190,7 +190,7 @@ impl Sandbox {
             LedgerEntry::Payment(made) if range.contains(made.created_at) => Some(made.clone()),
             _ => None,
         });
-        Ok(ListPage { items: self.with_status_at(page.items, now)?, next: page.next })
+        Ok(ListPage::new(self.with_status_at(page.items, now)?, page.next))
     }
 
     /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment. `after` is
@@ -221,7 +221,7 @@ fn list_page<E, T>(all: &[E], after: Option<&str>, select: impl Fn(&E) -> Option
     let (mut items, mut read) = (Vec::new(), before);
     for entry in all.iter().skip(before) {
         if items.len() == rules::LIST_PAGE_SIZE {
-            return ListPage { items, next: Some(read.to_string()) };
+            return ListPage::new(items, Some(read.to_string()));
         }
         items.extend(select(entry));
         read += 1;

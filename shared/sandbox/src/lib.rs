@@ -20,6 +20,5 @@ pub use config::*;
 pub use ledger::{Ledger, LedgerEntry, LedgerError};
 pub use ledger_sandbox::Sandbox;
 pub use records::{EnteredMethod, LedgerPayment, PageOpened};
-pub use rules::IDEMPOTENCY_KEY_LIFETIME;
 pub use server::{gateway_router, signed_gateway_router};
 pub use store::{CheckoutPageAddress, SandboxStore, StoreError};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
-use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
+use aws_errors::AwsRequestError;
 
 use clock::Clock;
 use config::{ConfigError, CurrentSecret, Env, SecretReader, Variable};
@@ -50,9 +50,8 @@ pub async fn secret_from_secrets_manager(
 ) -> Result<String, ConfigError> {
     let invalid = |reason: String| ConfigError::Invalid { name: name_variable.name, reason };
     let result = aws_sdk_secretsmanager::Client::new(sdk).get_secret_value().secret_id(name).send().await;
-    // Use only the code of the error, because the error may contain the whole response.
     let response = result.map_err(|error| {
-        invalid(format!("cannot be read: {}", error.code().unwrap_or("no usable response from AWS Secrets Manager")))
+        invalid(format!("cannot be read from AWS Secrets Manager: {}", AwsRequestError::new(&error)))
     })?;
     response.secret_string.ok_or_else(|| invalid("must be the name of a secret that contains text".to_owned()))
 }

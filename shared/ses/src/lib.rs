@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
+use aws_errors::AwsRequestError;
 use aws_sdk_sesv2::Client;
 use aws_sdk_sesv2::config::retry::RetryConfig;
 use aws_sdk_sesv2::config::timeout::TimeoutConfig;
@@ -192,29 +193,26 @@ fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
     false
 }
 
-/// Converts an error of SES into a [`MailError`]. The result contains only the error code, because the text of SES may
-/// contain mail addresses.
+/// Converts an error of SES into a [`MailError`], without the mail addresses that the text of SES may contain.
 ///
 /// The result is always transient, because each error code can also mean a problem that can be fixed. For example, SES
 /// returns `MessageRejected` to accounts in the SES sandbox, and `BadRequestException` for an invalid configuration
 /// set. If the recipient's address does not accept mail, SES reports a bounce later.
 fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
-    let status = || error.raw_response().map(|response| response.status().to_string());
-    let code_or_status = error.code().filter(|code| is_error_code(code)).map(str::to_owned).or_else(status);
-    let reason = code_or_status.map_or_else(
-        || "Amazon SES could not be reached or did not respond".to_owned(),
-        |code_or_status| format!("Amazon SES responded with {code_or_status}"),
-    );
+    let cause = AwsRequestError::new(error);
+    let reason = match error.raw_response() {
+        Some(_) => format!("Amazon SES responded with {cause}"),
+        None => format!("Amazon SES could not be reached or did not respond: {cause}"),
+    };
     MailError { reason, is_transient: true }
 }
 
-/// Logs the error response of SES to the final try to send `mail`. Logs nothing if there was no response, because SES
+/// Logs the error code of SES for the final try to send `mail`; the caller logs the whole error. Logs nothing if there was no response, because SES
 /// may then have accepted the mail, but the log message states that it did not.
 fn log_response(mail: &Mail, error: &SdkError<SendEmailError>) {
     if error.raw_response().is_some() {
-        let reason = mail_error(error).reason;
         let error_type = error.code().filter(|code| is_error_code(code)).unwrap_or("Unknown");
-        tracing::warn!(account = %mail.account, kind = %mail.kind, error = reason, error_type, "{MAIL_NOT_ACCEPTED}");
+        tracing::warn!(account = %mail.account, kind = %mail.kind, error_type, "{MAIL_NOT_ACCEPTED}");
     }
 }
 

@@ -2,8 +2,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use async_trait::async_trait;
+use aws_errors::AwsRequestError;
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use chrono::{DateTime, Utc};
 
@@ -40,10 +40,10 @@ impl SqsQueue {
             match send.send().await {
                 Ok(sent) => failed.extend(sent.failed().iter().map(|entry| {
                     let index: usize = entry.id().parse().unwrap_or_default();
-                    (first + index, QueueError(entry.code().to_owned()))
+                    (first + index, QueueError(AwsRequestError::of_code(entry.code(), entry.message()).to_string()))
                 })),
                 Err(error) => {
-                    let error = QueueError(DisplayErrorContext(&error).to_string());
+                    let error = QueueError(AwsRequestError::new(&error).to_string());
                     failed.extend((0..chunk.len()).map(|index| (first + index, error.clone())));
                 }
             }

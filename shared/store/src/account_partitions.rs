@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
-use super::items::is_erased_account;
+use super::items::{CREATIONS, creations_of_account, is_erased_account};
 use super::{Item, Key, Payments, Table, TableError, keys};
 use billing::{
     Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, GatewayToken, LoggedAction, Receipt, Refund,
@@ -203,6 +203,10 @@ impl AccountPartition {
             item.remove("RefundedAmount");
             item.remove("RefundedDate");
         }
+        // The domain type of an account has no field for its count of creations.
+        if creations_of_account(&item) > 0 {
+            item.remove(CREATIONS);
+        }
         let sk = item.get("SK").and_then(|sk: &AttributeValue| sk.as_s().ok()).cloned().unwrap_or_default();
         let kinds = [
             keys::ACCOUNTS,
@@ -233,9 +237,7 @@ impl AccountPartition {
                 .read_record(&item, |attempt: &AttemptRecord| attempt.processed_at)
                 .map(|attempt| self.attempts.push(attempt)),
             Some(keys::ACTIONS) => self.read_action(&item).map(|action| self.actions.push(action)),
-            Some(_) => {
-                self.read_record(&item, |waived: &WaivedPeriod| waived.waived_at).map(|waived| self.waived.push(waived))
-            }
+            Some(_) => self.read_record(&item, WaivedPeriod::recorded_from).map(|waived| self.waived.push(waived)),
             None => Err(TableError::unreadable(key_of(&item), "its key has an unknown prefix")),
         };
         self.unreadable.extend(added.err());

@@ -29,6 +29,13 @@ impl<'a> From<Option<&'a IdempotentRequest>> for ChangeRecords<'a> {
     }
 }
 
+/// The writes of a transaction that updates an item and stores the entry of the update.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LoggedUpdateWrite {
+    Update,
+    ActionEntry,
+}
+
 impl Table {
     /// Builds the write of a transaction that stores `entry`. The write has no condition, because no other change has
     /// the id of the entry.
@@ -58,11 +65,13 @@ impl Table {
     ) -> Result<UpdateItemOutcome, TableError> {
         let Some(entry) = entry else { return self.send_update(update, ReturnValue::None).await };
         let update = TransactWriteItem::builder().update(update).build();
-        Ok(match self.transact_with_retries(vec![update, self.build_action_put(&entry)]).await? {
+        let writes =
+            [(LoggedUpdateWrite::Update, update), (LoggedUpdateWrite::ActionEntry, self.build_action_put(&entry))];
+        Ok(match self.transact_named(writes).await? {
             TransactionOutcome::Written => UpdateItemOutcome::Updated(Item::new()),
             TransactionOutcome::ConditionFailed(failed) => {
-                let stored = failed.into_iter().next().flatten();
-                UpdateItemOutcome::ConditionFailed(stored.filter(|item| !item.is_empty()))
+                let stored = failed.item(LoggedUpdateWrite::Update).filter(|item| !item.is_empty());
+                UpdateItemOutcome::ConditionFailed(stored.cloned())
             }
         })
     }

@@ -4,7 +4,7 @@
 use super::{ChangeRecords, IdempotentRequest, Item, Replayed, StoredResponse, Table, TableError};
 use billing::{AccountId, Settlement, Subscription, SubscriptionId};
 use dynamo::key_of;
-use dynamo::{Rewrite, RewriteOutcome, with_next_version};
+use dynamo::{NotRewritten, Rewrite, with_next_version};
 
 /// The result of changing a subscription. `E` is the type of the reason why a change is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ impl Table {
         let ChangeRecords { request, action } = records.into();
         let Some(stored) = self.get_subscription(account, id).await? else { return Ok(ChangeOutcome::Missing) };
         let next = |stored: &Subscription| {
-            let settlement = change(stored).map_err(NoChangeReason::Refused)?.into();
+            let settlement: Settlement = change(stored).map_err(NoChangeReason::Refused)?.into();
             let idempotency_record = request.map(|request| {
                 let after = with_next_version(stored, settlement.subscription.clone());
                 let response = StoredResponse { json: to_json(&after), version: after.version };
@@ -54,27 +54,31 @@ impl Table {
                 let entry = action.on_subscription(Some(stored), &settlement.subscription);
                 self.build_action_put(&entry)
             });
-            Ok(Rewrite { idempotency_record, log_entry, ..self.rewrite_of(settlement) })
+            Ok(Rewrite { idempotency_record, log_entry, ..self.rewrite_of(&settlement) })
         };
         let replayed = |record: &Item| match request {
             Some(request) => request.compare_with_record(record).map(NoChangeReason::Replayed),
             None => Err(TableError::Exists { key: key_of(record) }),
         };
-        Ok(match self.rewrite(stored, next, replayed).await? {
-            RewriteOutcome::Applied(written) => ChangeOutcome::Applied(Box::new(written)),
-            RewriteOutcome::Unchanged(NoChangeReason::Refused(refusal)) => ChangeOutcome::Refused(refusal),
-            RewriteOutcome::Unchanged(NoChangeReason::Replayed(replayed)) => ChangeOutcome::Replayed(replayed),
-            RewriteOutcome::Missing => ChangeOutcome::Missing,
+        Ok(match self.rewrite(stored, next, replayed).await {
+            Ok(written) => ChangeOutcome::Applied(Box::new(written)),
+            Err(NotRewritten::Unchanged(NoChangeReason::Refused(refusal))) => ChangeOutcome::Refused(refusal),
+            Err(NotRewritten::Unchanged(NoChangeReason::Replayed(replayed))) => ChangeOutcome::Replayed(replayed),
+            Err(NotRewritten::Missing) => ChangeOutcome::Missing,
+            Err(NotRewritten::Table(error)) => return Err(error),
         })
     }
 
     /// Changes the subscription `stored` with `change`, and computes the change again on a write conflict. Sends one
-    /// UpdateItem request per try.
+    /// UpdateItem request per try. Returns the stored subscription.
+    ///
+    /// # Errors
+    /// [`NotRewritten`] if nothing was written.
     pub async fn rewrite_subscription<R>(
         &self,
         stored: Subscription,
         change: impl Fn(&Subscription) -> Result<Subscription, R>,
-    ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
+    ) -> Result<Subscription, NotRewritten<R>> {
         let next = |stored: &Subscription| Ok(Rewrite::without_records(change(stored)?));
         self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
     }

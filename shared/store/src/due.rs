@@ -1,6 +1,7 @@
 //! Due lists: the subscriptions that are due for a batch, read from its index. This module contains the access patterns
 //! getDueRemindersByDate and getDuePaymentsByDate.
 
+use billing::last_payment_day_in_sight;
 use chrono::NaiveDate;
 
 use super::items::DueItem;
@@ -24,6 +25,30 @@ pub struct DuePage {
     pub next: Option<Position>,
 }
 
+/// The rows of one shard that a query of an index returns.
+#[derive(Clone, Copy, Debug)]
+enum DueRange {
+    /// The rows whose date is this date or earlier.
+    Until(NaiveDate),
+    /// The rows whose date is after `after`, although their due date is `due_by` or earlier.
+    Postponed { after: NaiveDate, due_by: NaiveDate },
+}
+
+impl DueRange {
+    /// Returns whether the row at `position` is in this range, so that the range continues after it.
+    fn contains(&self, position: &Position) -> bool {
+        match self {
+            Self::Until(on) => position.on <= on.to_string(),
+            Self::Postponed { after, .. } => position.on > after.to_string(),
+        }
+    }
+}
+
+/// Returns the date after which the next payment date of a payment due on or before `on` is impossible.
+fn postponed_after(on: NaiveDate, today: NaiveDate) -> NaiveDate {
+    on.max(last_payment_day_in_sight(today))
+}
+
 /// One list page of the due lists of all shards, one shard after the other.
 #[derive(Debug)]
 pub struct DueList {
@@ -35,37 +60,74 @@ pub struct DueList {
 impl Table {
     /// Returns at most `limit` rows that are due for `batch` on or before the date `on`, in the shards 0 to `shards` -
     /// 1, one shard after the other. Starts after the position `after`; with `None`, at the first row. This function is
-    /// for lists and forecasts; a batch run reads only one shard at a time.
+    /// for counts; a batch run reads only one shard at a time.
     pub async fn get_due_by_date(
         &self,
         batch: Batch,
         shards: u32,
         on: NaiveDate,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<DueList, TableError> {
+        self.read_due_list(batch, shards, &[DueRange::Until(on)], after, limit).await
+    }
+
+    /// Returns due rows like [`Table::get_due_by_date`], and with them the postponed payments, for lists and forecasts.
+    /// A postponed payment is due on or before `on`, but its next payment date is after `on` and after the month that
+    /// follows `today`. No run finds such a row, because a run with a clock that was ahead wrote its next payment date.
+    /// Also queries the rows of the payment index after that month, which are few: usually only new subscriptions have
+    /// such a date.
+    pub async fn get_due_and_postponed_by_date(
+        &self,
+        batch: Batch,
+        shards: u32,
+        (on, today): (NaiveDate, NaiveDate),
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<DueList, TableError> {
+        let ranges = [DueRange::Until(on), DueRange::Postponed { after: postponed_after(on, today), due_by: on }];
+        let ranges = if batch == Batch::Payments { ranges.as_slice() } else { &ranges[..1] };
+        self.read_due_list(batch, shards, ranges, after, limit).await
+    }
+
+    /// Returns the postponed payments (see [`Table::get_due_and_postponed_by_date`]) that are due by `today`, in the
+    /// shards 0 to `shards` - 1.
+    pub async fn get_postponed_payments(&self, shards: u32, today: NaiveDate) -> Result<Vec<DueRow>, TableError> {
+        let range = DueRange::Postponed { after: postponed_after(today, today), due_by: today };
+        Ok(self.read_due_list(Batch::Payments, shards, &[range], None, usize::MAX).await?.rows)
+    }
+
+    /// Returns at most `limit` rows that `ranges` select from the index of `batch`, one shard after the other, and in
+    /// each shard one range after the other. Starts after the position `after`; with `None`, at the first row.
+    async fn read_due_list(
+        &self,
+        batch: Batch,
+        shards: u32,
+        ranges: &[DueRange],
         mut after: Option<Position>,
         limit: usize,
     ) -> Result<DueList, TableError> {
         let mut rows: Vec<DueRow> = Vec::new();
         let first = after.as_ref().map_or(0, |position| position.shard);
         for shard in first..shards {
-            loop {
-                // Request one row more than `limit`: if this row exists, the list has a next page.
-                let limit_and_one = limit.saturating_sub(rows.len()).saturating_add(1);
-                let limit_and_one = i32::try_from(limit_and_one).unwrap_or(i32::MAX);
-                let page = match batch {
-                    Batch::Reminders => {
-                        self.get_due_reminders_by_date(shard, on, after.as_ref(), limit_and_one).await?
+            for range in ranges {
+                // The position at which the list continues may be in a later range.
+                while after.as_ref().is_none_or(|position| range.contains(position)) {
+                    // Request one row more than `limit`: if this row exists, the list has a next page.
+                    let limit_and_one = limit.saturating_sub(rows.len()).saturating_add(1);
+                    let limit_and_one = i32::try_from(limit_and_one).unwrap_or(i32::MAX);
+                    let page = self.read_due_page(batch.index(), shard, *range, after.as_ref(), limit_and_one).await?;
+                    let is_last = page.next.is_none();
+                    after = page.next;
+                    rows.extend(page.rows);
+                    if rows.len() > limit {
+                        rows.truncate(limit);
+                        let next = rows.last().map(|row| row.position.clone());
+                        return Ok(DueList { rows, next });
                     }
-                    Batch::Payments => self.get_due_payments_by_date(shard, on, after.as_ref(), limit_and_one).await?,
-                };
-                after = page.next;
-                rows.extend(page.rows);
-                if rows.len() > limit {
-                    rows.truncate(limit);
-                    let next = rows.last().map(|row| row.position.clone());
-                    return Ok(DueList { rows, next });
-                }
-                if after.is_none() {
-                    break;
+                    if is_last {
+                        break;
+                    }
                 }
             }
             after = None;
@@ -83,7 +145,7 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        self.read_due_page(Batch::Reminders.index(), shard, on, after, limit).await
+        self.read_due_page(Batch::Reminders.index(), shard, DueRange::Until(on), after, limit).await
     }
 
     /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. Sends a Query to GSI-2 with
@@ -96,26 +158,36 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        self.read_due_page(Batch::Payments.index(), shard, on, after, limit).await
+        self.read_due_page(Batch::Payments.index(), shard, DueRange::Until(on), after, limit).await
     }
 
-    /// Reads one page of the rows of `shard` in `index` whose date is `on` or earlier.
+    /// Reads one page of the rows of `shard` in `index` that `range` selects.
     async fn read_due_page(
         &self,
         index: &IndexSchema,
         shard: u32,
-        on: NaiveDate,
+        range: DueRange,
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let (partition, date_attribute) = (index.keys.partition.0, index.keys.sort.0);
-        let key_condition = format!("#{partition} = :shard AND #{date_attribute} <= :today");
-        let mut items = self.dynamo.query(Query {
-            index: Some(index.name),
-            page_items: usize::try_from(limit).ok(),
-            after: after.map(|position| position.start_key(date_attribute)),
-            ..Query::new(key_condition, values([(":shard", n(shard)), (":today", s(on))]))
-        });
+        let is_in_shard = format!("#{partition} = :shard AND #{date_attribute}");
+        let query = match range {
+            DueRange::Until(on) => Query {
+                page_items: usize::try_from(limit).ok(),
+                ..Query::new(format!("{is_in_shard} <= :today"), values([(":shard", n(shard)), (":today", s(on))]))
+            },
+            // Few rows pass the filter, so the page is as large as possible.
+            DueRange::Postponed { after, due_by } => Query {
+                filter: Some("#DueDate <= :due"),
+                ..Query::new(
+                    format!("{is_in_shard} > :after"),
+                    values([(":shard", n(shard)), (":after", s(after)), (":due", s(due_by))]),
+                )
+            },
+        };
+        let after = after.map(|position| position.start_key(date_attribute));
+        let mut items = self.dynamo.query(Query { index: Some(index.name), after, ..query });
         let page = items.page().await?.unwrap_or_default();
         let position = |item: &Item| Position::from_index_item(shard, date_attribute, item);
         let row = |item| DueRow { position: position(item), due: DueItem::read(item) };

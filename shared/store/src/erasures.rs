@@ -15,7 +15,7 @@ use dynamo::{
 
 /// The condition of the writes that need an account: the account exists, and its erasure was not requested. The mark of
 /// an erased account also has the attribute `ErasureDate`, so these writes fail for an erased account.
-const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
+pub(super) const IS_NOT_ERASED: &str = "attribute_exists(#PK) AND attribute_not_exists(#ErasureDate)";
 
 /// The filter for items that can belong to an account, but are stored in other partitions than that of the account.
 const FILTER_OF_OTHER_PARTITIONS: &str = "begins_with(#PK, :idempotency) OR begins_with(#PK, :setups) OR \

@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 
 use super::items::open_finding_item;
 use super::{Item, Paging, Table, TableError, keys};
-use billing::{AccountId, Finding, NewAction, Settlement, Subscription};
-use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, RewriteOutcome, n};
+use billing::{AccountId, Finding, NewAction, Period, Settlement, Subscription, SubscriptionId};
+use dynamo::{ABSENT, Entity as _, NotRewritten, PrefixQuery, Rewrite, n};
 
 /// A condition expression that is true if a finding is still open, and unchanged since it was read.
 const FINDING_UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
@@ -21,6 +21,21 @@ impl Table {
     /// Returns the findings of an account, open and resolved. Sends a Query with `begins_with(SK, "FND#")`.
     pub async fn get_findings_by_account(&self, account: &AccountId) -> Result<Vec<Finding>, TableError> {
         self.get_findings(PrefixQuery::new(keys::partition_key_of_account(account), keys::FINDINGS)).await
+    }
+
+    /// Returns the number of open findings that block charges of the subscription `id` and are about payments of later
+    /// months than `month`. Sends the Query of [`Table::get_findings_by_account`].
+    pub async fn count_findings_after(
+        &self,
+        account: &AccountId,
+        id: SubscriptionId,
+        month: Period,
+    ) -> Result<u32, TableError> {
+        let findings = self.get_findings_by_account(account).await?;
+        let is_later = |finding: &&Finding| {
+            finding.subscription == id && finding.resolved.is_none() && finding.blocks && finding.period() > month
+        };
+        Ok(u32::try_from(findings.iter().filter(is_later).count()).unwrap_or(u32::MAX))
     }
 
     /// Returns all findings in `list`.
@@ -46,9 +61,9 @@ impl Table {
         };
         let finding_of_stored = new_finding(&stored);
         let exists = |item: &Item| Finding::from_item(item).map(Box::new);
-        match self.rewrite(stored, next, exists).await? {
-            RewriteOutcome::Unchanged(stored) => Ok(*stored),
-            RewriteOutcome::Applied(_) | RewriteOutcome::Missing => Ok(finding_of_stored),
+        match self.rewrite(stored, next, exists).await {
+            Ok(_) => Ok(finding_of_stored),
+            Err(refused) => Ok(refused.into_reason()?.map_or(finding_of_stored, |stored| *stored)),
         }
     }
 
@@ -56,8 +71,12 @@ impl Table {
     /// finding with `resolved`, removes the finding from the list of open findings, and writes the action-log entry of
     /// `action`. Sends one TransactWriteItems request per try.
     ///
-    /// Returns `None` if another person has resolved the finding after it was read, or if the subscription does not
-    /// exist any more. Returns `Some(Err(_))`, and writes nothing, if `settle` returns an error.
+    /// Returns the written settlement, whose subscription is the stored one.
+    ///
+    /// # Errors
+    /// - [`NotRewritten::Missing`] if another person has resolved the finding after it was read, or if the subscription
+    ///   does not exist any more.
+    /// - [`NotRewritten::Unchanged`] if `settle` returns an error.
     pub async fn resolve_finding<R>(
         &self,
         stored: Subscription,
@@ -65,10 +84,10 @@ impl Table {
         resolved: &Finding,
         action: Option<&NewAction>,
         settle: impl Fn(&Subscription) -> Result<Settlement, R>,
-    ) -> Result<Option<Result<Subscription, R>>, TableError> {
+    ) -> Result<Settlement, NotRewritten<R>> {
         let next = |stored: &Subscription| {
             let settlement = settle(stored).map_err(Some)?;
-            let mut rewrite = self.rewrite_of(settlement);
+            let mut rewrite = self.rewrite_of(&settlement);
             rewrite.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
             let values = [(":seen".to_owned(), n(open.version))].into();
             rewrite.records.push(self.build_put_if(resolved.to_item(), FINDING_UNCHANGED, Some(values)));
@@ -79,12 +98,14 @@ impl Table {
                 .expect("table name and key are set");
             rewrite.records.push(TransactWriteItem::builder().delete(delete).build());
             rewrite.records.extend(action.map(|action| self.build_action_put(&action.on_finding(stored, resolved))));
-            Ok(rewrite)
+            Ok((rewrite, settlement))
         };
-        match self.rewrite(stored, next, |_| Ok(None)).await? {
-            RewriteOutcome::Applied(written) => Ok(Some(Ok(written))),
-            RewriteOutcome::Unchanged(Some(reason)) => Ok(Some(Err(reason))),
-            RewriteOutcome::Unchanged(None) | RewriteOutcome::Missing => Ok(None),
+        match self.rewrite_with_output(stored, next, |_| Ok(None)).await {
+            Ok((subscription, settlement)) => Ok(Settlement { subscription, ..settlement }),
+            Err(refused) => Err(match refused.into_reason()?.flatten() {
+                Some(reason) => NotRewritten::Unchanged(reason),
+                None => NotRewritten::Missing,
+            }),
         }
     }
 }

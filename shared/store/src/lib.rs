@@ -3,29 +3,32 @@
 //! The rules:
 //! - The new content of a subscription is computed from the stored item and written on condition that the item is
 //!   unchanged ([`dynamo::Dynamo::rewrite`]). No PutItem replaces a subscription after its creation. A claim
-//!   ([`claims`]) is the only write of a subscription that does not read the stored item first.
+//!   (`claims`) is the only write of a subscription that does not read the stored item first.
 //! - Only `keys.rs` contains the format of keys; only `items/` contains attribute names and types.
 //! - A failed condition is a result, not an error.
 //! - Every function that sends a request returns a [`TableError`] if the request fails or a stored item cannot be read.
 //!   The documentation of a function lists only its other errors.
 //!
 //! # Reading order
-//! 1. [`mod@config`], [`schema`], [`settings`]: the configuration of the table, its indexes, and the item of its settings.
-//! 2. [`accounts`], [`subscriptions`], [`changes`]: the two main items, and how a subscription is changed.
-//! 3. [`batch`], [`due`], [`claims`]: the two batches, the subscriptions that are due in a shard, and the conditional
-//!    write after which one worker may charge a payment. [`reshard`]: more shards.
-//! 4. [`settlements`]: the new state of a subscription with its receipt or records, in one transaction.
-//! 5. [`runs`], [`counts`], [`execution_lease`], [`day_total`], [`server_time`]: the run records with their row counts,
-//!    the lease of a daily execution, the charge total of a day, and the check of a machine's clock.
-//! 6. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
-//! 7. [`payment_method_setups`], [`card_links`], [`limits`]: how a customer enters a card, and how often.
-//! 8. [`stream`], [`notice_claims`], [`outbound_webhooks`], [`inbound_events`]: the changes of the table, the mails and the
-//!    webhooks about them, and the webhook events that were received.
-//! 9. [`audits`], [`reconciliations`]: the stored results of audits, and of comparisons with the gateway. [`actions`]:
-//!    the log of the changes that people and programs make.
-//! 10. [`erasures`]: the erasure of an account.
-//! 11. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
-//!     [`cursors`]: the position in a list.
+//! Each module is private, and its items are names of this crate, such as [`Claim`].
+//! 1. `config`, `schema`, `settings`: the configuration of the table, its indexes, and the item of its settings. `keys`,
+//!    `items`: the format of the stored items. `copied_table`: the check that the table is not a restored backup.
+//! 2. `accounts`, `subscriptions`, `creations`, `changes`: the two main items, and how a subscription is created and
+//!    changed.
+//! 3. `batch`, `due`, `claims`: the two batches, the subscriptions that are due in a shard, and the conditional write
+//!    after which one worker may charge a payment. `reshard`: more shards.
+//! 4. `settlements`: the new state of a subscription with its receipt or records, in one transaction.
+//! 5. `runs`, `counts`, `execution_lease`, `day_total`, `server_time`: the run records with their row counts, the lease
+//!    of a daily execution, the charge total of a day, and the check of a machine's clock.
+//! 6. `receipts`, `receipt_retention`, `records`, `refunds`, `disputes`, `findings`: the stored records of payments.
+//! 7. `payment_method_setups`, `card_links`, `limits`: how a customer enters a card, and how often.
+//! 8. `stream`, `notice_claims`, `outbound_webhooks`, `inbound_events`: the changes of the table, the mails and the webhooks
+//!    about them, and the webhook events that were received.
+//! 9. `audits`, `reconciliations`: the stored results of audits, and of comparisons with the gateway. `actions`: the log
+//!    of the changes that people and programs make.
+//! 10. `erasures`: the erasure of an account.
+//! 11. `scan`, `account_partitions`, `sorted_by_account`: reading the whole table, for audits, exports and copies.
+//!     `cursors`: the position in a list.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
 //! replacement of DynamoDB.
@@ -46,45 +49,47 @@
 //! ```
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-pub mod account_partitions;
-pub mod accounts;
-pub mod actions;
-pub mod audits;
-pub mod batch;
-pub mod card_links;
-pub mod changes;
-pub mod claims;
-pub mod config;
-pub mod counts;
-pub mod cursors;
-pub mod day_total;
-pub mod disputes;
-pub mod due;
-pub mod erasures;
-pub mod execution_lease;
-pub mod findings;
-pub mod inbound_events;
+mod account_partitions;
+mod accounts;
+mod actions;
+mod audits;
+mod batch;
+mod card_links;
+mod changes;
+mod claims;
+mod config;
+mod copied_table;
+mod counts;
+mod creations;
+mod cursors;
+mod day_total;
+mod disputes;
+mod due;
+mod erasures;
+mod execution_lease;
+mod findings;
+mod inbound_events;
 mod items;
 mod keys;
-pub mod limits;
-pub mod notice_claims;
-pub mod outbound_webhooks;
-pub mod payment_method_setups;
+mod limits;
+mod notice_claims;
+mod outbound_webhooks;
+mod payment_method_setups;
 mod receipt_retention;
-pub mod receipts;
-pub mod reconciliations;
-pub mod records;
-pub mod refunds;
-pub mod reshard;
-pub mod runs;
-pub mod scan;
-pub mod schema;
-pub mod server_time;
-pub mod settings;
-pub mod settlements;
-pub mod sorted_by_account;
-pub mod stream;
-pub mod subscriptions;
+mod receipts;
+mod reconciliations;
+mod records;
+mod refunds;
+mod reshard;
+mod runs;
+mod scan;
+mod schema;
+mod server_time;
+mod settings;
+mod settlements;
+mod sorted_by_account;
+mod stream;
+mod subscriptions;
 
 use std::ops::Deref;
 
@@ -100,12 +105,15 @@ pub use card_links::CardLink;
 pub use changes::ChangeOutcome;
 pub use claims::{Claim, ClaimOutcome};
 pub use config::*;
+pub use copied_table::OLDER_TABLE;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
+pub use creations::{AccountOfNewSubscriptions, AccountState, NewSubscriptions};
 pub use due::{DueList, DuePage, DueRow};
 pub use erasures::StoredAccount;
 pub use execution_lease::ExecutionLeaseOutcome;
 pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
+pub use limits::LimitedOperation;
 pub use notice_claims::NoticeClaimOutcome;
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
 pub use runs::{RunEnd, RunRecord, RunSums};
@@ -113,12 +121,12 @@ pub use scan::ScannedItem;
 pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;
 pub use stream::read_stream_image;
-pub use subscriptions::{CreateOutcome, NewSubscriptions, UpdateOutcome};
+pub use subscriptions::{CreateOutcome, UpdateOutcome};
 
 pub use dynamo::{
-    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Items, Key, KeySchema, Page, Paging, Replayed,
-    RewriteOutcome, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, key_of, load_sdk_config,
-    timeouts,
+    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Items, Key, KeySchema, NotRewritten, Page, Paging,
+    Replayed, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, ignore_refusal, key_of,
+    load_sdk_config, timeouts,
 };
 
 /// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.
@@ -135,7 +143,8 @@ pub struct Table {
 
 impl Table {
     /// Returns the table `name`, which is accessed through `client`. Receipts, other payment records and run records
-    /// expire after `receipt_retention`. The entries of the action log expire after [`actions::DEFAULT_RETENTION`].
+    /// expire after `receipt_retention`. The entries of the action log expire after the default time, see
+    /// [`Table::with_action_retention`].
     pub fn new(client: Client, name: impl Into<String>, receipt_retention: TimeDelta) -> Self {
         Self { dynamo: Dynamo::new(client, name), receipt_retention, action_retention: actions::DEFAULT_RETENTION }
     }

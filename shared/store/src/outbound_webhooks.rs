@@ -8,6 +8,14 @@ use super::{Cursor, IdempotentRequest, Item, Page, Paging, Replayed, Table, Tabl
 use billing::{Delivery, DeliveryKey, NewAction, WebhookEndpoint};
 use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, TransactionOutcome, key_of};
 
+/// The writes of the transaction that creates a webhook endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WebhookEndpointWrite {
+    Endpoint,
+    IdempotencyRecord,
+    ActionEntry,
+}
+
 impl Table {
     /// Creates `endpoint`, whose id is new, with the action-log entry of `action`. Sends one PutItem request or, with
     /// an `action`, one TransactWriteItems request, on condition that the endpoint is absent.
@@ -43,11 +51,16 @@ impl Table {
     ) -> Result<Option<Replayed>, TableError> {
         let entry = self.build_action_put(&action.on_endpoint(None, endpoint));
         let put = self.build_put_if(endpoint.to_item(), ABSENT, None);
-        let writes = vec![put, self.build_idempotency_put(request), entry];
-        match self.transact_with_retries(writes).await? {
+        let record = self.build_idempotency_put(request);
+        let writes = [
+            (WebhookEndpointWrite::Endpoint, put),
+            (WebhookEndpointWrite::IdempotencyRecord, record),
+            (WebhookEndpointWrite::ActionEntry, entry),
+        ];
+        match self.transact_named(writes).await? {
             TransactionOutcome::Written => Ok(None),
-            TransactionOutcome::ConditionFailed(failed) => match failed.into_iter().nth(1).flatten() {
-                Some(record) => request.compare_with_record(&record).map(Some),
+            TransactionOutcome::ConditionFailed(failed) => match failed.item(WebhookEndpointWrite::IdempotencyRecord) {
+                Some(record) => request.compare_with_record(record).map(Some),
                 None => Err(TableError::Exists { key: endpoint.key() }),
             },
         }

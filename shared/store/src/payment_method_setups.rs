@@ -7,6 +7,15 @@ use super::{ChangeRecords, Replayed, Table, TableError, keys};
 use billing::PaymentMethodSetup;
 use dynamo::{ABSENT, Entity as _, TransactionOutcome};
 
+/// The writes of the transaction that creates a payment method setup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NewSetupWrite {
+    Setup,
+    AccountCheck,
+    IdempotencyRecord,
+    ActionEntry,
+}
+
 impl Table {
     /// Creates `setup`, whose id is new, with `records`. If the idempotency key was used before, creates nothing and
     /// returns the earlier use of the key. Sends one TransactWriteItems request, which also checks that the account
@@ -20,26 +29,23 @@ impl Table {
         records: impl Into<ChangeRecords<'a>>,
     ) -> Result<Option<Replayed>, TableError> {
         let ChangeRecords { request, action } = records.into();
-        let mut writes = vec![self.build_put_if(setup.to_item(), ABSENT, None)];
-        writes.extend(request.map(|request| self.build_idempotency_put(request)));
-        writes.extend(action.map(|action| self.build_action_put(&action.on_setup(setup))));
-        let check_index = writes.len();
-        writes.push(self.build_account_check(&setup.account));
-        match (self.transact_with_retries(writes).await?, request) {
-            (TransactionOutcome::Written, _) => Ok(None),
-            (TransactionOutcome::ConditionFailed(failed), Some(request))
-                if failed.get(1).is_some_and(Option::is_some) =>
-            {
-                let stored = failed.into_iter().nth(1).flatten().unwrap_or_default();
-                request.compare_with_record(&stored).map(Some)
-            }
-            (TransactionOutcome::ConditionFailed(failed), _)
-                if failed.get(check_index).is_some_and(Option::is_some) =>
-            {
-                Err(TableError::Contended { key: keys::key_of_account(&setup.account) })
-            }
-            _ => Err(TableError::Exists { key: setup.key() }),
+        let mut writes = vec![
+            (NewSetupWrite::Setup, self.build_put_if(setup.to_item(), ABSENT, None)),
+            (NewSetupWrite::AccountCheck, self.build_account_check(&setup.account)),
+        ];
+        writes.extend(request.map(|request| (NewSetupWrite::IdempotencyRecord, self.build_idempotency_put(request))));
+        let entry = action.map(|action| self.build_action_put(&action.on_setup(setup)));
+        writes.extend(entry.map(|entry| (NewSetupWrite::ActionEntry, entry)));
+        let TransactionOutcome::ConditionFailed(failed) = self.transact_named(writes).await? else {
+            return Ok(None);
+        };
+        if let (Some(request), Some(stored)) = (request, failed.item(NewSetupWrite::IdempotencyRecord)) {
+            return request.compare_with_record(stored).map(Some);
         }
+        Err(match failed.item(NewSetupWrite::AccountCheck) {
+            Some(_) => TableError::Contended { key: keys::key_of_account(&setup.account) },
+            None => TableError::Exists { key: setup.key() },
+        })
     }
 
     /// Returns the setup `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.

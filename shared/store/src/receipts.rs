@@ -45,7 +45,7 @@ impl Table {
 
     /// Builds the write that creates or replaces the record of a waived period.
     pub(super) fn put_waived_period(&self, waived: &WaivedPeriod) -> TransactWriteItem {
-        self.build_put(self.record_item(waived, waived.waived_at))
+        self.build_put(self.record_item(waived, waived.recorded_from()))
     }
 
     /// getReceiptsByAccount: returns the receipts of an account that have not expired at `now`, the newest due date

@@ -2,12 +2,12 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
-use super::{Paging, RewriteOutcome, Table, TableError, keys};
+use super::{Paging, Table, TableError, keys};
 use billing::{AccountId, NewAction, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
 use chrono::{DateTime, Utc};
 use dynamo::{
-    ABSENT, Entity as _, Instant, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, key_of, n, s, values,
-    with_next_version,
+    ABSENT, Entity as _, Instant, NotRewritten, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, key_of, n, s,
+    values, with_next_version,
 };
 
 impl Table {
@@ -93,11 +93,7 @@ impl Table {
     /// Unlike other leases, this lease stores no token of its holder. A refund is always read before it is leased, so
     /// its unchanged lease shows that no other worker has leased it after that read. After a lost response,
     /// [`dynamo::Dynamo::rewrite`] recognizes its own write.
-    pub async fn lease_refund(
-        &self,
-        refund: Refund,
-        until: DateTime<Utc>,
-    ) -> Result<RewriteOutcome<Refund, ()>, TableError> {
+    pub async fn lease_refund(&self, refund: Refund, until: DateTime<Utc>) -> Result<Refund, NotRewritten<()>> {
         let expired = refund.leased_until;
         let leased = |stored: &Refund| {
             let is_free = stored.status == RefundStatus::Pending && stored.leased_until == expired;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 
 use super::settings::Settings;
-use super::{RewriteOutcome, Table, TableError, keys};
+use super::{Table, TableError, keys};
 use billing::{NewAction, Subscription, days_after};
 use dynamo::Rewrite;
 use dynamo::from_item;
@@ -128,11 +128,10 @@ impl Table {
             shard => Ok(Rewrite::without_records(Subscription { shard, ..stored.clone() })),
         };
         let record_exists = |_: &super::Item| Ok(ReshardOutcome::Postponed);
-        Ok(match self.rewrite(stored, moved, record_exists).await? {
-            RewriteOutcome::Applied(_) => ReshardOutcome::Moved,
-            RewriteOutcome::Unchanged(outcome) => outcome,
-            RewriteOutcome::Missing => ReshardOutcome::AlreadyInPlace,
-        })
+        match self.rewrite(stored, moved, record_exists).await {
+            Ok(_) => Ok(ReshardOutcome::Moved),
+            Err(refused) => Ok(refused.into_reason()?.unwrap_or(ReshardOutcome::AlreadyInPlace)),
+        }
     }
 }
 

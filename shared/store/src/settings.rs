@@ -40,10 +40,15 @@ pub struct Settings {
     /// first run of a batch.
     #[serde(rename = "DynamodbId", default, skip_serializing_if = "Option::is_none")]
     pub dynamodb_id: Option<String>,
-    /// When a run or a sign-up noticed that the table is a restored backup or a copy; `None` if the table is neither,
-    /// or if an operator has confirmed the table since then.
+    /// When a run, a sign-up or a command noticed that the table is a restored backup or a copy, or older than the
+    /// payments at the gateway; `None` if the table is neither, or if an operator has confirmed the table since then.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub copy_noticed_at: Option<DateTime<Utc>>,
+    /// The id that DynamoDB gave to the copy that was noticed; `None` if something else than the id has shown that the
+    /// table is older. A backup of a copy that was not confirmed contains `copy_noticed_at` and the comparisons of that
+    /// copy, but has another id itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_noticed_in: Option<String>,
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch or
     /// the first charge at a sign-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +57,11 @@ pub struct Settings {
     /// after the stored time does not update it. `None` before the first run.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
+    /// The time at which the latest run of the payment batch began that compared the table with the gateway's latest
+    /// payments. `None` if no run compares them: DynamoDB on AWS gives a restored table another id, so only runs on one
+    /// machine need this comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
+    pub latest_payment_run_at: Option<DateTime<Utc>>,
 }
 
 /// Serializes a time in the format of [`Instant`].
@@ -70,9 +80,19 @@ impl Settings {
             table_id,
             dynamodb_id: None,
             copy_noticed_at: None,
+            copy_noticed_in: None,
             gateway: None,
             latest_run_at: None,
+            latest_payment_run_at: None,
         }
+    }
+
+    /// Returns the time until which the table contains all payments that were made for it, if it was restored from a
+    /// backup: the time of the latest payment run in the backup, or of the confirmation of an earlier restore. The time
+    /// of the latest run counts only if neither is stored, because a run of the reminders or a refused run may have
+    /// stored a later one. Before the first run, returns the creation time of the table.
+    pub fn payments_known_until(&self) -> DateTime<Utc> {
+        self.latest_payment_run_at.or(self.latest_run_at).unwrap_or(self.created_at())
     }
 
     /// Returns when the table was created: the time in its id.
@@ -168,6 +188,25 @@ impl Table {
         }
     }
 
+    /// Records that the table is a copy with the id `id` of DynamoDB, which differs from the id in the settings: switches
+    /// charging off, and stores `now` as the time at which the copy was noticed, unless this copy was noticed before.
+    /// Sends one UpdateItem request, and two if the copy was noticed before.
+    pub async fn record_copy_with_id(&self, id: &str, now: DateTime<Utc>) -> Result<(), TableError> {
+        const IS_OTHER_COPY: &str =
+            "attribute_exists(#PK) AND (attribute_not_exists(#CopyNoticedIn) OR #CopyNoticedIn <> :id)";
+        let values = HashMap::from([
+            (":off".to_owned(), AttributeValue::Bool(false)),
+            (":now".to_owned(), s(Instant(now).to_text())),
+            (":id".to_owned(), s(id)),
+        ]);
+        let set = "SET #Charging = :off, #CopyNoticedAt = :now, #CopyNoticedIn = :id";
+        let update = self.build_update(keys::key_of_settings(), set, IS_OTHER_COPY, values);
+        match self.send_update(update, ReturnValue::None).await? {
+            UpdateItemOutcome::Updated(_) => Ok(()),
+            UpdateItemOutcome::ConditionFailed(_) => self.record_copy(now).await,
+        }
+    }
+
     /// Records that the table is a restored backup or a copy: switches charging off, and stores `now` as the time at
     /// which the copy was noticed, unless an earlier time is stored. Sends one UpdateItem request.
     pub async fn record_copy(&self, now: DateTime<Utc>) -> Result<(), TableError> {
@@ -180,14 +219,42 @@ impl Table {
         self.send_update(update, ReturnValue::None).await.map(drop)
     }
 
+    /// Stores `at` as the time until which the table contains all payments, unless an earlier time is stored: the days
+    /// to compare before a confirmation begin then. Called before [`Table::record_copy`] if a run has noticed that the
+    /// table is older than the gateway, because the run itself has stored its time as that of the latest run. Sends one
+    /// UpdateItem request.
+    pub async fn record_backup_time(&self, at: DateTime<Utc>) -> Result<(), TableError> {
+        const IS_EARLIER: &str =
+            "attribute_exists(#PK) AND (attribute_not_exists(#LatestPaymentRunAt) OR #LatestPaymentRunAt > :at)";
+        let values = HashMap::from([(":at".to_owned(), s(Instant(at).to_text()))]);
+        let update = self.build_update(keys::key_of_settings(), "SET #LatestPaymentRunAt = :at", IS_EARLIER, values);
+        self.send_update(update, ReturnValue::None).await.map(drop)
+    }
+
+    /// Stores the time of the latest run, or the creation time of the table before the first run, as the time from
+    /// which the first payment run compares the table with the gateway's latest payments, unless such a time is stored.
+    /// Called when a process opens the table on one machine, because a later run of the reminders stores its own time
+    /// as that of the latest run. Sends one GetItem request, and one UpdateItem request if no time is stored.
+    pub async fn init_payment_run_time(&self) -> Result<(), TableError> {
+        match self.get_settings().await? {
+            Some(settings) if settings.latest_payment_run_at.is_none() => {
+                self.record_backup_time(settings.payments_known_until()).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Stores `id` as the id that DynamoDB gave to this restored or copied table, in place of `before`. Called after an
     /// operator has confirmed that the table may be used. Returns `false`, and stores nothing, if another person has
     /// confirmed the table meanwhile. Sends one UpdateItem request or, with an `action`, one TransactWriteItems
     /// request.
     pub async fn confirm_copy(&self, before: &str, id: &str, action: Option<&NewAction>) -> Result<bool, TableError> {
         let values = HashMap::from([(":before".to_owned(), s(before)), (":after".to_owned(), s(id))]);
-        let set = "SET #DynamodbId = :after REMOVE #CopyNoticedAt";
-        let update = self.build_update(keys::key_of_settings(), set, "#DynamodbId = :before", values);
+        // All payments before the copy was noticed were compared, so later runs need not compare them again.
+        let set =
+            "SET #DynamodbId = :after, #LatestPaymentRunAt = #CopyNoticedAt REMOVE #CopyNoticedAt, #CopyNoticedIn";
+        let is_unconfirmed = "#DynamodbId = :before AND attribute_exists(#CopyNoticedAt)";
+        let update = self.build_update(keys::key_of_settings(), set, is_unconfirmed, values);
         let entry = action.map(|action| action.on_setting("table", Some(before.to_owned()), id.to_owned()));
         Ok(matches!(self.send_logged_update(update, entry).await?, UpdateItemOutcome::Updated(_)))
     }
@@ -222,9 +289,19 @@ impl Table {
         self.set_latest_run_time(now, IS_EARLIER_RUN_TIME, None, None).await
     }
 
+    /// Stores `now` as the start time of the latest run of the payment batch that compared the table with the gateway's
+    /// latest payments. Sends one UpdateItem request.
+    pub async fn record_payment_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
+        let values = HashMap::from([(":now".to_owned(), s(Instant(now).to_text()))]);
+        let set = "SET #LatestPaymentRunAt = :now";
+        let update = self.build_update(keys::key_of_settings(), set, PRESENT, values);
+        self.send_update(update, ReturnValue::None).await.map(drop)
+    }
+
     /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed
-    /// that this machine's clock, which shows `now`, is right. Sends one UpdateItem request or, with an `action`, one
-    /// TransactWriteItems request.
+    /// that this machine's clock, which shows `now`, is right. A later time of the latest payment run also becomes `now`.
+    /// Sends one UpdateItem request or, with an `action`, one TransactWriteItems request; then a GetItem request, and
+    /// another UpdateItem request if the time of the latest payment run is later.
     pub async fn confirm_clock(
         &self,
         now: DateTime<Utc>,
@@ -233,7 +310,14 @@ impl Table {
     ) -> Result<(), TableError> {
         let text = |at: DateTime<Utc>| Instant(at).to_text();
         let entry = action.map(|action| action.on_setting("latest_run_at", Some(text(before)), text(now)));
-        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before), entry).await
+        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before), entry).await?;
+        // A run on the clock that was ahead may have stored a later time here, too.
+        match self.get_settings().await? {
+            Some(settings) if settings.latest_payment_run_at.is_some_and(|at| at > now) => {
+                self.record_backup_time(now).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sets the time of the latest run to `now` if `condition` is true. If `condition` is false, another run has stored

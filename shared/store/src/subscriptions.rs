@@ -1,11 +1,11 @@
-//! The requests for subscriptions (access patterns createSubscription, updateSubscription, getSubscriptionsByAccount).
+//! The requests for subscriptions (access patterns updateSubscription, getSubscriptionsByAccount).
 
-use aws_sdk_dynamodb::types::ReturnValue;
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 
-use super::items::is_erased_account;
-use super::{ChangeRecords, IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
-use billing::{Account, AccountId, Subscription, SubscriptionCode, SubscriptionId};
+use super::items::read_account;
+use super::{ChangeRecords, Item, Page, Paging, Replayed, Table, TableError, keys};
+use billing::{AccountId, Subscription, SubscriptionCode, SubscriptionId};
 use dynamo::{
     ABSENT, Entity as _, PrefixQuery, TransactionOutcome, UpdateItemOutcome, from_item, to_item, with_next_version,
 };
@@ -24,6 +24,8 @@ pub enum CreateOutcome {
     },
     /// The idempotency key of the request was used before. Contains the earlier use of the key.
     Replayed(Replayed),
+    /// Another subscription of the account was created since the account was read.
+    AccountChanged,
 }
 
 /// The result of updating a subscription.
@@ -37,64 +39,68 @@ pub enum UpdateOutcome {
     Conflict(Option<Subscription>),
 }
 
-/// Subscriptions to create together in one transaction, with their accounts.
-#[derive(Clone, Debug, Default)]
-pub struct NewSubscriptions {
-    /// The accounts of the subscriptions, each account once. With `Some`, this account is created. With `None`, an
-    /// account with the id must exist.
-    pub accounts: Vec<(AccountId, Option<Account>)>,
-    /// The subscriptions, each with the idempotency record of the request that creates it.
-    pub subscriptions: Vec<(Subscription, IdempotentRequest)>,
+/// The writes of the transaction that creates a subscription.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NewSubscriptionWrite {
+    Account,
+    Subscription,
+    SubscriptionCode,
+    IdempotencyRecord,
+    ActionEntry,
 }
 
 impl Table {
-    /// Creates all accounts and subscriptions of `many` or nothing, in one TransactWriteItems request of at most 100
-    /// writes: one for each account and three for each subscription. Returns `false`, and creates nothing, in these
-    /// cases: an account or a subscription to create, or an idempotency record, exists already; an account that must
-    /// exist does not exist; or the erasure of such an account was requested.
-    pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
-        let accounts = many.accounts.iter().map(|(id, new)| match new {
-            Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
-            None => self.build_account_check(id),
-        });
-        let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
-            [
-                self.build_put_if(subscription.to_item(), ABSENT, None),
-                self.build_put(subscription_code_item(subscription)),
-                self.build_idempotency_put(request),
-            ]
-        });
-        let outcome = self.transact_with_retries(accounts.chain(subscriptions).collect()).await?;
-        Ok(matches!(outcome, TransactionOutcome::Written))
-    }
-
-    /// createSubscription: creates `subscription`, the item that stores the code of the subscription in receipt
-    /// numbers, and `records`. Sends one TransactWriteItems request, which also checks that the account exists, that
-    /// the erasure of the account was not requested, and that the subscription does not exist.
+    /// Creates `subscription`, the item that stores the code of the subscription in receipt numbers, and `records`.
+    /// Sends one TransactWriteItems request, which also checks that the account exists, that the erasure of the account
+    /// was not requested, and that the subscription does not exist. Does not look at the other subscriptions of the
+    /// account: [`Table::create_subscription_of_account`] does.
     pub async fn create_subscription<'a>(
         &self,
         subscription: &Subscription,
         records: impl Into<ChangeRecords<'a>>,
     ) -> Result<CreateOutcome, TableError> {
-        let ChangeRecords { request, action } = records.into();
-        let check = self.build_account_check(&subscription.account);
-        let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
-        writes.extend(request.map(|request| self.build_idempotency_put(request)));
-        writes.push(self.build_put(subscription_code_item(subscription)));
-        writes.extend(action.map(|action| self.build_action_put(&action.on_subscription(None, subscription))));
-        let TransactionOutcome::ConditionFailed(failed) = self.transact_with_retries(writes).await? else {
+        self.write_new_subscription(self.build_account_check(&subscription.account), subscription, records.into()).await
+    }
+
+    /// Creates `subscription` like [`Table::create_subscription`]. `account_write` is the write of the transaction that
+    /// checks the account. If its condition fails although the account exists and is not being erased, returns
+    /// [`CreateOutcome::AccountChanged`].
+    pub(super) async fn write_new_subscription(
+        &self,
+        account_write: TransactWriteItem,
+        subscription: &Subscription,
+        ChangeRecords { request, action }: ChangeRecords<'_>,
+    ) -> Result<CreateOutcome, TableError> {
+        let code = self.build_put(subscription_code_item(subscription));
+        let mut writes = vec![
+            (NewSubscriptionWrite::Account, account_write),
+            (NewSubscriptionWrite::Subscription, self.build_put_if(subscription.to_item(), ABSENT, None)),
+            (NewSubscriptionWrite::SubscriptionCode, code),
+        ];
+        writes.extend(
+            request.map(|request| (NewSubscriptionWrite::IdempotencyRecord, self.build_idempotency_put(request))),
+        );
+        let entry = action.map(|action| self.build_action_put(&action.on_subscription(None, subscription)));
+        writes.extend(entry.map(|entry| (NewSubscriptionWrite::ActionEntry, entry)));
+        let TransactionOutcome::ConditionFailed(failed) = self.transact_named(writes).await? else {
             return Ok(CreateOutcome::Created);
         };
-        if let (Some(request), Some(Some(stored))) = (request, failed.get(2)) {
+        if let (Some(request), Some(stored)) = (request, failed.item(NewSubscriptionWrite::IdempotencyRecord)) {
             return Ok(CreateOutcome::Replayed(request.compare_with_record(stored)?));
         }
-        if failed.get(1).is_some_and(Option::is_some) {
+        if failed.item(NewSubscriptionWrite::Subscription).is_some() {
             return Ok(CreateOutcome::Exists);
         }
         // If the account does not exist, the stored item has no attributes.
-        Ok(match failed.into_iter().next().flatten().filter(|item| !item.is_empty()) {
-            Some(item) => CreateOutcome::AccountErased { is_complete: is_erased_account(&item) },
-            None => CreateOutcome::NoAccount,
+        let Some(item) = failed.item(NewSubscriptionWrite::Account).filter(|item| !item.is_empty()) else {
+            return Ok(CreateOutcome::NoAccount);
+        };
+        Ok(match read_account(item)? {
+            None => CreateOutcome::AccountErased { is_complete: true },
+            Some(account) if account.erasure_requested_at.is_some() => {
+                CreateOutcome::AccountErased { is_complete: false }
+            }
+            Some(_) => CreateOutcome::AccountChanged,
         })
     }
 
@@ -164,7 +170,7 @@ struct CodeItem {
 /// Returns the item that stores the code of `subscription`. The item is written without a condition. If two
 /// subscriptions have the same code (60 bits of a hash), the item contains the subscription that was created later. The
 /// receipts of the other subscription can then be found only by their number together with the account.
-fn subscription_code_item(subscription: &Subscription) -> Item {
+pub(super) fn subscription_code_item(subscription: &Subscription) -> Item {
     let Subscription { account, id, .. } = subscription;
     let mut item = keys::key_of_subscription_code(SubscriptionCode::compute(account, *id)).attributes();
     item.extend(to_item(&CodeItem { account: account.clone(), subscription: *id }));

@@ -65,7 +65,7 @@ impl<T: Task> Sweep<T> {
 
     /// Releases the batch's execution lease, if `execution` has it.
     async fn release_lease(&self, execution: &str) -> Result<(), SweepError> {
-        Ok(self.table.release_execution_lease(Self::BATCH, execution, self.clock.now()).await?)
+        Ok(self.table.release_execution_lease(Self::BATCH, execution).await?)
     }
 
     /// Decides from the run records whether the daily execution has completed its day. Releases the execution lease,

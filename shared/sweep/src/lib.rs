@@ -12,10 +12,10 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
-mod copied_table;
 mod daily_execution;
 mod execution_messages;
 mod monitor;
+mod outcome;
 mod parts;
 mod queue;
 mod report;
@@ -23,17 +23,20 @@ mod request;
 mod row_log;
 mod run;
 mod run_totals;
+mod shard_walk;
+mod start_checks;
 mod task;
 mod walk;
 
 pub use config::*;
-pub use copied_table::reason_to_refuse_copied_table;
 pub use execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
 pub use monitor::RunMonitor;
+pub use outcome::{Outcome, RowResult};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use row_log::{ROW_FAILED_MESSAGE, ROW_PROCESSED_MESSAGE};
 pub use run::time_left;
-pub use run::{BatchResponse, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
+pub use run::{BatchResponse, Sweep, SweepError};
 pub use run_totals::RunTotals;
-pub use task::{CountsOf, Outcome, RowResult, RowResultOf, Task};
+pub use start_checks::MAX_CLOCK_DIFFERENCE;
+pub use task::{CountsOf, DayToStart, RowResultOf, Task, TotalsOf};

@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 
 use super::daily_execution::MAX_INVOCATION_TIME;
-use super::run::MAX_LISTED_FAILURES;
-use super::{BatchRequest, CountsOf, Report, Sweep, SweepError, Task};
+use super::report::MAX_LISTED_FAILURES;
+use super::{BatchRequest, Outcome, Report, Sweep, SweepError, Task};
 
 impl<T: Task> Sweep<T> {
     /// Carries out `request` in parts, until the end of the index or until shortly before `deadline`. Returns one
@@ -18,7 +18,7 @@ impl<T: Task> Sweep<T> {
         &self,
         request: &BatchRequest,
         deadline: DateTime<Utc>,
-    ) -> Result<Report<CountsOf<T>>, SweepError> {
+    ) -> Result<Report<T::Outcome>, SweepError> {
         let limit = || deadline.min(self.clock.now() + MAX_INVOCATION_TIME);
         let mut whole = self.run(request, limit()).await?;
         while let Some(from) = whole.next.clone().filter(|_| whole.stopped.is_none() && self.clock.now() < deadline) {
@@ -34,7 +34,7 @@ impl<T: Task> Sweep<T> {
 }
 
 /// Adds the report `part` to `whole`, the report about all earlier parts.
-fn add_part<C: store::Counts>(whole: &mut Report<C>, part: Report<C>) {
+fn add_part<O: Outcome>(whole: &mut Report<O>, part: Report<O>) {
     whole.counts += part.counts;
     whole.totals += part.totals;
     whole.oldest_due_days = whole.oldest_due_days.max(part.oldest_due_days);

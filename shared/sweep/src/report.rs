@@ -3,8 +3,11 @@
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use super::RunTotals;
-use store::{Batch, Counts, Position, RunCounts};
+use super::Outcome;
+use store::{Batch, Counts as _, Position, RunCounts};
+
+/// The largest number of failed rows that a report lists. All failed rows are counted and logged.
+pub(super) const MAX_LISTED_FAILURES: usize = 100;
 
 /// A row (subscription) whose processing failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -14,15 +17,15 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// The report of a run: its result for the operator or the state machine. `C` is the type of the batch's row counts.
+/// The report of a run: its result for the operator or the state machine. `O` is the type of the batch's outcomes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Report<C> {
+pub struct Report<O: Outcome> {
     pub batch: Batch,
     pub date: NaiveDate,
     pub shards: Vec<u32>,
-    pub counts: C,
+    pub counts: O::Counts,
     #[serde(flatten)]
-    pub totals: RunTotals,
+    pub totals: O::Totals,
     /// The number of days since the oldest row of the run became due; 0 if there was none. Rows that wait for a bank, a
     /// dispute or the customer do not count. Only the log contains this number.
     #[serde(skip)]
@@ -38,15 +41,15 @@ pub struct Report<C> {
     pub stopped: Option<String>,
 }
 
-impl<C> Report<C> {
+impl<O: Outcome> Report<O> {
     /// Creates the report of a run that has read `shards` to their end, with these `counts` and without failures.
-    pub fn new(batch: Batch, date: NaiveDate, shards: Vec<u32>, counts: C) -> Self {
+    pub fn new(batch: Batch, date: NaiveDate, shards: Vec<u32>, counts: O::Counts) -> Self {
         Self {
             batch,
             date,
             shards,
             counts,
-            totals: RunTotals::default(),
+            totals: O::Totals::default(),
             oldest_due_days: 0,
             failures: Vec::new(),
             next: None,
@@ -60,9 +63,7 @@ impl<C> Report<C> {
         let days = u64::try_from(today.signed_duration_since(due).num_days()).unwrap_or(0);
         self.oldest_due_days = self.oldest_due_days.max(days);
     }
-}
 
-impl<C: Counts> Report<C> {
     /// Returns whether this run has finished its rows: it reached the end of the index, did not stop early or defer
     /// rows, no row was left unfinished or was rejected, and the counts by outcome add up to the number of due rows.
     pub fn is_done(&self) -> bool {

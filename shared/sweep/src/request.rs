@@ -3,10 +3,10 @@
 
 use std::num::NonZeroU32;
 
-use aws_lambda_events::eventbridge::EventBridgeEvent;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use store::Position;
@@ -30,6 +30,18 @@ pub struct BatchRequest {
     /// The name of the daily execution to which this run belongs, if any. The run renews the lease of that execution.
     #[serde(default)]
     pub execution: Option<String>,
+}
+
+/// An EventBridge scheduled event, as a schedule sends it. An event without one of the required fields is not valid.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct ScheduledEvent {
+    detail_type: String,
+    time: Option<DateTime<Utc>>,
+    #[expect(dead_code, reason = "the field is only required")]
+    source: IgnoredAny,
+    #[expect(dead_code, reason = "the field is only required")]
+    detail: IgnoredAny,
 }
 
 /// The reason why an event was rejected before anything was done.
@@ -71,7 +83,7 @@ impl BatchRequest {
         if event.get("detail-type").is_none() {
             return serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()));
         }
-        let event: EventBridgeEvent<Value> =
+        let event: ScheduledEvent =
             serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()))?;
         if event.detail_type != "Scheduled Event" {
             return Err(RequestError::DetailType { found: event.detail_type });

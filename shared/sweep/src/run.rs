@@ -7,28 +7,15 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::copied_table::reason_to_refuse_copied_table;
 use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
-use super::{BatchRequest, CountsOf, Outcome as _, Report, RequestError, RunLimits, RunMonitor, Task};
+use super::report::MAX_LISTED_FAILURES;
+use super::{BatchRequest, CountsOf, Outcome, Report, RequestError, RunLimits, RunMonitor, Task};
 use clock::Clock;
-use store::{Batch, Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
-
-/// The largest number of failed rows that a report lists. All failed rows are counted and logged.
-pub(super) const MAX_LISTED_FAILURES: usize = 100;
+use store::{Batch, Counts, Position, RunRecord, Settings, Table, TableConfig, TableError};
 
 /// The time that a run reserves before the deadline of its invocation, to close its run record and to return its
 /// response.
 const RESERVED_TIME: TimeDelta = TimeDelta::seconds(5);
-
-/// The largest allowed difference between this machine's clock and the time in DynamoDB's responses.
-pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
-
-/// The largest allowed time by which this machine's clock is behind the stored time of the latest run. If the clock is
-/// further behind, the run does not begin.
-const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
-
-/// A run stores its start time only if the stored time of the latest run is at least this old.
-const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
 /// The date, the number of shards and the deadline of one run. All its walks (one for each shard and lane) share them.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +71,16 @@ impl SweepError {
 
 /// The response to an invocation of the batch function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(untagged)]
-pub enum BatchResponse<C> {
-    Report(Report<C>),
+#[serde(untagged, bound = "Report<O>: Serialize")]
+pub enum BatchResponse<O: Outcome> {
+    Report(Report<O>),
     ExecutionStart(ExecutionStart),
     ExecutionResult(ExecutionResult),
 }
 
-impl<C> BatchResponse<C> {
+impl<O: Outcome> BatchResponse<O> {
     /// Returns the report of a run; `None` if the invocation began or finished a daily execution.
-    pub fn report(self) -> Option<Report<C>> {
+    pub fn report(self) -> Option<Report<O>> {
         match self {
             BatchResponse::Report(report) => Some(report),
             BatchResponse::ExecutionStart(_) | BatchResponse::ExecutionResult(_) => None,
@@ -142,11 +129,7 @@ impl<T: Task> Sweep<T> {
     /// - The event is not valid. Then nothing was changed.
     /// - A check or a request to the table fails.
     /// - A scheduled run has not completed its day.
-    pub async fn handle(
-        &self,
-        event: Value,
-        deadline: DateTime<Utc>,
-    ) -> Result<BatchResponse<CountsOf<T>>, SweepError> {
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<BatchResponse<T::Outcome>, SweepError> {
         let request = match FunctionRequest::read(event, self.limits.zone)? {
             FunctionRequest::Begin(begin) => return self.begin(&begin).await.map(BatchResponse::ExecutionStart),
             FunctionRequest::Finish(finish) => return self.finish(&finish).await.map(BatchResponse::ExecutionResult),
@@ -172,11 +155,7 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`] if the date is in the future, a shard does not exist, the clock is wrong, the batch refuses to
     /// start, or a request to the table fails.
-    pub async fn run(
-        &self,
-        request: &BatchRequest,
-        deadline: DateTime<Utc>,
-    ) -> Result<Report<CountsOf<T>>, SweepError> {
+    pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Outcome>, SweepError> {
         let (mut settings, shards) = self.check_request(request).await?;
         if let Some(execution) = &request.execution {
             // Use the number of shards at the beginning of the daily execution: the execution does not process shards
@@ -188,9 +167,12 @@ impl<T: Task> Sweep<T> {
         let scope = RunScope { on: request.date, shards: settings.shards, deadline };
         let mut report = Report::new(Self::BATCH, request.date, shards, CountsOf::<T>::default());
         let walked = self.walk_shards(&scope, &run, request.next.as_ref(), &mut report).await;
-        self.task.write_remaining_charges(&run, self.today()).await;
+        // Also after a failed walk: a write that failed before is tried again.
+        let (totals, written) = self.task.after_page(&run, None, self.today()).await;
         walked?;
-        T::Outcome::log(&report, self.clock.now());
+        written?;
+        report.totals += totals;
+        T::log_report(&report, self.clock.now());
         Ok(report)
     }
 
@@ -201,7 +183,7 @@ impl<T: Task> Sweep<T> {
         scope: &RunScope,
         run: &T::Run,
         next: Option<&Position>,
-        report: &mut Report<CountsOf<T>>,
+        report: &mut Report<T::Outcome>,
     ) -> Result<(), SweepError> {
         for from in self.positions_to_start_from(&report.shards, next) {
             let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);
@@ -222,82 +204,9 @@ impl<T: Task> Sweep<T> {
         Ok(())
     }
 
-    /// Checks the machine's clock, the date and the shards of `request`, and that the table is not an unconfirmed copy.
-    /// Returns the settings of the table, and the requested shards.
-    pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(Settings, Vec<u32>), SweepError> {
-        self.check_clock().await?;
-        let settings = self.read_settings().await?;
-        self.check_latest_run(&settings)?;
-        let shards = self.requested_shards(request, settings.shards)?;
-        if let Some(reason) = reason_to_refuse_copied_table(&self.table, &settings, self.clock.now()).await? {
-            return Err(self.record_refusal(request.date, (settings.shards, &shards), reason).await?);
-        }
-        self.record_run_time(&settings).await?;
-        Ok((settings, shards))
-    }
-
-    /// Checks that the batch does not refuse the run. In every run, asks the batch whether it refuses the table. Also
-    /// asks whether it refuses the day, for example because the day's charges would exceed the merchant's limits, but
-    /// not again in a continued run or in a run of a daily execution. If the batch refuses, stores the reason in the
-    /// run records.
-    pub(super) async fn check_may_begin(
-        &self,
-        request: &BatchRequest,
-        settings: &Settings,
-        shards: &[u32],
-    ) -> Result<(), SweepError> {
-        let mut refusal = self.task.reason_to_refuse_table(&self.table, settings).await?;
-        // A daily execution has checked the day once for all its runs, and a continued run was checked when it began.
-        if refusal.is_none() && request.next.is_none() && request.execution.is_none() {
-            refusal = self.task.reason_to_refuse_day(&self.table, settings, request.date, self.today()).await?;
-        }
-        match refusal {
-            Some(reason) => Err(self.record_refusal(request.date, (settings.shards, shards), reason).await?),
-            None => Ok(()),
-        }
-    }
-
     /// Returns the settings of the table.
     pub(super) async fn read_settings(&self) -> Result<Settings, SweepError> {
         self.table.get_settings().await?.ok_or(SweepError::NoSettings)
-    }
-
-    /// Checks that the clock of this machine agrees with the time of DynamoDB's responses. If the clock were ahead, the
-    /// run would charge payments too early, which cannot be undone.
-    async fn check_clock(&self) -> Result<(), SweepError> {
-        if !self.clock.is_system_clock() {
-            return Ok(());
-        }
-        let server_time = self.table.server_time().await?;
-        let machine_time = self.clock.now();
-        match server_time {
-            Some(server_time) if (machine_time - server_time).abs() > MAX_CLOCK_DIFFERENCE => {
-                Err(SweepError::Clock { machine_time, server_time })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that the clock of this machine is not far behind the stored time of the latest run. If the clock is far
-    /// behind, this run or the latest run has a wrong clock, and an operator must find out which of them.
-    fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
-        let now = self.clock.now();
-        match settings.latest_run_at.filter(|latest| now + MAX_BEHIND_LATEST_RUN < *latest) {
-            Some(latest) => Err(SweepError::ClockBehind { now, latest }),
-            None => Ok(()),
-        }
-    }
-
-    /// Stores the time of this run. Must not be called for a restored backup before an operator has confirmed the
-    /// table: until then, the stored time must stay the time of the latest run before the backup, because the backup
-    /// lacks the payments after that time.
-    async fn record_run_time(&self, settings: &Settings) -> Result<(), SweepError> {
-        let now = self.clock.now();
-        // The runs of a day begin at about the same time. It is enough that one of them stores the time.
-        if settings.latest_run_at.is_none_or(|latest| latest + RUN_TIME_RESOLUTION <= now) {
-            self.table.record_run_time(now).await?;
-        }
-        Ok(())
     }
 
     /// Returns the start positions of a run's walks (one walk for each shard and lane): the first lane of all `shards`,
@@ -309,54 +218,6 @@ impl<T: Task> Sweep<T> {
         let Some(next) = next else { return starts.collect() };
         let later_starts = starts.skip_while(|start| (start.lane, start.shard) != (next.lane, next.shard)).skip(1);
         [next.clone()].into_iter().chain(later_starts).collect()
-    }
-
-    /// Checks the date, the shards and the position of `request`. Returns the requested shards. `count` is the number
-    /// of shards of the table.
-    fn requested_shards(&self, request: &BatchRequest, count: u32) -> Result<Vec<u32>, SweepError> {
-        let today = self.today();
-        if request.date > today {
-            return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
-        }
-        let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
-        if shards.is_empty() {
-            // Without a shard, the run would report without an error that nothing is due.
-            return Err(RequestError::NoShards.into());
-        }
-        if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
-            return Err(SweepError::NoShard { shard, shards: count });
-        }
-        match &request.next {
-            Some(next) if !shards.contains(&next.shard) || !self.task.lanes().contains(&next.lane) => {
-                Err(SweepError::NextElsewhere { shard: next.shard })
-            }
-            _ => Ok(shards),
-        }
-    }
-
-    /// Stores a run record for each of `shards`, with the reason why the run did not start. Returns the error that the
-    /// run must return to its caller. `all` is the number of shards of the table.
-    async fn record_refusal(
-        &self,
-        on: NaiveDate,
-        (all, shards): (u32, &[u32]),
-        reason: String,
-    ) -> Result<SweepError, SweepError> {
-        let refusal = SweepError::Refused { reason };
-        tracing::error!(reason = %refusal, "the run was not started");
-        let scope = RunScope { on, shards: all, deadline: self.clock.now() };
-        for &shard in shards {
-            let record = self.new_run_record(&scope, shard, None);
-            let end = RunEnd {
-                ended_at: record.started_at,
-                counts: CountsOf::<T>::default().into(),
-                sums: RunSums::default(),
-                next: Some(Position::start_of(Lane::Due, shard)),
-                stopped: Some(refusal.to_string()),
-            };
-            self.table.put_run_record(&RunRecord { end: Some(end), ..record }).await?;
-        }
-        Ok(refusal)
     }
 
     /// Returns the current date in the billing time zone. The date of a run only selects the due rows. All other

@@ -1,44 +1,23 @@
-//! The totals of a run in addition to its row counts.
+//! The totals of a run in addition to its row counts. Each batch has its own totals.
 
+use std::fmt::Debug;
 use std::ops::AddAssign;
 
-use chrono::{DateTime, Utc};
 use serde::Serialize;
 use store::RunSums;
 
-/// The totals of a run in addition to its row counts. Only the sums are stored in its run records. All totals of a
-/// reminder run are zero.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct RunTotals {
-    /// The sums of the successful and of the declined payments, by currency.
-    pub sums: RunSums,
-    /// The number of payments that were charged although their reminder had not been sent.
-    pub unreminded: u64,
-    /// The time of the first claim of the oldest attempt that the run has left open with an unknown outcome; `None` if
-    /// there is none. An attempt does not count if the gateway has responded to its look-up. Only the log contains the
-    /// age of this attempt.
-    #[serde(skip)]
-    pub oldest_in_doubt: Option<DateTime<Utc>>,
-}
-
-impl RunTotals {
-    /// Adds the attempt in doubt that was first claimed at `claimed_at`.
-    pub fn add_in_doubt(&mut self, claimed_at: DateTime<Utc>) {
-        self.oldest_in_doubt = Some(self.oldest_in_doubt.map_or(claimed_at, |oldest| oldest.min(claimed_at)));
+/// The totals of a run in addition to its row counts. The fields of their JSON are fields of the report.
+pub trait RunTotals: Clone + PartialEq + Eq + Debug + Default + AddAssign + Serialize + Send + Sync {
+    /// Returns the sums that the run record of a walk contains. `self` are the totals of the walk.
+    fn sums(&self) -> RunSums {
+        RunSums::default()
     }
 
-    /// Returns the number of complete hours from the first claim of the oldest attempt in doubt until `now`; 0 if there
-    /// is none.
-    pub fn oldest_in_doubt_hours(&self, now: DateTime<Utc>) -> u64 {
-        let hours = self.oldest_in_doubt.map_or(0, |at| now.signed_duration_since(at).num_hours());
-        u64::try_from(hours).unwrap_or(0)
-    }
-}
+    /// Logs those totals of a walk that each walk logs for itself. The log line of the run contains the other totals.
+    fn log_walk(&self) {}
 
-impl AddAssign for RunTotals {
-    fn add_assign(&mut self, other: Self) {
-        self.sums.add(&other.sums);
-        self.unreminded += other.unreminded;
-        other.oldest_in_doubt.into_iter().for_each(|at| self.add_in_doubt(at));
+    /// Returns what a person must know about these totals of a run; `None` if there is nothing.
+    fn warning(&self) -> Option<String> {
+        None
     }
 }

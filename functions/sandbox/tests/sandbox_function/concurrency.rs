@@ -70,7 +70,7 @@ async fn idempotency_key_charges_once_under_concurrent_requests() {
 
     // After 24 hours the sandbox has forgotten the idempotency key. Eight concurrent requests under this key make only
     // one more payment.
-    let later = now() + sandbox::IDEMPOTENCY_KEY_LIFETIME;
+    let later = now() + sandbox::rules::IDEMPOTENCY_KEY_LIFETIME;
     let responses = join_all((0..8).map(|_| sandbox.charge(&request, later))).await;
     assert!(responses.iter().all(|response| matches!(response, Ok(ChargeResponse::Succeeded(_)))), "{responses:?}");
     assert_eq!(number_of_payments(&sandbox).await, 2);

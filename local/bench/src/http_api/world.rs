@@ -76,7 +76,7 @@ impl World {
             let settled = self.table.settle(subscription.clone(), |stored| {
                 Ok::<_, ()>(Settlement { receipt: Some(receipt.clone()), ..stored.clone().into() })
             });
-            settled.await?;
+            store::ignore_refusal(settled.await)?;
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use api::{AccountExport, AccountView, ErasureView, ExportError, SetupView};
 use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, SubscriptionId};
 use clap::{ArgGroup, Args, Subcommand};
 use erasing::{Eraser, RequestError, request_erasure};
+use gateway_objects::{PaymentMethodSetups, SetupError};
 use orders::Buckets;
-use settling::{PaymentMethodSetups, SetupError};
 use store::{ChangeAccountOutcome, ChangeRecords};
 
 use super::accounts::account_table;

@@ -19,6 +19,8 @@ notices that DynamoDB has given the table another id, switches charging off, and
 gateway (`dueday reconcile`) each day from the latest run in the backup to the day on which the copy was noticed. The \
 command refuses a table without these comparisons, and names the days. It leaves charging off.
 
+With --restored, the command switches charging off and names the days, as a run does that notices the backup.
+
 A gateway of your own may not list the payments of a day. `dueday reconcile` then compares the payments of each customer \
 in the backup. It cannot find the payments of customers who are not in the backup, because they signed up after it or \
 because a new payment method belongs to another customer of the gateway. Look for such payments at the gateway, and then \
@@ -37,6 +39,10 @@ pub struct ConfirmTableArgs {
     /// it
     #[arg(long, value_name = "REASON", requires = "without_lists")]
     pub because: Option<Label>,
+    /// State that the table was restored from a backup, if nothing has noticed it: nothing is charged until the days
+    /// since the backup were compared, and this command was run again without this option
+    #[arg(long, conflicts_with_all = ["without_lists", "because"])]
+    pub restored: bool,
     #[command(flatten)]
     pub confirmation: ConfirmationArgs,
 }
@@ -55,7 +61,7 @@ struct TableConfirmation {
 /// # Errors
 /// [`Failure::Refused`] in these cases:
 /// - DynamoDB returns no id of the table.
-/// - The table needs no confirmation, because it was not restored or copied.
+/// - The table needs no confirmation, because it was not restored or copied, and `args.restored` is false.
 /// - A day since the latest run in the backup was not compared with the gateway, or has differences.
 /// - The gateway does not list the payments of a day, and `args.without_lists` is false.
 /// - The gateway lists the payments of each day, and `args.without_lists` is true.
@@ -67,15 +73,26 @@ pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result
     let Some(dynamodb_id) = table.dynamodb_id().await? else {
         return Err(Failure::Refused("DynamoDB returned no id of the table".to_owned()));
     };
-    let Some(before) = settings.dynamodb_id.clone().filter(|before| *before != dynamodb_id) else {
+    let has_other_id = settings.dynamodb_id.as_ref().is_some_and(|before| *before != dynamodb_id);
+    if !has_other_id && settings.copy_noticed_at.is_none() && !args.restored {
         return Err(Failure::Refused("the table was not restored or copied: there is nothing to confirm".to_owned()));
+    }
+    let before = match &settings.dynamodb_id {
+        Some(before) => before.clone(),
+        None => table.init_dynamodb_id(&dynamodb_id).await?,
     };
-    let noticed_at = match settings.copy_noticed_at {
+    let is_noticed = !has_other_id || settings.copy_noticed_in.as_ref() == Some(&dynamodb_id);
+    let noticed_at = match settings.copy_noticed_at.filter(|_| is_noticed) {
         Some(noticed_at) => noticed_at,
+        // No run has recorded in the settings that this table is a copy, so this command records it now. The settings may
+        // contain the record of another copy, of which this table is a backup.
         None => {
-            // No run has recorded in the settings that this table is a copy, so this command records it now.
-            table.record_copy(context.clock.now()).await?;
-            context.clock.now()
+            let now = context.clock.now();
+            match has_other_id {
+                true => table.record_copy_with_id(&dynamodb_id, now).await?,
+                false => table.record_copy(now).await?,
+            }
+            now
         }
     };
     let days = DaysToCompare::of_table(settings, noticed_at);

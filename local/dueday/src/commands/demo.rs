@@ -13,10 +13,10 @@ use clock::{Clock, SimulatedClock};
 use config::Env;
 use deployment::Deployment;
 use emulator::Engine;
+use gateway_objects::{Refunds, refund_id_with_key};
 use indicatif::ProgressBar;
 use mail::MAIL_URL;
 use serde::Serialize;
-use settling::{Refunds, refund_id_with_key};
 use simulator::DailyRuns;
 use store::{Paging, PaymentCounts, ReminderCounts, Settings, Table};
 
@@ -78,10 +78,18 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         reminders: ReminderCounts::default(),
     };
     if !is_loaded {
+        // A gateway that does not respond now is reported by the first simulated run.
+        let rules = machine.gateway.amount_rules().await.unwrap_or_default();
+        for Row { account, price, .. } in &rows {
+            let refused = |refusal| Failure::Refused(format!("the demo's price {price} of {account} {refusal}"));
+            rules.check(*price).map_err(refused)?;
+        }
         let unsent = Arc::new(UnsentMails::default());
         let engine = Engine::memory();
         let past = create_memory_copy(&machine.deployment, &engine).await?;
-        let past = Deployment { mailer: unsent.clone(), clock: clock.clone(), ..past };
+        // The simulated table does not contain the payments of a demo that was interrupted, and charges them again with
+        // the same idempotency keys.
+        let past = Deployment { mailer: unsent.clone(), clock: clock.clone(), older_table_check: None, ..past };
         let notices = SimulationNotices::new(&past, &engine)?;
         for row in rows {
             let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_id(&row.account));
@@ -137,7 +145,9 @@ async fn create_memory_copy(of: &Deployment, engine: &Engine) -> Result<Deployme
             charging: true,
             dynamodb_id: None,
             copy_noticed_at: None,
+            copy_noticed_in: None,
             latest_run_at: None,
+            latest_payment_run_at: None,
             ..settings
         })
         .await?;

@@ -57,6 +57,8 @@ struct DueRow {
 #[derive(Default, Serialize)]
 struct DueRows {
     count: u64,
+    /// The number of these rows whose payment date is impossibly late, because a clock was ahead. No run finds them.
+    postponed: u64,
     sums: Sums,
     rows: Vec<DueRow>,
     unreadable: Vec<String>,
@@ -92,8 +94,8 @@ pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
     let rows_kept = if context.options.json { usize::MAX } else { MAX_ROWS_SHOWN };
     let report = DuePaymentsAndReminders {
         date,
-        payments: DueRows::read(&open_table, Batch::Payments, date, rows_kept).await?,
-        reminders: DueRows::read(&open_table, Batch::Reminders, date, rows_kept).await?,
+        payments: DueRows::read(&open_table, Batch::Payments, (date, today), rows_kept).await?,
+        reminders: DueRows::read(&open_table, Batch::Reminders, (date, today), rows_kept).await?,
     };
     context.print(&report, || {
         let later = match date > today {
@@ -110,13 +112,20 @@ pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
 }
 
 impl DueRows {
-    /// Reads and counts all rows of `batch` that are due by `date`. Stores only the first `rows_kept` rows.
-    async fn read(open_table: &OpenTable, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
+    /// Reads and counts all rows of `batch` that are due by the first of `dates`; the second is today. Stores only the
+    /// first `rows_kept` rows.
+    async fn read(
+        open_table: &OpenTable,
+        batch: Batch,
+        dates: (NaiveDate, NaiveDate),
+        rows_kept: usize,
+    ) -> Result<Self, Failure> {
+        let (date, _) = dates;
         let (mut list, mut after) = (Self::default(), None);
         loop {
             let shards = open_table.settings.shards;
             let DueList { rows, next } =
-                open_table.table.get_due_by_date(batch, shards, date, after, PAGE_ROWS).await?;
+                open_table.table.get_due_and_postponed_by_date(batch, shards, dates, after, PAGE_ROWS).await?;
             for row in rows {
                 match row.due {
                     Err(error) => list.unreadable.push(error.to_string()),
@@ -124,6 +133,7 @@ impl DueRows {
                     Ok(due) if !due.will_be_charged() => {}
                     Ok(due) => {
                         list.count += 1;
+                        list.postponed += u64::from(due.on > date);
                         list.sums.add(due.amount);
                         list.rows.push(due.into());
                     }
@@ -170,6 +180,10 @@ impl DueRows {
         if more > 0 {
             text += &format!("and {} more (--json shows all)\n", HumanCount(more));
         }
-        text + &format!("total {}\n", self.sums)
+        text += &format!("total {}\n", self.sums);
+        if self.postponed > 0 {
+            text += &format!("{}\n", output::red(&days::describe_postponed_payments(self.postponed)));
+        }
+        text
     }
 }

@@ -2,9 +2,9 @@
 
 use api::SubscriptionView;
 use billing::{AccountId, ActionKind, Finding, FindingReason, GatewayToken, Label, SubscriptionId};
+use charging::{FindingDecision, FindingError};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use settling::{FindingDecision, FindingError, Findings, Settling};
 
 use super::subscriptions::subscription_table;
 use crate::context::Context;
@@ -138,16 +138,14 @@ async fn resolve_finding(context: &Context, args: &ResolveArgs) -> Result<Exit, 
         (false, false) => FindingDecision::Close,
         (false, true) => FindingDecision::CloseAlthoughPaid,
     };
-    let policy = context.config.billing.policy.clone();
     let action = context.action(ActionKind::ResolveFinding, Some(&args.because));
-    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone()).with_action(action);
-    let findings = Findings { settling: &settling, gateway: gateway.as_ref() };
-    let of = (&args.account, &args.payment);
-    let settled =
-        findings.resolve(of, decision, args.because.as_str(), context.today()).await.map_err(|error| match error {
-            FindingError::Table(error) => error.into(),
-            error => Failure::Refused(error.to_string()),
-        })?;
+    let engine = context.charging_engine(&open_table.table).with_action(action);
+    let (of, because, today) = ((&args.account, &args.payment), args.because.as_str(), context.today());
+    let settled = engine.resolve_finding(gateway.as_ref(), of, decision, because, today).await;
+    let settled = settled.map_err(|error| match error {
+        FindingError::Table(error) => error.into(),
+        error => Failure::Refused(error.to_string()),
+    })?;
     let text = subscription_table(&settled);
     context.print(&SubscriptionView::from(settled), || text)?;
     Ok(Exit::Done)

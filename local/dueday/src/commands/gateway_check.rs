@@ -25,7 +25,7 @@ const DEFAULT_WAIT: &str = "11m";
 /// The arguments of `dueday gateway check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The check makes about 125 test payments, some refunds and a checkout page for the two customers, and does not remove \
+The check makes about 130 test payments, some refunds and a checkout page for the two customers, and does not remove \
 them. Therefore it refuses live accounts. At the end it waits, and then checks whether the gateway still knows the \
 idempotency keys, still lists the payments, and has not made a declined payment later. It cannot detect later losses \
 and late payments.
@@ -149,7 +149,7 @@ impl CheckObserver for TerminalObserver {
 /// Runs `dueday gateway check`.
 pub async fn check_gateway(context: &Context, args: &CheckArgs) -> Result<Exit, Failure> {
     let checked = Gateway::from_name(&args.gateway).await?;
-    let signing_client = match &checked {
+    let http_client = match &checked {
         Gateway::Http(_, client) => Some(client.as_ref().clone()),
         _ => None,
     };
@@ -165,7 +165,7 @@ pub async fn check_gateway(context: &Context, args: &CheckArgs) -> Result<Exit, 
         declining_method: args.declining.clone(),
         processing_method: args.processing.clone(),
         currency: args.currency,
-        signing_client,
+        http_client,
         run: context.clock.ulid(),
         wait: args.wait,
     };

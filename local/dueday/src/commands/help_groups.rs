@@ -7,7 +7,22 @@ use clap::{Arg, ArgAction, Command};
 const COMMAND_GROUPS: [(&str, &[&str]); 6] = [
     ("Find and explain", &["accounts", "subscriptions", "receipts", "why", "log", "events", "export"]),
     ("Act for a customer", &["account", "subscription", "refund", "receipt"]),
-    ("Every day", &["status", "run", "runs", "due", "forecast", "report", "findings", "resolve", "audit", "reconcile"]),
+    (
+        "Every day",
+        &[
+            "status",
+            "run",
+            "runs",
+            "due",
+            "forecast",
+            "report",
+            "findings",
+            "resolve",
+            "audit",
+            "reconcile",
+            "duplicates",
+        ],
+    ),
     ("Goods", &["orders"]),
     (
         "Set up and change the system",

@@ -13,6 +13,7 @@ mod demo_mails;
 mod deploy;
 mod doctor;
 mod due;
+mod duplicates;
 mod endpoint_audit;
 mod events;
 mod export;
@@ -20,6 +21,7 @@ mod findings;
 mod forecast;
 mod gateway;
 mod gateway_check;
+mod hash;
 mod help_groups;
 mod import;
 mod list_output;
@@ -109,6 +111,8 @@ pub(crate) enum Command {
     Accounts(accounts::AccountsArgs),
     /// Show an account's subscriptions, or the first subscriptions of the table
     Subscriptions(subscriptions::SubscriptionsArgs),
+    /// List ids that differ only in case, leading zeros or Unicode form
+    Duplicates(duplicates::DuplicatesArgs),
     /// Show an account's receipts, newest first; "refunded" includes pending refunds
     Receipts(receipts::ReceiptsArgs),
     /// Show a receipt, or send its mail again
@@ -223,6 +227,7 @@ impl Command {
             Self::Import(args) => import::import(context, args).await,
             Self::Accounts(args) => accounts::accounts(context, args).await,
             Self::Subscriptions(args) => subscriptions::subscriptions(context, args).await,
+            Self::Duplicates(args) => duplicates::duplicates(context, args).await,
             Self::Receipts(args) => receipts::receipts(context, args).await,
             Self::Receipt(args) => receipt::receipt(context, args).await,
             Self::Refund(args) => refund::refund(context, args).await,

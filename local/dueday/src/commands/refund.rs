@@ -1,9 +1,9 @@
 //! `dueday refund`: refunds a payment or a part of it.
 
 use api::RefundView;
-use billing::{ActionKind, Label, Money, Receipt, ReceiptNumber, Refund, RefundRefusal, RefundStatus};
+use billing::{ActionKind, Label, Money, Receipt, ReceiptNumber, Refund, RefundDemand, RefundRefusal, RefundStatus};
 use clap::Args;
-use settling::{RefundError, Refunds, refund_id_with_key, refund_id_without_key};
+use gateway_objects::{RefundError, Refunds, refund_id_with_key, refund_id_without_key};
 use ulid::Ulid;
 
 use super::receipt_args::ReceiptArgs;
@@ -24,6 +24,9 @@ Repeating an interrupted command is safe: the repeated command is the same refun
 first. To refund the same amount of the same receipt a second time, give the second refund an --idempotency-key. After \
 a failed refund, the same command is a new refund.
 
+If the bank has reversed the payment, or an open dispute can still make it do so, the customer would get the money \
+twice. The command then refuses the refund; with --although-disputed, it is made nevertheless, and the action log says so.
+
 The outcome of a pending refund is not known yet. Its amount counts as refunded until the gateway reports the outcome. \
 The command exits with 1 if the refund is pending or has failed.
 
@@ -37,14 +40,18 @@ Examples:
 pub struct RefundArgs {
     #[command(flatten)]
     pub receipt: ReceiptArgs,
-    /// The amount, in the payment's currency [default: the remaining amount of the payment]
+    /// The amount, in the payment's currency [default: the paid amount without the refunded, the reversed and the
+    /// disputed amount]
     #[arg(long, value_name = "AMOUNT")]
     pub amount: Option<String>,
     /// A text that identifies this refund, such as a ticket number; the same text means the same refund
     #[arg(long, value_name = "KEY", value_parser = parse_idempotency_key)]
     pub idempotency_key: Option<String>,
+    /// Refund the money even if the bank has reversed it, or may still reverse it because of an open dispute
+    #[arg(long)]
+    pub although_disputed: bool,
     /// Look up the existing refund with this id again
-    #[arg(long, value_name = "ID", value_parser = parse_ulid, conflicts_with_all = ["amount", "idempotency_key", "reason"])]
+    #[arg(long, value_name = "ID", value_parser = parse_ulid, conflicts_with_all = ["amount", "although_disputed", "idempotency_key", "reason"])]
     pub id: Option<Ulid>,
     /// The reason for the refund, for the action log; do not write personal data into it
     #[arg(long, value_name = "TEXT", required_unless_present = "id")]
@@ -90,7 +97,8 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
                 None => refund_id_without_key(account, id, requested_amount, &stored),
             };
             let action = context.action(ActionKind::CreateRefund, args.reason.as_ref());
-            let refund = refunds.refund(account, id, refund_id, requested_amount, Some(&action)).await;
+            let demand = RefundDemand { minor: requested_amount, although_disputed: args.although_disputed };
+            let refund = refunds.refund(account, id, refund_id, demand, Some(&action)).await;
             let refund = refund.map_err(failure)?;
             let is_repeated =
                 stored.iter().any(|before| before.id == refund_id && before.status != RefundStatus::Failed);
@@ -103,7 +111,7 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
     Ok(if is_done { Exit::Done } else { Exit::Attention })
 }
 
-/// Returns the requested amount in minor units of the receipt's currency; `None` for the whole remaining amount.
+/// Returns the requested amount in minor units of the receipt's currency; `None` for the whole refundable amount.
 fn requested_amount(args: &RefundArgs, receipt: &Receipt) -> Result<Option<i64>, Failure> {
     let parsed = |text: &String| Money::parse(text, receipt.amount.currency()).map(Money::minor);
     let requested_amount = args.amount.as_ref().map(parsed).transpose();
@@ -121,6 +129,9 @@ fn refund_failure(args: &RefundArgs, error: RefundError) -> Failure {
              the payment",
             args.amount.as_deref().unwrap_or_default()
         )),
+        RefundError::Refused(RefundRefusal::Disputed { .. }) => {
+            Failure::Refused(format!("{error}. To refund more nevertheless, add --although-disputed"))
+        }
         RefundError::AmountMismatch { .. } => {
             Failure::Refused("--idempotency-key belongs to a refund with another amount; use another key".to_owned())
         }

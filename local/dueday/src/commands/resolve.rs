@@ -2,9 +2,9 @@
 
 use api::SubscriptionView;
 use billing::{ActionKind, GatewayToken, Label};
+use charging::{Applied, ApplyError, OpenReason, StatedOutcome};
 use clap::Args;
 use gateways::PaymentGateway;
-use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 
 use super::subscriptions::subscription_table;
 use super::value_parsers::SubscriptionSelector;
@@ -57,33 +57,32 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let SubscriptionSelector { account, subscription: id } = &args.selector;
     let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(open_table.gateway(context).await?) };
-    let policy = context.config.billing.policy.clone();
     let action = context.action(ActionKind::ResolvePayment, Some(&args.reason));
-    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone()).with_action(action);
-    let resolver = AttemptResolver {
-        settling: &settling,
-        gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
-        lease: context.config.billing.lease,
-    };
-    let resolved = resolver.resolve((account, *id), &stated, context.today()).await?;
+    let engine = context.charging_engine(&open_table.table).with_action(action);
+    let gateway = gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway);
+    let resolved = engine.resolve_attempt(gateway, (account, *id), &stated, context.today()).await;
     let refused = |reason: String| Err(Failure::Refused(reason));
     match resolved {
-        ResolveOutcome::Settled(settled) => {
-            let text = subscription_table(&settled);
-            context.print(&SubscriptionView::from(*settled), || text)?;
+        Ok(Applied::Settled(settled)) => {
+            let text = subscription_table(&settled.settlement.subscription);
+            context.print(&SubscriptionView::from(settled.settlement.subscription), || text)?;
             Ok(Exit::Done)
         }
-        ResolveOutcome::NoOpenAttempt => refused(format!("no payment of {id} is open: there is nothing to resolve")),
-        ResolveOutcome::Leased(until) => {
+        Ok(Applied::NothingOpen | Applied::AlreadySettled(_) | Applied::FindingStored(_)) => {
+            refused(format!("no payment of {id} is open: there is nothing to resolve"))
+        }
+        Ok(Applied::Open(OpenReason::Leased { until })) => {
             let until = until.format("%Y-%m-%d %H:%M:%S UTC");
             refused(format!("a run has leased this payment until {until}; resolve it after that time"))
         }
-        ResolveOutcome::Contradicted(reason) => {
-            refused(format!("{reason}. If the gateway is wrong, add --although-the-gateway-says"))
-        }
-        ResolveOutcome::NotLookedUp(error) => {
+        Ok(Applied::Open(OpenReason::NoResponse(error))) => {
             refused(format!("{error}. If the gateway has lost the payment, add --although-the-gateway-says"))
         }
-        ResolveOutcome::Missing => refused(format!("there is no subscription {id} in the account {account}")),
+        Ok(Applied::Open(reason)) => {
+            refused(format!("{reason}. If the gateway is wrong, add --although-the-gateway-says"))
+        }
+        Ok(Applied::Missing) => refused(format!("there is no subscription {id} in the account {account}")),
+        Err(ApplyError::Table(error)) => Err(error.into()),
+        Err(error) => refused(error.to_string()),
     }
 }

@@ -5,13 +5,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use charging::unresolved_findings;
 use chrono::{NaiveDate, TimeDelta};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use futures::FutureExt as _;
 use indicatif::ProgressBar;
-use settling::unresolved_findings;
 use store::Batch;
 use sweep::{BatchRequest, RunMonitor};
 

@@ -1,11 +1,11 @@
 //! `dueday runs`: shows for each shard whether the run records prove that the runs of a day are complete.
 
 use billing::Sums;
+use charging::unresolved_findings;
 use chrono::NaiveDate;
 use clap::Args;
-use days::{DayReader, DayState, ShardProof, ShardState};
+use days::{DayReader, DayState, ShardProof, ShardState, count_postponed_payments, describe_postponed_payments};
 use serde::Serialize;
-use settling::unresolved_findings;
 use store::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
 
@@ -56,7 +56,8 @@ The last line shows the stored comparison of the day with the gateway (`dueday r
 is the day in UTC.
 
 The command exits with 1 if a shard is not complete, running or expired, if its counts do not add up, if a successful \
-payment has no receipt (`dueday findings`), or if the comparison with the gateway is not complete or found a difference.
+payment has no receipt (`dueday findings`), if a clock that was ahead has planned due payments for a later date (`dueday \
+audit --fix`), or if the comparison with the gateway is not complete or found a difference.
 
 Example:
   dueday runs --date 2027-01-31 --table TABLE")]
@@ -79,6 +80,9 @@ struct RunsReport {
     /// The number of open findings: payments at the gateway without a receipt. No day is complete until a person has
     /// resolved all of them.
     open_findings: usize,
+    /// The number of due payments that no run finds, because a clock that was ahead has planned them for a later date.
+    /// Only counted for today.
+    postponed_payments: u64,
     shards: Vec<ShardProof>,
     /// The stored comparison of the day with the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,16 +108,26 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let state = DayState::from_proofs(&shards);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
     let open = if has_payments { open_table.table.get_open_findings().await? } else { Vec::new() };
-    let complete = state.is_complete() && open.is_empty();
+    let postponed_payments = match has_payments && date == today {
+        true => count_postponed_payments(&open_table.table, open_table.settings.shards, today).await?,
+        false => 0,
+    };
+    let complete = state.is_complete() && open.is_empty() && postponed_payments == 0;
     let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
     let reconciliation = compared.map(ReconciledDay::from);
-    let day = RunsReport { date, complete, state, open_findings: open.len(), shards, reconciliation };
+    let open_findings = open.len();
+    let day = RunsReport { date, complete, state, open_findings, postponed_payments, shards, reconciliation };
+    let postponed = match postponed_payments {
+        0 => String::new(),
+        count => format!("{}\n", output::red(&describe_postponed_payments(count))),
+    };
     let unresolved = unresolved_findings(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
     let compared = day.reconciliation.as_ref();
     let result = compared.map(|compared| format!("Comparison with the gateway: {}\n", compared.result()));
-    context.print(&day, || runs_text(context, &day) + &unresolved + &result.unwrap_or_default())?;
+    context.print(&day, || runs_text(context, &day) + &postponed + &unresolved + &result.unwrap_or_default())?;
     let is_compared = compared.is_none_or(|compared| compared.clean);
-    Ok(Exit::done_if(state != DayState::NotDone && open.is_empty() && is_compared))
+    let is_done = state != DayState::NotDone && open.is_empty() && postponed_payments == 0;
+    Ok(Exit::done_if(is_done && is_compared))
 }
 
 /// Returns the sentence that states how to complete the runs of a day.

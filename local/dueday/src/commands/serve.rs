@@ -16,8 +16,7 @@ use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
 use orders_api::{OrdersApi, StoredPayments};
 use outbound::{AddressPolicy, AllowedAddresses};
-use rest::caller::ConfidentialAccess;
-use rest::{Caller, PublicUrl, TokenRules};
+use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -110,8 +109,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let follower = locked_folder.create_follower(context, Some(queue.clone())).await?;
     let desk = locked_folder.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
+    let gateway = locked_folder.gateway.client(context.clock.clone());
     let api = api
-        .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
+        .with_checked_gateway(gateway, &context.config.charging, deployment.older_table_check.clone())
         .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any))
         .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), &context.options)));

@@ -1,8 +1,10 @@
-//! `dueday subscription`: changes, pauses, resumes, cancels, uncancels or retries a subscription.
+//! `dueday subscription`: changes, pauses, resumes, cancels, uncancels or retries a subscription, or corrects one of its
+//! months.
 
 use api::SubscriptionView;
 use billing::{
-    ActionKind, Changes, Currency, EmailAddress, Label, Money, NewAction, PaymentDay, Settlement, Subscription,
+    ActionKind, AmountRules, Changes, Currency, EmailAddress, Label, Money, NewAction, PaymentDay, Period, Settlement,
+    Subscription, WaivedReason,
 };
 use clap::{ArgGroup, Args, Subcommand};
 use config::RESUME;
@@ -62,6 +64,43 @@ pub enum Action {
     Uncancel(SubscriptionSelector),
     /// Retry the owed payment at the next run with the same payment method, even if that method is disputed
     Retry(SubscriptionSelector),
+    /// Correct the price of the owed month, if the gateway rejects it; refused while an attempt is open
+    ///
+    /// Later months with the same price get the corrected price, too. After a rejection, the next run charges it; a retry
+    /// after a decline keeps its day, and an unpaid subscription needs `retry`.
+    CorrectPrice {
+        #[command(flatten)]
+        selector: SubscriptionSelector,
+        /// The price, in the currency of the subscription
+        #[arg(long, value_name = "AMOUNT")]
+        price: String,
+        #[command(flatten)]
+        reason: CorrectionReason,
+    },
+    /// Waive the earliest month that is neither paid nor waived: it is never charged
+    Waive(MonthArgs),
+    /// Record that the customer has paid the month in another way, such as in cash: it is never charged
+    PaidElsewhere(MonthArgs),
+}
+
+/// The reason of a correction.
+#[derive(Debug, Args)]
+pub struct CorrectionReason {
+    /// The reason for the correction, for the action log; do not write personal data into it
+    #[arg(long, value_name = "TEXT")]
+    reason: Label,
+}
+
+/// The arguments of a correction by which a month is not charged.
+#[derive(Debug, Args)]
+pub struct MonthArgs {
+    #[command(flatten)]
+    selector: SubscriptionSelector,
+    /// The month, such as 2027-01
+    #[arg(long, value_name = "MONTH")]
+    month: Period,
+    #[command(flatten)]
+    reason: CorrectionReason,
 }
 
 /// The arguments of `dueday subscription change`. Values that are not given stay unchanged.
@@ -93,15 +132,13 @@ pub struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// Returns the changes of a subscription with prices in `currency`.
+    /// Returns the changes of a subscription with prices in `currency`. `rules` are the amounts that the gateway can
+    /// charge.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if the price is not an amount in `currency`.
-    fn changes(&self, currency: Currency) -> Result<Changes, Failure> {
-        let amount = self.price.as_ref().map(|text| {
-            let amount = Money::parse(text, currency).and_then(|money| currency.price(money.minor())).map(Money::minor);
-            amount.map_err(|error| Failure::Refused(format!("invalid value '{text}' for --price: {error}")))
-        });
+    /// [`Failure::Refused`] if the price is not an amount in `currency`, or the gateway can never charge it.
+    fn changes(&self, currency: Currency, rules: &AmountRules) -> Result<Changes, Failure> {
+        let amount = self.price.as_ref().map(|text| parse_new_price(text, currency, rules));
         Ok(Changes {
             amount: amount.transpose()?,
             payment_day: self.payment_day,
@@ -110,6 +147,19 @@ impl ChangeArgs {
             ..Changes::default()
         })
     }
+}
+
+/// Parses `text`, the option `--price`, as an amount in `currency` that the gateway can charge according to `rules`.
+/// Returns the amount in minor units.
+///
+/// # Errors
+/// [`Failure::Refused`] if `text` is not an amount in `currency`, or the gateway can never charge it.
+fn parse_new_price(text: &str, currency: Currency, rules: &AmountRules) -> Result<i64, Failure> {
+    let refused = |error: String| Failure::Refused(format!("invalid value '{text}' for --price: {error}"));
+    let price = Money::parse(text, currency).and_then(|money| currency.price(money.minor()));
+    let price = price.map_err(|error| refused(error.to_string()))?;
+    rules.check(price).map_err(|refusal| refused(refusal.to_string()))?;
+    Ok(price.minor())
 }
 
 impl Action {
@@ -121,7 +171,9 @@ impl Action {
             | Self::Resume(selector)
             | Self::Cancel { selector, .. }
             | Self::Uncancel(selector)
-            | Self::Retry(selector) => selector,
+            | Self::Retry(selector)
+            | Self::CorrectPrice { selector, .. } => selector,
+            Self::Waive(args) | Self::PaidElsewhere(args) => &args.selector,
         }
     }
 }
@@ -136,6 +188,9 @@ impl Action {
             Self::Cancel { .. } => (ActionKind::CancelSubscription, None),
             Self::Uncancel(_) => (ActionKind::UncancelSubscription, None),
             Self::Retry(_) => (ActionKind::RetrySubscription, None),
+            Self::CorrectPrice { reason, .. } => (ActionKind::CorrectPrice, Some(&reason.reason)),
+            Self::Waive(args) => (ActionKind::WaiveMonth, Some(&args.reason.reason)),
+            Self::PaidElsewhere(args) => (ActionKind::RecordPaidElsewhere, Some(&args.reason.reason)),
         };
         context.action(kind, reason)
     }
@@ -158,15 +213,24 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
     }
     let changes = match &args.action {
         Action::Change(args) => {
-            let SubscriptionSelector { account, subscription } = &args.selector;
-            let stored = open_table.table.get_subscription(account, *subscription).await?;
-            let stored = stored.ok_or_else(|| subscription_not_found(&args.selector))?;
-            args.changes(stored.price.currency())?
+            let (currency, rules) =
+                currency_and_rules(context, &open_table, &args.selector, args.price.is_some()).await?;
+            args.changes(currency, &rules)?
+        }
+        Action::CorrectPrice { selector, price, .. } => {
+            let (currency, rules) = currency_and_rules(context, &open_table, selector, true).await?;
+            Changes { amount: Some(parse_new_price(price, currency, &rules)?), ..Changes::default() }
         }
         _ => Changes::default(),
     };
     let (policy, today, now) = (&context.config.billing.policy, context.today(), context.clock.now());
     let SubscriptionSelector { account, subscription: id } = args.action.selector();
+    let later_findings = match &args.action {
+        Action::Waive(args) | Action::PaidElsewhere(args) => {
+            open_table.table.count_findings_after(account, *id, args.month).await?
+        }
+        _ => 0,
+    };
     let change = |stored: &Subscription| match &args.action {
         Action::Change(_) => stored.change(&changes, policy.lead, today).map(Settlement::from),
         Action::Pause(_) => stored.pause(today).map(Settlement::from),
@@ -175,6 +239,15 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         Action::Cancel { .. } => Ok(stored.cancel(today, now)),
         Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
         Action::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
+        Action::CorrectPrice { .. } => {
+            stored.correct_price(changes.amount.unwrap_or_default(), today).map(Settlement::from)
+        }
+        Action::Waive(args) => {
+            stored.waive_month((args.month, WaivedReason::Merchant), later_findings, policy.lead, today, now)
+        }
+        Action::PaidElsewhere(args) => {
+            stored.waive_month((args.month, WaivedReason::PaidElsewhere), later_findings, policy.lead, today, now)
+        }
     };
     let action = args.action.new_log_entry(context);
     let records = ChangeRecords { request: None, action: Some(&action) };
@@ -187,6 +260,20 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         ChangeOutcome::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),
         ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => Err(subscription_not_found(args.action.selector())),
     }
+}
+
+/// Returns the currency of the subscription, and the amounts that the gateway can charge. `has_price` is whether a
+/// price is changed; otherwise, the gateway is not asked.
+async fn currency_and_rules(
+    context: &Context,
+    open_table: &OpenTable,
+    selector: &SubscriptionSelector,
+    has_price: bool,
+) -> Result<(Currency, AmountRules), Failure> {
+    let stored = open_table.table.get_subscription(&selector.account, selector.subscription).await?;
+    let stored = stored.ok_or_else(|| subscription_not_found(selector))?;
+    let rules = if has_price { open_table.amount_rules(context).await } else { AmountRules::none() };
+    Ok((stored.price.currency(), rules))
 }
 
 /// Returns the error for a subscription that does not exist.

@@ -12,8 +12,8 @@ use emulator::next_run_time;
 use payments::PaymentBatch;
 use reminders::{REMINDER_LEASE, ReminderBatch};
 use serde::Serialize;
-use store::{Counts, RunCounts};
-use sweep::{BatchRequest, Report, Sweep, SweepError};
+use store::RunCounts;
+use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError};
 
 use crate::Failure;
 use crate::terminal::output;
@@ -45,7 +45,7 @@ struct NextRun {
 
 /// Returns whether the run failed, did not reach the last row, left rows that a later run must finish, or has a due row
 /// without an outcome.
-fn has_unfinished_rows(run: &Result<Report<impl Counts>, SweepError>) -> bool {
+fn has_unfinished_rows(run: &Result<Report<impl Outcome>, SweepError>) -> bool {
     run.as_ref().map_or(true, |report| {
         let counts: RunCounts = report.counts.into();
         !report.complete || counts.unfinished() > 0 || !report.adds_up()
@@ -103,7 +103,7 @@ impl DailyTimer {
     }
 
     /// Prints the report of a batch run, or the error if the run failed.
-    fn print_report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
+    fn print_report(&self, report: Result<Report<impl Outcome>, SweepError>) -> Result<(), Failure> {
         match report {
             Ok(report) => self.print(&report, report::format_report(&report)),
             Err(error) => {

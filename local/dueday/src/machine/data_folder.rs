@@ -14,6 +14,7 @@ use notices::Notices;
 use orders::{Buckets, ORDERS_TABLE, OrderDesk, OrdersTable};
 use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
 use serde::{Deserialize, Serialize};
+use store::Table;
 
 use super::encryption_keys::read_or_create_keys;
 use super::event_file::EventFile;
@@ -27,6 +28,7 @@ use super::private_folder::open_private_folder;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
+use crate::terminal::output;
 
 /// The first bytes of the database file ("Database File Format" in the documentation of SQLite).
 const FILE_HEADER: &[u8] = b"SQLite format 3\0";
@@ -145,25 +147,67 @@ impl LockedFolder {
 
     /// Opens the event bus, which appends the new events of this folder's tables to the stored events.
     pub(super) async fn open_bus(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<LocalBus, Failure> {
-        let folder = events_folder(&context.options);
-        let journal = Journal::open(folder.clone(), context.clock.clone());
-        let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
-        // If the stored events come from another table, their position belongs to the stream of that other table. A
-        // follower that continued at this position in the stream of this folder's table would never publish the first
-        // changes of this table.
-        for (table, stream) in self.streams.streams_by_table() {
-            let committed = journal.committed_position(table);
-            let is_other = committed.stream.is_some_and(|arn| arn != stream.arn());
-            let is_older = committed.sequence.map_or(Ok(false), |position| stream.is_older_than(&position))?;
-            if is_other || is_older {
-                return Err(Failure::EventsOfOtherTable { folder });
-            }
-        }
+        let journal = Arc::new(self.open_journal(context)?);
         let desk = self.order_desk(context).await?;
         let unplaced_orders = EventFile::new(unplaced_orders_file(&context.options));
         let notice_sender = Arc::new(self.create_notice_sender(context).await?);
         let deliverer = self.create_deliverer(context)?;
         Ok(LocalBus { journal, deliverer, queue, desk, unplaced_orders, notice_sender })
+    }
+
+    /// Opens the journal of the published events.
+    ///
+    /// # Errors
+    /// If the journal cannot be used, or its events belong to another table.
+    fn open_journal(&self, context: &Context) -> Result<Journal, Failure> {
+        let folder = events_folder(&context.options);
+        let journal = Journal::open(folder.clone(), context.clock.clone())
+            .map_err(|source| Failure::Data { path: folder.clone(), source })?;
+        // If the stored events come from another table, their position belongs to the stream of that other table. A
+        // follower that continued at this position in the stream of this folder's table would never publish the first
+        // changes of this table.
+        for (table, stream) in self.streams.streams_by_table() {
+            if journal.committed_position(table).stream.is_some_and(|arn| arn != stream.arn()) {
+                return Err(Failure::EventsOfOtherTable { folder });
+            }
+        }
+        Ok(journal)
+    }
+
+    /// Notices a database file that is older than the published events of the folder, because only the file was restored
+    /// from a backup: switches charging off in `table` until an operator has confirmed the table, and prints a message.
+    /// Later changes of the older file are published after the events that the folder already has.
+    ///
+    /// # Errors
+    /// If the events or the table cannot be used, or the events belong to another table.
+    pub async fn notice_older_database(&self, table: &Table, context: &Context) -> Result<(), Failure> {
+        let journal = self.open_journal(context)?;
+        let (mut older, folder) = (Vec::new(), events_folder(&context.options));
+        for (published, stream) in self.streams.streams_by_table() {
+            let committed = journal.committed_position(published).sequence;
+            if committed.map_or(Ok(false), |position| stream.is_older_than(&position))? {
+                older.push((published, stream));
+            }
+        }
+        if older.is_empty() {
+            return Ok(());
+        }
+        // First the mark in the table: if the process ends before the new positions are stored, the next command notices
+        // the older file again.
+        table.record_copy(context.clock.now()).await?;
+        for (published, stream) in older {
+            let newest = stream.newest_position()?;
+            journal
+                .restart_at(published, stream.arn(), newest.as_deref())
+                .map_err(|source| Failure::Data { path: folder.clone(), source })?;
+        }
+        let message = format!(
+            "{} is older than its events: it was restored from a backup. Charging is switched off: follow \"Restore a \
+             data folder\" in docs/trouble.md",
+            database_path(&context.options).display()
+        );
+        output::print_error(&message, context.options.json);
+        Ok(())
     }
 
     /// Returns the order desk that works on the orders table of this folder.
@@ -282,5 +326,5 @@ pub(super) fn open_engine(file: &Path) -> Result<Engine, Failure> {
 pub(super) async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
     let table = orders_table(client);
     let buckets = table.get_or_store_buckets(Buckets::new(INITIAL_BUCKETS)).await?;
-    Ok(OrderDesk::new(table, buckets, context.clock.clone()))
+    Ok(OrderDesk::new(table, buckets, context.clock.clone()).with_optional_goods())
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use billing::{GatewayAccount, GatewayToken, Payment};
+use billing::{AmountRules, GatewayAccount, GatewayToken, Payment};
+use charging::GATEWAY_TIMEOUT;
 use chrono::{DateTime, Utc};
 use clock::{Clock, SystemClock};
 use config::{ConfigError, CurrentSecret, Env};
@@ -14,9 +15,8 @@ use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, FullGateway,
     GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner,
     PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Stripe, http_gateway_with,
-    parse_stripe_key, sandbox_with, stripe_with,
+    parse_stripe_key, sandbox_with, stripe_amount_rules, stripe_with,
 };
-use payments::GATEWAY_TIMEOUT;
 use sandbox::{Ledger, LedgerError, Sandbox};
 use store::load_sdk_config;
 
@@ -28,7 +28,7 @@ use crate::options::Options;
 pub const STRIPE: &str = "stripe";
 
 /// The value of `--gateway` that stands for the sandbox gateway of a stack on AWS.
-const SANDBOX_OF_STACK: &str = "sandbox";
+pub const SANDBOX_OF_STACK: &str = "sandbox";
 
 /// The gateway that the options select.
 pub enum Gateway {
@@ -39,7 +39,7 @@ pub enum Gateway {
     Stripe(Arc<Stripe>),
     /// A gateway that this process cannot use, and the reason. Every request to the gateway fails with this reason, but
     /// commands that send no request to the gateway still work.
-    Unavailable(String),
+    Unavailable(UnavailableGateway),
 }
 
 impl Gateway {
@@ -63,10 +63,10 @@ impl Gateway {
 
     /// Returns Stripe as the gateway, with the API key from the environment.
     fn stripe() -> Result<Self, Failure> {
-        let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
+        let env = Env::process();
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key).map_err(refused)?;
-        let stripe = stripe_with(env, key.into(), timeout).map_err(refused)?;
+        let stripe = stripe_with(env, key.into(), GATEWAY_TIMEOUT).map_err(refused)?;
         Ok(Self::Stripe(Arc::new(stripe)))
     }
 
@@ -76,13 +76,12 @@ impl Gateway {
     /// # Errors
     /// If the URL is missing or invalid, or the AWS region or the AWS credentials are missing.
     pub async fn sandbox_of_stack(env: Env<'_>) -> Result<Self, Failure> {
-        let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
         let sdk = load_sdk_config().await;
         let region = sdk.region().ok_or(Failure::NoRegion)?;
         let no_credentials = || Failure::NoCredentials { reason: String::new() };
         let signer = IamSigner::new(sdk.credentials_provider().ok_or_else(no_credentials)?, region.as_ref());
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
-        let client = sandbox_with(env, signer, timeout, Arc::new(SystemClock)).map_err(refused)?;
+        let client = sandbox_with(env, signer, GATEWAY_TIMEOUT, Arc::new(SystemClock)).map_err(refused)?;
         Ok(Self::Http(SANDBOX_OF_STACK.to_owned(), Box::new(client)))
     }
 
@@ -95,7 +94,7 @@ impl Gateway {
     /// If `name` is not `stripe`, `sandbox` or the URL of a gateway, or if a key, the AWS region or the AWS credentials
     /// are missing or invalid.
     pub async fn from_name(name: &str) -> Result<Self, Failure> {
-        let (env, timeout) = (Env::process(), GATEWAY_TIMEOUT.to_std().unwrap_or_default());
+        let env = Env::process();
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         if name == STRIPE {
             return Self::stripe();
@@ -110,7 +109,8 @@ impl Gateway {
         let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);
         // The signature of each request contains the time of the system clock, even if the command simulates another
         // time.
-        let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), timeout, Arc::new(SystemClock)).map_err(refused)?;
+        let clock = Arc::new(SystemClock);
+        let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), GATEWAY_TIMEOUT, clock).map_err(refused)?;
         Ok(Self::Http(url.to_string(), Box::new(client)))
     }
 
@@ -121,13 +121,16 @@ impl Gateway {
         let opened = match name {
             STRIPE => Self::stripe(),
             url => gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string())).map(|keys| {
-                let client = HttpGateway::new(url, GATEWAY_TIMEOUT.to_std().unwrap_or_default());
+                let client = HttpGateway::new(url, GATEWAY_TIMEOUT);
                 let clock = Arc::new(SystemClock);
                 let client = keys.map_or(client.clone(), |keys| client.with_keys(keys.into(), clock));
                 Self::Http(url.to_owned(), Box::new(client))
             }),
         };
-        opened.unwrap_or_else(|failure| Self::Unavailable(failure.to_string()))
+        let amount_rules = if name == STRIPE { stripe_amount_rules() } else { AmountRules::none() };
+        opened.unwrap_or_else(|failure| {
+            Self::Unavailable(UnavailableGateway { reason: failure.to_string(), amount_rules })
+        })
     }
 
     /// Returns the client for requests to the gateway.
@@ -135,20 +138,24 @@ impl Gateway {
         match self {
             Self::Sandbox(sandbox) => sandbox.clone(),
             Self::Stripe(stripe) => stripe.clone(),
-            Self::Unavailable(reason) => Arc::new(UnavailableGateway(reason.clone())),
+            Self::Unavailable(gateway) => Arc::new(gateway.clone()),
             Self::Http(_, client) => Arc::new(client.as_ref().clone().with_clock(clock)),
         }
     }
 }
 
 /// A gateway at which every request fails for the same reason.
-#[derive(Debug)]
-struct UnavailableGateway(String);
+#[derive(Clone, Debug)]
+pub struct UnavailableGateway {
+    reason: String,
+    /// The amounts that the gateway can charge, as far as they are known without a request.
+    amount_rules: AmountRules,
+}
 
 impl UnavailableGateway {
     /// Returns the error with which each request fails.
     fn error(&self) -> GatewayError {
-        GatewayError::Unusable { reason: self.0.clone() }
+        GatewayError::Unusable { reason: self.reason.clone() }
     }
 }
 
@@ -156,6 +163,10 @@ impl UnavailableGateway {
 impl PaymentGateway for UnavailableGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         Err(self.error())
+    }
+
+    async fn amount_rules(&self) -> Result<AmountRules, GatewayError> {
+        Ok(self.amount_rules.clone())
     }
 
     async fn charge(&self, _: &ChargeRequest) -> ChargeResponse {

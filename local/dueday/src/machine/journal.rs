@@ -116,9 +116,24 @@ impl Journal {
     /// # Errors
     /// If the position cannot be written. The events are then published again later.
     pub fn commit(&self, table: PublishedTable, stream: &str, sequence: &str) -> io::Result<()> {
+        self.store_position(table, stream, Some(sequence))
+    }
+
+    /// Stores the position `newest` in the stream of `table`, whose database file was replaced by an older copy.
+    /// `newest` is the newest record of the copy; `None` if its stream is empty, so that each later record is
+    /// published. `stream` is the ARN of this stream.
+    ///
+    /// # Errors
+    /// If the position cannot be written.
+    pub fn restart_at(&self, table: PublishedTable, stream: &str, newest: Option<&str>) -> io::Result<()> {
+        self.store_position(table, stream, newest)
+    }
+
+    /// Stores the position `sequence` in the stream of `table`, and commits the written events.
+    fn store_position(&self, table: PublishedTable, stream: &str, sequence: Option<&str>) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut committed = state.committed.clone();
-        let position = StreamPosition { stream: Some(stream.to_owned()), sequence: Some(sequence.to_owned()) };
+        let position = StreamPosition { stream: Some(stream.to_owned()), sequence: sequence.map(str::to_owned) };
         match table {
             PublishedTable::Payments => committed.payments = position,
             PublishedTable::Orders => committed.orders = position,
@@ -246,6 +261,20 @@ mod tests {
             (Some("9"), 4)
         );
         assert_eq!(day_files(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
+    }
+
+    #[tokio::test]
+    async fn position_of_an_older_file_with_an_empty_stream_is_before_each_later_event() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
+        let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
+        let journal = open();
+        assert_eq!(journal.put(&[bus_entry("1")]).await, []);
+        journal.commit(PublishedTable::Payments, "arn", "1").unwrap();
+        journal.restart_at(PublishedTable::Payments, "arn", None).unwrap();
+        let position = open().committed_position(PublishedTable::Payments);
+        assert_eq!(position, StreamPosition { stream: Some("arn".to_owned()), sequence: None });
+        assert_eq!(stored_event_ids(folder.path()), ["1"], "the events of the newer file stay");
     }
 
     #[tokio::test]

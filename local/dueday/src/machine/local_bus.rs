@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use billing::ReceivedEvent;
-use orders::{OrderDesk, PlaceOutcome, ProcessEventError};
+use orders::{OrderDesk, ProcessEventError};
 use outbound::{Deliverer, DeliveryQueue as _, MemoryQueue};
 use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
 
@@ -63,22 +63,10 @@ impl LocalBus {
     }
 
     /// Places the order that a payment's `event` causes. If a person must act before the order can be placed, stores
-    /// the event in the file of unplaced orders. If the SKU has no products, prints a message once for each SKU.
+    /// the event in the file of unplaced orders.
     async fn place_order(&self, event: &ReceivedEvent) -> Result<(), String> {
         match orders::process_event(&self.desk, event).await {
-            Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
-                // A merchant without a warehouse sells no goods, so a SKU without products is not reported.
-                let warehouses = self.desk.table.get_warehouses().await.map_err(|error| error.to_string())?;
-                if warehouses.is_empty() {
-                    return Ok(());
-                }
-                output::print_message(format!(
-                    "the SKU {sku} has no products: its payments place no orders until `dueday orders import` defines \
-                     its products"
-                ));
-                self.desk.table.mark_without_products_reported(&sku).await.map_err(|error| error.to_string())
-            }
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             Err(error) if error.is_transient() => Err(error.to_string()),
             Err(error) => self.store_unplaced_order(&event.json, &error),
         }

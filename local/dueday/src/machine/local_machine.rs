@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
+use charging::OlderTableCheck;
 use clock::Clock;
 use deployment::Deployment;
 use emulator::EngineConnection;
@@ -72,6 +73,11 @@ impl Machine {
         let client = folder.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let gateway = folder.gateway.client(clock.clone());
         let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
+        folder.notice_older_database(&deployment.table, context).await?;
+        deployment.table.init_payment_run_time().await?;
+        // The engine gives a restored copy of its file the same id, so each process compares the file with the gateway.
+        let older_table_check = Some(Arc::new(OlderTableCheck::new(gateway.clone())));
+        let deployment = Deployment { older_table_check, ..deployment };
         Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
     }
 

@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::ProvideCredentials;
-use billing::GatewayAccount;
+use billing::{AmountRules, GatewayAccount};
 use config::Env;
 use deployment::Deployment;
 use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
-use gateways::{FullGateway, GatewayError};
+use gateways::{FullGateway, GatewayError, amount_rules_of_account, stripe_amount_rules};
 use orders::{Buckets, OrderDesk, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
 use super::data_folder::FolderPolicy;
 use super::encryption_keys::read_keys;
-use super::gateway::Gateway;
+use super::gateway::{Gateway, SANDBOX_OF_STACK, STRIPE};
 use super::local_machine::Machine;
 use crate::Failure;
 use crate::context::Context;
+use crate::terminal::output::print_message;
 
 /// The open table of a command, local or on AWS, with its settings.
 pub struct OpenTable {
@@ -110,6 +111,35 @@ impl OpenTable {
         })
     }
 
+    /// Returns the amounts that the gateway of this table's payments can charge, if they are known without a request;
+    /// otherwise no rules.
+    pub fn known_amount_rules(&self, context: &Context) -> AmountRules {
+        match context.options.gateway() {
+            Some(STRIPE) => stripe_amount_rules(),
+            _ => amount_rules_of_account(self.settings.gateway.as_ref()),
+        }
+    }
+
+    /// Returns the amounts that the gateway of this table's payments can charge. If the gateway must be asked and does
+    /// not respond, prints a message and returns no rules, so that prices can be entered at that time.
+    pub async fn amount_rules(&self, context: &Context) -> AmountRules {
+        let known = self.known_amount_rules(context);
+        // A command for a table on AWS does not know the gateway if `--gateway` is missing and no run has stored it.
+        let is_gateway_selected = self.machine.is_some() || context.options.gateway().is_some();
+        let is_sandbox = self.settings.gateway.as_ref().is_some_and(|gateway| gateway.kind == SANDBOX_OF_STACK);
+        if known != AmountRules::none() || (is_sandbox && !is_gateway_selected) {
+            return known;
+        }
+        let rules = match self.configured_gateway(context).await {
+            Ok(gateway) => gateway.amount_rules().await.map_err(|error| error.to_string()),
+            Err(failure) => Err(failure.message()),
+        };
+        rules.unwrap_or_else(|reason| {
+            print_message(format!("prices are not compared with the amounts that the gateway can charge: {reason}"));
+            known
+        })
+    }
+
     /// Returns whether another process on this machine serves the table. That process also publishes and processes the
     /// events.
     pub fn is_served_by_another_process(&self) -> bool {
@@ -178,7 +208,7 @@ impl OpenTable {
         match table.get_settings().await {
             Ok(Some(settings)) => Ok(Self { table, settings, machine: None }),
             Ok(None) => Err(Failure::NoSettings { name: name.to_owned() }),
-            Err(source @ TableError::Request { code: None, .. }) => {
+            Err(TableError::Request { source, .. }) if source.code.is_none() => {
                 let region = sdk.region().map(ToString::to_string).unwrap_or_default();
                 let place = context.config.table.endpoint.clone().unwrap_or_else(|| format!("AWS in {region}"));
                 Err(Failure::Unreachable { place, source })

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use aws_sdk_dynamodb::error::ErrorMetadata;
+use aws_errors::AwsRequestError;
 use config::ConfigError;
 use deployment::CreateSubscriptionError;
 use emulator::{EngineError, StreamError};
@@ -69,7 +69,7 @@ pub enum Failure {
     )]
     NoCredentials { reason: String },
     #[error("DynamoDB does not respond at {place}. Check --endpoint, the region and the network")]
-    Unreachable { place: String, source: TableError },
+    Unreachable { place: String, source: AwsRequestError },
     #[error("there is no table {name:?} on AWS in the configured region; deploy it first (sam deploy)")]
     NoTable { name: String },
     #[error(
@@ -88,6 +88,12 @@ pub enum Failure {
     EventsOfOtherTable { folder: PathBuf },
     #[error(transparent)]
     Desk(#[from] DeskError),
+    #[error("{failure}. {imported}")]
+    ImportEnded {
+        failure: Box<Failure>,
+        /// A sentence about what was imported before the failure, and how to continue.
+        imported: String,
+    },
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]
@@ -98,19 +104,22 @@ impl Failure {
     /// Returns the message for the user: the error and its innermost cause. The message leaves out the causes in
     /// between, which are internal to the AWS SDK, and the numbers of operating system errors.
     pub fn message(&self) -> String {
+        if let Self::ImportEnded { failure, imported } = self {
+            return format!("{}. {imported}", failure.message());
+        }
         let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
-        let texts = causes.map(|error| match error.downcast_ref::<ErrorMetadata>() {
-            Some(metadata) => metadata.message().unwrap_or_default().to_owned(),
-            None => error.to_string(),
-        });
-        let (message, innermost) = (self.to_string(), texts.last().unwrap_or_default());
-        // `message` ends with the AWS error code, and the innermost cause begins with the same code: remove it there.
-        let code = message.rsplit(": ").next().unwrap_or_default();
-        let cause = innermost.strip_prefix(code).map_or(innermost.as_str(), |cause| cause.trim_start_matches(": "));
-        let message = if message.contains(cause) { message } else { format!("{message}: {cause}") };
-        let is_disk_error = ["disk is full", "disk I/O error"].iter().any(|text| message.contains(text));
-        let advice =
-            if is_disk_error { ". Free space on the disk of the data folder, and run the command again" } else { "" };
+        let (mut message, mut innermost) = (self.to_string(), String::new());
+        for cause in causes {
+            match cause.downcast_ref::<AwsRequestError>() {
+                Some(error) => {
+                    message = message.replace(&error.to_string(), &error.short_text());
+                    innermost = error.innermost_text().to_owned();
+                }
+                None => innermost = cause.to_string(),
+            }
+        }
+        let message = if message.contains(&innermost) { message } else { format!("{message}: {innermost}") };
+        let advice = ADVICE_ON_STORAGE.iter().find(|(text, _)| message.contains(text)).map_or("", |(_, advice)| advice);
         without_os_error_numbers(&message) + advice
     }
 
@@ -119,6 +128,18 @@ impl Failure {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
+
+/// What a person does about an error of the disk or of the data file: the text of SQLite or of the operating system in
+/// the message, and the advice that is added.
+const ADVICE_ON_STORAGE: [(&str, &str); 7] = [
+    ("disk is full", ". Free space on the disk of the data folder, and run the command again"),
+    ("disk I/O error", ". Free space on the disk of the data folder, and run the command again"),
+    ("No space left on device", ". Free space on the disk of this file, and run the command again"),
+    ("Disk quota exceeded", ". Free space on the disk of this file, and run the command again"),
+    ("attempt to write a readonly database", ". Make the data folder writable, and run the command again"),
+    ("unable to open database file", ". Check whether the data folder still exists, and run the command again"),
+    ("database disk image is malformed", ". Restore the data folder from a backup"),
+];
 
 /// Removes the numbers that Rust adds to operating system errors, such as `(os error 28)`.
 fn without_os_error_numbers(text: &str) -> String {

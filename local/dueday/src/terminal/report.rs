@@ -1,17 +1,17 @@
 //! The report of a batch run, as text.
 
-use store::{Counts, RunCounts};
-use sweep::Report;
+use store::RunCounts;
+use sweep::{Outcome, Report, RunTotals as _};
 
 /// Formats the report of a batch run as text for a person.
-pub fn format_report(report: &Report<impl Counts>) -> String {
+pub fn format_report(report: &Report<impl Outcome>) -> String {
     let counts: RunCounts = report.counts.into();
     let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);
     for failure in &report.failures {
         text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
     }
-    if report.totals.unreminded > 0 {
-        text += &format!("  charged before their reminder was sent: {}\n", report.totals.unreminded);
+    if let Some(warning) = report.totals.warning() {
+        text += &format!("  {warning}\n");
     }
     if let Some(stopped) = &report.stopped {
         text += &format!("  stopped: {stopped}\n");
@@ -27,6 +27,7 @@ pub fn format_report(report: &Report<impl Counts>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use reminders::ReminderOutcome;
     use store::{Batch, ReminderCounts};
 
     use super::*;
@@ -38,7 +39,8 @@ mod tests {
             (2, "reminders of 2027-01-31: 2 due, 1 sent\n  a due row has no outcome: run it again\n"),
         ] {
             let counts = ReminderCounts { due, sent: 1, ..ReminderCounts::default() };
-            let report = Report::new(Batch::Reminders, "2027-01-31".parse().unwrap(), vec![0], counts);
+            let date = "2027-01-31".parse().unwrap();
+            let report = Report::<ReminderOutcome>::new(Batch::Reminders, date, vec![0], counts);
             assert_eq!(format_report(&report), expected);
         }
     }

@@ -155,7 +155,7 @@ fn gateway_check_reports_kept_and_unchecked_promises_and_remaining_test_data() {
     for expected in [
         "kept         the account has an id",
         "not checked  the list contains payments that the bank is still processing",
-        "; 8 not checked.",
+        "; 11 not checked.",
     ] {
         assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
@@ -170,7 +170,7 @@ fn gateway_check_reports_kept_and_unchecked_promises_and_remaining_test_data() {
     let results = results.as_array().unwrap();
     let broken = results.iter().filter(|result| !result["broken"].is_null()).count();
     let not_checked = results.iter().filter(|result| !result["not_checked"].is_null()).count();
-    assert_eq!((code, results.len(), broken, not_checked), (0, 27, 0, 7), "{stdout}{stderr}");
+    assert_eq!((code, results.len(), broken, not_checked), (0, 43, 0, 10), "{stdout}{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,7 +93,7 @@ fn import_rejects_invalid_rows_with_line_field_and_value_and_imports_the_others(
         text.extend(format!("{}\n", row.replace(",1,", ",2,")).bytes());
         fields.push(field);
     }
-    text.extend(good.replace("Acme", "Acm").replace(",1,", ",3,").bytes());
+    text.extend(good.replace(",gold,", ",silver,").replace(",1,", ",3,").bytes());
     text.extend(b"\nacme,a@example.com,\xff,,4,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,\n");
     let path = write_file(folder, "s.csv", &text);
     let (code, imported) = import(folder, &path, &[]);
@@ -234,8 +234,9 @@ fn import_reads_the_delimiter_that_excel_writes_in_the_first_line() {
 fn import_names_an_unclosed_quote_and_the_lines_that_it_swallowed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let row =
-        |id: u32, name: &str| format!("acme,a@example.com,{name},,{id},gold,Gold plan,1,12.99,EUR,cus_1,pm_card_visa,");
+    let row = |id: u32, name: &str| {
+        format!("acme,a@example.com,{name},,{id},gold-{id},Gold plan,1,12.99,EUR,cus_1,pm_card_visa,")
+    };
     let rows = [row(1, "Acme"), row(2, "\"Acme"), row(3, "Acme"), row(4, "\"Acme\""), row(5, "Acme")];
     let path = write_file(folder, "s.csv", format!("{HEADER}\n{}\n", rows.join("\n")));
     let (code, imported) = import(folder, &path, &[]);
@@ -251,7 +252,7 @@ fn import_reports_monthly_sums_and_first_payment_dates() {
     let folder = folder.path();
     let row = |n: u32, amount: &str, currency: &str, date: &str| {
         let day = &date[8..];
-        format!("acme,a@example.com,Acme,,{n},gold,Gold,{day},{amount},{currency},cus_1,pm_card_visa,{date}\n")
+        format!("acme,a@example.com,Acme,,{n},gold-{n},Gold,{day},{amount},{currency},cus_1,pm_card_visa,{date}\n")
     };
     let few =
         [row(1, "12.99", "EUR", "2030-01-31"), row(2, "7.01", "EUR", "2030-02-28"), row(3, "500", "JPY", "2030-01-31")];
@@ -324,8 +325,100 @@ fn peak_kib(data: &Path, csv: &str) -> u64 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn import_of_many_rows_needs_no_more_memory_than_a_small_one() {
+fn dry_run_of_many_rows_needs_little_more_memory_than_a_small_one() {
     let folder = tempfile::tempdir().unwrap();
     let [of_few, of_many] = [2_000, 20_000].map(|rows| peak_kib(&folder.path().join("data"), &csv_with_rows(rows)));
-    assert!(of_many < of_few + 1_024, "{of_few} KiB for 2,000 rows, {of_many} KiB for 20,000");
+    // A dry run keeps the ids of all rows, to compare them with each other: less than 400 bytes a row.
+    assert!(of_many < of_few + 18_000 * 400 / 1_024, "{of_few} KiB for 2,000 rows, {of_many} KiB for 20,000");
+}
+
+/// A row of an import of the account `account`, which the next cells describe.
+fn row(account: &str, contact: &str, external_id: &str, sku: &str) -> String {
+    format!("{account},{contact},{external_id},{sku},Plan,31,12.99,EUR,cus_1,pm_card_visa,")
+}
+
+#[test]
+fn import_rejects_a_second_subscription_of_a_sku_unless_it_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let acme = "a@example.com,Acme,";
+    let text = format!("{HEADER}\n{}\n{}\n", row("acme", acme, "0004712", "gold"), row("acme", acme, "7", "silver"));
+    assert_eq!(import(folder, &write_file(folder, "s.csv", text), &[]).0, 0);
+    // A spreadsheet has removed the leading zeros; another row is new.
+    let rows = [row("acme", acme, "4712", "gold"), row("acme", acme, "7", "silver"), row("b", acme, "8", "gold")];
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{}\n", rows.join("\n")));
+    for flags in [&["--dry-run"][..], &[]] {
+        let (code, imported) = import(folder, &path, flags);
+        assert_eq!((code, import_counts(&imported)), (1, [1, 1, 0, 1]), "{imported}");
+        let [[line, field, value, reason]] = read_rejects(&folder.join("s.rejects.csv")).try_into().unwrap();
+        assert_eq!((line.as_str(), field.as_str(), value.as_str()), ("2", "sku", "gold"));
+        assert!(reason.starts_with("the account already has the subscription 0"), "{reason}");
+    }
+    let (code, imported) = import(folder, &path, &["--allow-second"]);
+    assert_eq!((code, import_counts(&imported)), (0, [1, 2, 0, 0]), "{imported}");
+    let (code, imported) = import(folder, &path, &[]);
+    assert_eq!((code, import_counts(&imported)), (0, [0, 3, 0, 0]), "imported rows are unchanged: {imported}");
+
+    // In one file, the column allows single rows.
+    let header = format!("{HEADER},allow_second");
+    let second = |id: &str, allowed: &str| format!("{},{allowed}", row("c", acme, id, "gold"));
+    let text = [header, second("1", ""), second("2", "false"), second("3", "TRUE"), second("4", "yes")].join("\n");
+    let path = write_file(folder, "s.csv", format!("{text}\n"));
+    for flags in [&["--dry-run"][..], &[]] {
+        let (code, imported) = import(folder, &path, flags);
+        assert_eq!((code, import_counts(&imported)), (1, [2, 0, 0, 2]), "{imported}");
+        let fields: Vec<[String; 2]> =
+            read_rejects(&folder.join("s.rejects.csv")).into_iter().map(|[line, field, ..]| [line, field]).collect();
+        assert_eq!(fields, [["3", "sku"], ["5", "allow_second"]]);
+    }
+}
+
+#[test]
+fn import_rejects_rows_of_one_account_with_different_contact_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rows = [
+        row("acme", "a@example.com,Acme,", "1", "gold"),
+        row("b", "a@example.com,Acme,", "2", "gold"),
+        row("acme", "a@example.com,Acme Inc.,de", "3", "silver"),
+        row("acme", "b@example.com,Acme,", "4", "bronze"),
+        row("acme", "a@example.com,Acme,en", "5", "iron"),
+    ];
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{}\n", rows.join("\n")));
+    for flags in [&["--dry-run"][..], &[]] {
+        let (code, imported) = import(folder, &path, flags);
+        assert_eq!((code, import_counts(&imported)), (1, [3, 0, 0, 2]), "{imported}");
+        let reason = "differs from line 2: all rows of an account must have the same value";
+        let expected = [
+            ["4", "name", "Acme Inc.", reason],
+            ["4", "locale", "de", reason],
+            ["5", "email", "b@example.com", reason],
+        ];
+        assert_eq!(read_rejects(&folder.join("s.rejects.csv")), expected);
+    }
+}
+
+#[test]
+fn probable_duplicates_of_a_file_and_of_the_table_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let contact = "a@example.com,Acme,";
+    let text = format!("{HEADER}\n{}\n", row("acme", contact, "caf\u{e9}-07", "gold"));
+    import(folder, &write_file(folder, "s.csv", text), &[]);
+    let rows = [
+        row("acme", contact, "cafe\u{301}-7", "silver"),
+        row("ACME", contact, "9", "gold"),
+        row("b", contact, "SUB-7", "gold"),
+        row("b", contact, "sub-7", "silver"),
+        row("b", contact, "sub-8", "iron"),
+    ];
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{}\n", rows.join("\n")));
+    let (code, imported) = import(folder, &path, &["--dry-run"]);
+    let groups = imported["probable_duplicates"].as_array().unwrap();
+    assert_eq!((code, groups.len()), (0, 3), "{imported}");
+    assert_eq!(groups[0], serde_json::json!([{"account": "ACME", "line": 3}, {"account": "acme"}]));
+    import(folder, &path, &[]);
+    let (code, found, _) = output(dueday(&folder.join("data")).args(["duplicates", "--json"]));
+    let listed: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!((code, listed.as_array().unwrap().len()), (1, 3), "{listed}");
 }

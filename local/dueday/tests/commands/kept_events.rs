@@ -26,8 +26,9 @@ fn write_csv(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("subscriptions.csv");
     let rows = (0..SUBSCRIPTIONS).map(|n| {
         format!(
-            "account-{},a@example.com,Acme,,{n},gold,Gold plan,{},12.99,EUR,cus_{n},pm_card_visa,\n",
+            "account-{},a@example.com,Acme,,{n},gold-{},Gold plan,{},12.99,EUR,cus_{n},pm_card_visa,\n",
             n / 3,
+            n % 3,
             n % 28 + 1
         )
     });
@@ -98,7 +99,7 @@ fn events_are_stored_once_although_the_server_is_killed_repeatedly() {
 }
 
 #[test]
-fn events_command_refuses_the_stored_events_of_a_replaced_table() {
+fn commands_refuse_the_stored_events_of_a_replaced_table() {
     let folder = tempfile::tempdir().unwrap();
     let (data, csv) = (folder.path().join("data"), write_csv(folder.path()));
     let (code, _, stderr) = output(&mut import_command(&data, &csv));
@@ -109,11 +110,13 @@ fn events_command_refuses_the_stored_events_of_a_replaced_table() {
             std::fs::remove_file(file).unwrap();
         }
     }
+    for command in [&mut import_command(&data, &csv), dueday(&data).arg("events")] {
+        let (code, _, stderr) = output(command);
+        assert!(code != 0 && stderr.contains("Move the folder of the events away"), "{code} {stderr}");
+    }
+    std::fs::rename(data.join("events"), data.join("events of before")).unwrap();
     let (code, _, stderr) = output(&mut import_command(&data, &csv));
     assert_eq!(code, 0, "{stderr}");
-    let (code, _, stderr) = output(dueday(&data).arg("events"));
-    assert!(code != 0 && stderr.contains("Move the folder of the events away"), "{code} {stderr}");
-    std::fs::rename(data.join("events"), data.join("events of before")).unwrap();
     assert_eq!(count_of_type(&stored_events(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
 }
 

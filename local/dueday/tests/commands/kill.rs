@@ -11,13 +11,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use billing::{Account, PaymentMethod, Subscription, SubscriptionId};
+use charging::GATEWAY_TIMEOUT;
 use chrono::{Datelike, NaiveDate, TimeDelta};
 use clock::{Clock, SimulatedClock, SystemClock};
 use deployment::Deployment;
 use emulator::{Engine, EngineConnection};
 use gateway::Gateway;
 use gateways::HttpGateway;
-use payments::GATEWAY_TIMEOUT;
 use process::{Process, count_lines};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -91,7 +91,7 @@ impl MachineFiles {
     async fn open(folder: &Path, gateway: &Gateway, clock: Arc<SimulatedClock>) -> Self {
         let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
         let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
-        let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).with_clock(clock.clone());
+        let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT).with_clock(clock.clone());
         let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
         let mailer = Arc::new(RecordedMails::default());
         let deployment =

@@ -403,7 +403,7 @@ async fn export_contains_all_values_of_an_import() {
     let mut text = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n".to_owned();
     for n in 0..600 {
         let product = "Gold plan ".repeat(15);
-        text += &format!("bell,b@example.com,Bell,,more {n},gold,{product},3,12.99,EUR,cus_2,pm_card_visa,\n");
+        text += &format!("bell,b@example.com,Bell,,more {n},gold-{n},{product},3,12.99,EUR,cus_2,pm_card_visa,\n");
     }
     let more = remote.folder.path().join("more.csv");
     std::fs::write(&more, text).unwrap();

@@ -32,7 +32,8 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
     table.record_run_time("2027-01-30T00:30:00Z".parse().unwrap()).await.unwrap();
     // DynamoDB gives each table an id. The settings of a restored table contain the id of the original table.
     assert_eq!(table.init_dynamodb_id("another-table").await.unwrap(), "another-table");
-    table.record_copy("2027-01-30T12:00:00Z".parse().unwrap()).await.unwrap();
+    let id = table.dynamodb_id().await.unwrap().unwrap();
+    table.record_copy_with_id(&id, "2027-01-30T12:00:00Z".parse().unwrap()).await.unwrap();
     assert_eq!(remote.json(&["charging", "--json"])["charging"], false);
     for day in ["2027-01-29", "2027-01-30"] {
         let (code, _, stderr) = confirm();
@@ -52,6 +53,21 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
     assert_eq!(remote.json(&["charging", "on", "--json"])["charging"], true);
 }
 
+/// Nothing can notice a restored copy with the same id if the gateway lists no payments of a day.
+#[tokio::test(flavor = "multi_thread")]
+async fn person_states_that_a_table_was_restored() {
+    let remote = RemoteTable::new().await;
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    table.record_run_time("2026-01-30T08:00:00Z".parse().unwrap()).await.unwrap();
+    assert!(remote.run(&["confirm-table", "--yes"]).2.contains("there is nothing to confirm"));
+    let (code, _, stderr) = remote.run(&["confirm-table", "--restored", "--yes"]);
+    let refusal = "2026-01-30 was not compared with the gateway since the copy was noticed";
+    assert!(code == 2 && stderr.contains(refusal), "{stderr}");
+    assert_eq!(remote.json(&["charging", "--json"])["charging"], false);
+    let again = remote.run(&["confirm-table", "--yes"]).2;
+    assert!(again.contains(refusal), "{again}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_reason() {
     let remote = RemoteTable::new().await;
@@ -59,7 +75,8 @@ async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_rea
     let noticed_at: DateTime<Utc> = "2027-01-30T12:00:00Z".parse().unwrap();
     table.record_run_time("2027-01-30T08:00:00Z".parse().unwrap()).await.unwrap();
     table.init_dynamodb_id("another-table").await.unwrap();
-    table.record_copy(noticed_at).await.unwrap();
+    let id = table.dynamodb_id().await.unwrap().unwrap();
+    table.record_copy_with_id(&id, noticed_at).await.unwrap();
     let with_reason = ["confirm-table", "--yes", "--without-lists", "--because", "no customer is new"];
     let (code, _, stderr) = remote.run(&with_reason);
     assert!(code == 2 && stderr.contains("2027-01-30 was not compared with the gateway"), "{stderr}");

@@ -18,7 +18,7 @@ const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("NoticesLog", config::SECRET_UNREADABLE),
     ("DeliverLog", config::SECRET_UNREADABLE),
     ("WebhooksLog", inbound::FAILED_EVENT_MESSAGE),
-    ("WebhooksLog", settling::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
+    ("WebhooksLog", charging::PAYMENT_WITHOUT_RECEIPT_MESSAGE),
     ("WebhooksLog", inbound::UNSIGNED_EVENT_MESSAGE),
     ("DeliverLog", outbound::ENDPOINT_DISABLED),
     ("DeliverLog", outbound::ENDPOINT_UNREADABLE),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::refunds::{ListedObject, Refund, list_page};
+use super::refunds::{ListedObject, Refund};
 use super::{JsonResponse, ServerState, StripeFault, StripeServer};
 
 /// A dispute.
@@ -66,14 +66,13 @@ impl ServerState {
             created: dispute.created,
             json: dispute.json(),
         });
-        list_page("/v1/disputes", disputes.rev(), parameters)
+        self.list_page("/v1/disputes", disputes.rev(), parameters)
     }
 
     /// Returns the charge `id`, with the attributes that an event needs ("The Charge object").
     pub(super) fn find_charge(&self, id: &str) -> Option<Value> {
         let intent = self.intents.iter().find(|intent| intent.id.replace("pi_", "ch_") == id)?;
-        let status = if intent.status == "succeeded" { "succeeded" } else { "failed" };
-        Some(json!({"id": id, "object": "charge", "payment_intent": intent.id, "status": status}))
+        Some(json!({"id": id, "object": "charge", "payment_intent": intent.id, "status": intent.charge_status()}))
     }
 }
 

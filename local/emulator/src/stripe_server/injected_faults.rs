@@ -43,6 +43,14 @@ pub enum StripeFault {
     ConflictAfter,
     /// 402 with an `api_error`, before the request begins. Nothing is stored under the idempotency key.
     ApiErrorBefore,
+    /// A successful charge is shown as [`super::MisleadingView::CanceledUntilRead`] for this number of hours.
+    CanceledUntilRead { hours: i64 },
+    /// A successful charge is shown as [`super::MisleadingView::CanceledWithPaidCharge`] for this number of hours.
+    CanceledWithPaidCharge { hours: i64 },
+    /// A list page contains its first object twice.
+    ListedTwice,
+    /// A list page contains an object of another program, with an unknown currency and an unknown status.
+    ForeignObjectListed,
 }
 
 impl StripeFault {

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::accounts::{is_missing_customer, missing_customer};
+use super::charge_amounts::amount_error;
 use super::first_list_pages::created_range;
 use super::{
     BANK_PROCESSING_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour,
@@ -37,16 +38,15 @@ impl ServerState {
             return (false, invalid_request("parameter_unknown"));
         }
         let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
-        let Some(amount) = get("amount").parse::<i64>().ok().filter(|amount| (1..=99_999_999).contains(amount)) else {
+        let Some(amount) = get("amount").parse::<i64>().ok().filter(|amount| *amount > 0) else {
             return (false, invalid_request("parameter_invalid_integer"));
         };
         let currency = get("currency").to_owned();
         if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_lowercase()) {
             return (false, invalid_request("parameter_invalid"));
         }
-        // The last digit of an amount in a three-decimal currency must be 0 ("Three-decimal currencies").
-        if ["bhd", "jod", "kwd", "omr", "tnd"].contains(&currency.as_str()) && amount % 10 != 0 {
-            return (false, invalid_request("invalid_amount"));
+        if let Some(error) = amount_error(amount, &currency) {
+            return (false, error);
         }
         if [("confirm", "true"), ("off_session", "true")].iter().any(|(name, value)| get(name) != *value) {
             return (false, invalid_request("parameter_missing"));
@@ -83,9 +83,10 @@ impl ServerState {
             error,
             advice: self.advice,
             bank_outcome,
+            misleading: None,
         };
         let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "latest_charge");
-        let shown = intent.json_with_charge(is_expanded);
+        let shown = intent.listed_json(is_expanded);
         self.intents.push(intent);
         match error {
             None => (true, (StatusCode::OK, shown)),
@@ -107,10 +108,10 @@ impl ServerState {
         };
         if intent.status.starts_with("requires_") {
             intent.status = "canceled";
-            return (true, (StatusCode::OK, intent.json()));
+            return (true, (StatusCode::OK, intent.current_json()));
         }
         let (status, mut body) = invalid_request("payment_intent_unexpected_state");
-        body["error"]["payment_intent"] = intent.json();
+        body["error"]["payment_intent"] = intent.current_json();
         (true, (status, body))
     }
 
@@ -140,7 +141,8 @@ impl ServerState {
             Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).filter(is_wanted).collect(),
         };
         let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "data.latest_charge");
-        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.json_with_charge(is_expanded)).collect();
+        let mut data: Vec<Value> = found.iter().take(limit).map(|intent| intent.listed_json(is_expanded)).collect();
+        self.add_foreign_objects("/v1/payment_intents", parameters, &mut data);
         (
             StatusCode::OK,
             json!({"object": "list", "url": "/v1/payment_intents", "has_more": found.len() > limit, "data": data}),

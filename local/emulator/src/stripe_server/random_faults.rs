@@ -1,6 +1,7 @@
 //! Random faults of the stand-in, decided by a seed. A request gets an error response before or after it takes effect.
 //! Only some of these responses are stored under the idempotency key. Some requests get an error response first and are
-//! executed hours later.
+//! executed hours later. Some responses mislead: for hours they show a payment as canceled although it succeeded, or a
+//! list contains an object twice, or an object of another program.
 
 use std::collections::BTreeMap;
 
@@ -72,15 +73,17 @@ impl RandomFaults {
             return None;
         }
         if request.method == Method::GET {
-            return Some(match self.rng.random_range(0..3) {
+            return Some(match self.rng.random_range(0..5) {
                 0 => StripeFault::RateLimited,
                 1 => StripeFault::NotBegun,
+                2 => StripeFault::ListedTwice,
+                3 => StripeFault::ForeignObjectListed,
                 _ => StripeFault::Busy,
             });
         }
         let creates_payment = request.path == "/v1/payment_intents";
         let (status, kind) = AMBIGUOUS_ERRORS.choose(&mut self.rng).copied().unwrap_or((424, "api_error"));
-        Some(match self.rng.random_range(0..12) {
+        Some(match self.rng.random_range(0..14) {
             0 => StripeFault::RateLimited,
             1 => StripeFault::LockTimeout,
             2 => StripeFault::InProgress,
@@ -92,7 +95,13 @@ impl RandomFaults {
                 let status = if self.rng.random() { 500 } else { status };
                 StripeFault::ExecutedLater { status, hours: self.rng.random_range(1..=MAX_DEFERRAL_HOURS) }
             }
-            7..10 => StripeFault::Error { status, kind, is_carried_out: true },
+            8 if creates_payment => {
+                StripeFault::CanceledUntilRead { hours: self.rng.random_range(1..=MAX_DEFERRAL_HOURS) }
+            }
+            9 if creates_payment => {
+                StripeFault::CanceledWithPaidCharge { hours: self.rng.random_range(1..=MAX_DEFERRAL_HOURS) }
+            }
+            7..12 => StripeFault::Error { status, kind, is_carried_out: true },
             _ => StripeFault::Error { status, kind, is_carried_out: false },
         })
     }

@@ -15,9 +15,11 @@ pub(super) struct Refund {
     pub status: &'static str,
     pub amount: i64,
     payment_intent: String,
-    currency: String,
+    pub currency: String,
     created: i64,
     metadata: BTreeMap<String, String>,
+    /// Whether the status and the metadata are shown as `null`.
+    pub has_null_fields: bool,
 }
 
 impl Refund {
@@ -32,6 +34,7 @@ impl Refund {
             currency: intent.currency.clone(),
             created: now.timestamp(),
             metadata: BTreeMap::new(),
+            has_null_fields: false,
         }
     }
 
@@ -45,13 +48,13 @@ impl Refund {
         json!({
             "id": self.id,
             "object": "refund",
-            "status": self.status,
+            "status": (!self.has_null_fields).then_some(self.status),
             "amount": self.amount,
             "currency": self.currency,
             "failure_reason": (self.status == "failed").then_some("expired_or_canceled_card"),
             "payment_intent": self.payment_intent,
             "created": self.created,
-            "metadata": self.metadata,
+            "metadata": (!self.has_null_fields).then_some(&self.metadata),
         })
     }
 }
@@ -107,7 +110,7 @@ impl ServerState {
             created: refund.created,
             json: refund.json(),
         });
-        list_page("/v1/refunds", refunds.rev(), parameters)
+        self.list_page("/v1/refunds", refunds.rev(), parameters)
     }
 }
 
@@ -120,29 +123,35 @@ pub(super) struct ListedObject<'a> {
     pub json: Value,
 }
 
-/// Returns the page of the list `newest_first` that `parameters` select ("Pagination" in the API reference).
-pub(super) fn list_page<'a>(
-    url: &str,
-    newest_first: impl Iterator<Item = ListedObject<'a>>,
-    parameters: &BTreeMap<String, String>,
-) -> JsonResponse {
-    const KNOWN_PARAMETERS: [&str; 5] = ["payment_intent", "created[gte]", "created[lt]", "limit", "starting_after"];
-    if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
-        return invalid_request("parameter_unknown");
+impl ServerState {
+    /// Returns the page of the list `newest_first` that `parameters` select ("Pagination" in the API reference).
+    pub(super) fn list_page<'a>(
+        &self,
+        url: &str,
+        newest_first: impl Iterator<Item = ListedObject<'a>>,
+        parameters: &BTreeMap<String, String>,
+    ) -> JsonResponse {
+        const KNOWN_PARAMETERS: [&str; 5] =
+            ["payment_intent", "created[gte]", "created[lt]", "limit", "starting_after"];
+        if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
+            return invalid_request("parameter_unknown");
+        }
+        let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
+        let range = created_range(parameters);
+        let (Some(limit), Some(range)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), range) else {
+            return invalid_request("parameter_invalid_integer");
+        };
+        let (payment, after) = (parameters.get("payment_intent"), parameters.get("starting_after"));
+        let found: Vec<Value> = newest_first
+            .skip_while(|listed| after.is_some_and(|after| listed.id != *after))
+            .skip(usize::from(after.is_some()))
+            .filter(|listed| payment.is_none_or(|payment| listed.payment_intent == *payment))
+            .filter(|listed| range.contains(&listed.created))
+            .map(|listed| listed.json)
+            .collect();
+        let has_more = found.len() > limit;
+        let mut data: Vec<Value> = found.into_iter().take(limit).collect();
+        self.add_foreign_objects(url, parameters, &mut data);
+        (StatusCode::OK, json!({"object": "list", "url": url, "has_more": has_more, "data": data}))
     }
-    let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
-    let range = created_range(parameters);
-    let (Some(limit), Some(range)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), range) else {
-        return invalid_request("parameter_invalid_integer");
-    };
-    let (payment, after) = (parameters.get("payment_intent"), parameters.get("starting_after"));
-    let found: Vec<Value> = newest_first
-        .skip_while(|listed| after.is_some_and(|after| listed.id != *after))
-        .skip(usize::from(after.is_some()))
-        .filter(|listed| payment.is_none_or(|payment| listed.payment_intent == *payment))
-        .filter(|listed| range.contains(&listed.created))
-        .map(|listed| listed.json)
-        .collect();
-    let data: Vec<&Value> = found.iter().take(limit).collect();
-    (StatusCode::OK, json!({"object": "list", "url": url, "has_more": found.len() > limit, "data": data}))
 }

@@ -98,7 +98,9 @@ async fn charge_behaves_as_its_fault() {
         let known = known.map(|known| match known {
             Ok(_) => CallResult::Succeeded,
             Err(GatewayError::Unusable { .. }) => CallResult::Refused,
-            Err(GatewayError::Unknown { .. } | GatewayError::Throttled { .. }) => CallResult::Lost,
+            Err(GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } | GatewayError::Throttled { .. }) => {
+                CallResult::Lost
+            }
         });
         assert_eq!(known, expected_result, "{fault:?}");
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use billing::{CatchUp, LeadDays, Money, Payment, PaymentStatus, Period, Policy, Settlement, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use sandbox::IDEMPOTENCY_KEY_LIFETIME;
+use sandbox::rules::IDEMPOTENCY_KEY_LIFETIME;
 use stateright::{Model, Property};
 use testkit::sample;
 

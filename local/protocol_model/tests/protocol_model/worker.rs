@@ -2,8 +2,8 @@
 //! a new attempt, the worker claims, charges and settles. For an attempt in doubt, it takes over, looks up and settles.
 
 use billing::{
-    Attempt, ClaimRefusal, ClaimToken, Outcome, Period, Resolution, SettleDecision, Status, Subscription,
-    claim_refusal, resolve, settle,
+    Attempt, ClaimRefusal, ClaimToken, Outcome, Period, Resolution, Status, Subscription, claim_refusal, resolve,
+    settle,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::{ChargeRequest, ChargeResponse};
@@ -139,7 +139,7 @@ fn request_claim(
             }
             ClaimRefusal::Leased
             | ClaimRefusal::NotDue
-            | ClaimRefusal::DueLater
+            | ClaimRefusal::DueLater { .. }
             | ClaimRefusal::AlreadyPaid
             | ClaimRefusal::Disputed
             | ClaimRefusal::OpenFinding => Phase::Idle,
@@ -299,7 +299,7 @@ fn write_settlement(
     if model.flaw == Flaw::SettleIgnoresStatus {
         basis.status = Status::Active;
     }
-    let SettleDecision::Write(settlement) = settle(&basis, &held, &outcome, &model.policy, today, state.now) else {
+    let Ok(settlement) = settle(&basis, &held, &outcome, &model.policy, today, state.now) else {
         return Phase::Idle;
     };
     if state.write_settlement(&stored, &settlement, model.flaw != Flaw::SettleUnconditionally) {

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use billing::{GatewayToken, Payment, PaymentStatus};
+use charging::StatedOutcome;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock as _;
 use rand::Rng as _;
 use serde_json::{Value, json};
-use settling::{AttemptResolver, Settling, StatedOutcome};
-use store::{Counts, RunCounts};
-use sweep::{BatchRequest, Report, Sweep, SweepError, Task};
+use store::RunCounts;
+use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError, Task};
 
 use super::process::Process;
 use super::world::World;
@@ -65,7 +65,7 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
 
 /// Returns the report of a run; `None` if the run ended with an error. Adds a violation if the counts in the report do
 /// not add up.
-fn checked_report<C: Counts>(world: &World, report: Result<Report<C>, SweepError>) -> Option<Report<C>> {
+fn checked_report<O: Outcome>(world: &World, report: Result<Report<O>, SweepError>) -> Option<Report<O>> {
     let report = report.ok()?;
     if !report.adds_up() {
         world.oracle().violations.push(format!("the counts of a run do not add up: {:?}", report.counts));
@@ -89,6 +89,14 @@ pub async fn send_customer_request(
         CustomerAction::Cancel => ("POST", format!("{path}/cancel"), json!({})),
         CustomerAction::CancelAtPeriodEnd => ("POST", format!("{path}/cancel"), json!({"at_period_end": true})),
         CustomerAction::Uncancel => ("POST", format!("{path}/uncancel"), json!({})),
+        CustomerAction::CorrectPrice(price) => {
+            ("POST", format!("{path}/correct-price"), json!({"amount": price, "reason": "wrong price"}))
+        }
+        CustomerAction::WaiveMonth((year, month), reason) => {
+            let route = if *reason == "merchant" { "waive" } else { "paid-elsewhere" };
+            let body = json!({"month": format!("{year:04}-{month:02}"), "reason": "a decision"});
+            ("POST", format!("{path}/{route}"), body)
+        }
         CustomerAction::ChangePrice(price) => ("PATCH", path, json!({"amount": price})),
         CustomerAction::ChangePaymentDay(day) => ("PATCH", path, json!({"payment_day": day})),
         CustomerAction::ChangeCard(card) => {
@@ -104,7 +112,16 @@ pub async fn send_customer_request(
 /// Sends the API request that creates a subscription.
 pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: ActorId, account: String, new: Value) {
     let path = format!("/accounts/{account}/subscriptions");
-    send_until_outcome(&world, &process, actor, ("POST", &path, Some(format!("create-{actor}")), &new)).await;
+    let key = Some(format!("create-{actor}"));
+    let created = send_until_outcome(&world, &process, actor, ("POST", &path, key, &new)).await;
+    // A person sends the same sign-up again, without the key of the first request. It must be refused, unless the first
+    // subscription was cancelled in the meantime: then the oracle finds nothing wrong either.
+    if created == Some(RequestOutcome::Done) && world.rng.borrow_mut().random_ratio(1, 2) {
+        let again = send_until_outcome(&world, &process, actor, ("POST", &path, None, &new)).await;
+        if again == Some(RequestOutcome::Done) && world.oracle().active_subscriptions_of(&account, &new) > 1 {
+            world.oracle().violations.push(format!("{account} was signed up twice: {new}"));
+        }
+    }
 }
 
 /// Sends the same request with the same idempotency key until a response states whether the change was made. Returns
@@ -161,14 +178,10 @@ pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscriptio
         None if is_at_gateway => return,
         None => StatedOutcome::NotCharged,
     };
-    let settling = Settling::new(table.clone(), world.config.billing.policy.clone(), process.clock.clone());
-    let resolver = AttemptResolver {
-        settling: &settling,
-        gateway: Some(process.deployment.gateway.as_ref()),
-        lease: world.config.billing.lease,
-    };
-    // The result is ignored, because the oracle checks what the resolver writes to the table.
-    drop(resolver.resolve((&account, id), &stated, world.day_of(process.clock.now())).await);
+    let (gateway, today) = (process.deployment.gateway.as_ref(), world.day_of(process.clock.now()));
+    let engine = process.deployment.charging_engine();
+    // The result is ignored, because the oracle checks what the engine writes to the table.
+    drop(engine.resolve_attempt(Some(gateway), (&account, id), &stated, today).await);
 }
 
 /// Delivers an event of Stripe to the webhook receiver of `process`.

@@ -8,6 +8,7 @@ use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use rand_chacha::ChaCha8Rng;
 
+use crate::calendar::month_of;
 use crate::oracle::{CustomerAction, ExpectedSubscription};
 use crate::simulated_gateway::GatewayEvent;
 use crate::stored_items::StoredStatus;
@@ -67,6 +68,8 @@ pub enum PlannedTask {
     SetCeiling(Option<u64>),
     /// An operator increases the number of shards to this number.
     SetShards(u32),
+    /// A backup of the table is made, with which the table is replaced at the end of the simulation.
+    CopyTable,
 }
 
 /// The kind of an outage.
@@ -222,7 +225,12 @@ pub fn random_action(expected: &ExpectedSubscription, rng: &mut ChaCha8Rng) -> C
             13..35 => CustomerAction::Pause,
             35..40 => CustomerAction::Resume,
             40..60 => card(rng),
-            60..80 => CustomerAction::ChangePrice(rng.random_range(1..50) * 100),
+            60..63 => CustomerAction::CorrectPrice(rng.random_range(1..50) * 100),
+            63..66 => {
+                let reason = if rng.random() { "merchant" } else { "paid_elsewhere" };
+                CustomerAction::WaiveMonth(month_of(expected.due), reason)
+            }
+            66..80 => CustomerAction::ChangePrice(rng.random_range(1..50) * 100),
             _ => CustomerAction::ChangePaymentDay(rng.random_range(1..=31)),
         },
     }

@@ -1,46 +1,48 @@
 //! A simulation with faults: months of a whole deployment with random faults, outages and customer actions. One seed
 //! decides all these faults, outages and actions, and the oracle checks every write, charge and mail.
 //!
-//! The simulation runs the production code: both batches, the API, the webhook receiver, and the `AttemptResolver`,
+//! The simulation runs the production code: both batches, the API, the webhook receiver, and the charging engine,
 //! with which an operator resolves an unknown outcome. Each of these tasks runs in its own simulated process,
 //! concurrently with the other tasks. Two simulations with the same seed make the same calls in the same order.
 
 mod actor_tasks;
+mod clock_ahead;
 mod corrupter;
 mod day_planner;
+mod days;
+mod environment;
 mod process;
 mod random_choices;
+mod restored_table;
 mod seeds;
 mod world;
 
 use audit::InvariantChecker;
 use std::rc::Rc;
 
-use billing::{NewSubscription, SubscriptionId};
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use clock::Clock as _;
 use deployment::Config;
-use serde_json::json;
 
 use crate::SimulationError;
 use crate::history::SimulatedRecords;
-use crate::oracle::{OracleCounts, Role};
+use crate::oracle::OracleCounts;
 use crate::population::NewSubscriber;
 use crate::random_faults::FaultConfig;
-use crate::schedule::{ActorId, Actors, Decision, now_or_panic};
+use crate::schedule::{ActorId, Actors};
 use crate::simulated_gateway::GatewayKind;
+use clock_ahead::ClockAhead;
 use corrupter::Corrupter;
 pub use corrupter::InjectedCorruption;
-use day_planner::{DayPlanner, Outage, PlannedTask};
+use day_planner::{DayPlanner, PlannedTask};
+use restored_table::Backup;
+pub use restored_table::RestoreCounts;
 pub use seeds::{FaultSimulationSettings, simulate_seeds};
 use world::World;
 
 /// The number of days between the first day without faults and the last day. In these days, the system finishes the
 /// work that outages left, and bank debits complete.
 const FAULT_FREE_DAYS: u64 = 8;
-/// If the gateway makes a late payment or sends an event within this time after the last call of a day, the payment or
-/// event still belongs to this day.
-const SAME_DAY_LIMIT: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of a simulation with faults.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +69,10 @@ pub struct FaultSimulationResult {
     pub digest: u64,
     /// The events and the items of the simulation.
     pub records: SimulatedRecords,
+    /// The number of subscriptions that were changed as by a run with a clock that was ahead, and were repaired.
+    pub clock_repairs: u32,
+    /// The numbers of acts after the table was replaced by a backup.
+    pub restore: RestoreCounts,
     /// The corruptions of stored items, in their order. Empty unless the simulation corrupts items.
     pub corruptions: Vec<InjectedCorruption>,
     /// The violations that the oracle found. The simulation ends on the day of the first violation.
@@ -84,6 +90,10 @@ struct FaultSimulation {
     planner: DayPlanner,
     /// Corrupts items; `None` in a simulation without corruptions.
     corrupter: Option<Corrupter>,
+    /// Writes as a run with a clock that was ahead; `None` in a simulation without such writes.
+    clock_ahead: Option<ClockAhead>,
+    /// The backup with which the table is replaced at the end; `None` in a simulation without a restore.
+    backup: Option<Backup>,
     subscription_days: u64,
     /// The number of subscriptions that were created during the simulation.
     created: u32,
@@ -101,7 +111,34 @@ pub fn simulate_with_faults(
     (fault_config, gateway): (FaultConfig, GatewayKind),
     on_day: impl FnMut(NaiveDate),
 ) -> Result<FaultSimulationResult, SimulationError> {
-    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), None, on_day)
+    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), ManualWrites::default(), on_day)
+}
+
+/// Simulates like [`simulate_with_faults`]. On some days, a subscription is also written as by a run with a clock that
+/// was ahead, and is repaired at once as by `dueday audit --fix`. The oracle checks each repair. If the gateway is
+/// Stripe, a backup replaces the table at the end, and people execute the steps after a restore.
+///
+/// # Errors
+/// Like [`simulate_with_faults`].
+pub fn simulate_with_repairs(
+    config: Config,
+    new_subscribers: Vec<NewSubscriber>,
+    (from, months): (NaiveDate, u32),
+    (fault_config, gateway): (FaultConfig, GatewayKind),
+    on_day: impl FnMut(NaiveDate),
+) -> Result<FaultSimulationResult, SimulationError> {
+    let clock_ahead = Some(ClockAhead::new(fault_config.seed));
+    let writes = ManualWrites { clock_ahead, corrupter: None, is_restored: gateway == GatewayKind::Stripe };
+    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), writes, on_day)
+}
+
+/// The writes of a simulation that no process of Dueday makes; `None` if the simulation makes no such writes.
+#[derive(Default)]
+struct ManualWrites {
+    clock_ahead: Option<ClockAhead>,
+    corrupter: Option<Corrupter>,
+    /// Whether a backup replaces the table at the end.
+    is_restored: bool,
 }
 
 /// Simulates like [`simulate_with_faults`], and also corrupts most accounts: one attribute of one item on a random day.
@@ -118,17 +155,18 @@ pub fn simulate_with_corruptions(
     (from, months): (NaiveDate, u32),
     (fault_config, gateway): (FaultConfig, GatewayKind),
 ) -> Result<FaultSimulationResult, SimulationError> {
-    let corrupter = Corrupter::new(fault_config.seed);
-    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), Some(corrupter), |_| {})
+    let corrupter = Some(Corrupter::new(fault_config.seed));
+    let writes = ManualWrites { corrupter, ..ManualWrites::default() };
+    run_simulation(config, new_subscribers, (from, months), (fault_config, gateway), writes, |_| {})
 }
 
-/// Executes a simulation with faults. `corrupter` corrupts items; `None` in a simulation without corruptions.
+/// Executes a simulation with faults and with the given manual writes.
 fn run_simulation(
     mut config: Config,
     new_subscribers: Vec<NewSubscriber>,
     (from, months): (NaiveDate, u32),
     (fault_config, gateway): (FaultConfig, GatewayKind),
-    corrupter: Option<Corrupter>,
+    ManualWrites { clock_ahead, corrupter, is_restored }: ManualWrites,
     mut on_day: impl FnMut(NaiveDate),
 ) -> Result<FaultSimulationResult, SimulationError> {
     let day_before = from.pred_opt().ok_or(SimulationError::Calendar)?;
@@ -141,12 +179,13 @@ fn run_simulation(
         today: day_before,
         now: day_before.and_time(NaiveTime::MIN).and_utc(),
         records_kept: config.table.receipt_retention,
-        retry_days: config.billing.policy.dunning.days(),
+        longest_gap: config.billing.policy.dunning.longest_gap(),
         lease: config.billing.lease,
         lead: config.billing.policy.lead,
     };
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
     let world = World::new(config, day_before.and_time(noon).and_utc(), fault_config, gateway);
+    let backup = is_restored.then(|| Backup::new(fault_config.seed, &world, fault_free_from));
     let mut simulation = FaultSimulation {
         world: Rc::new(world),
         actors: Actors::default(),
@@ -154,6 +193,8 @@ fn run_simulation(
         planned_tasks: Vec::new(),
         planner: DayPlanner::new(shards),
         corrupter,
+        clock_ahead,
+        backup,
         subscription_days: 0,
         created: 0,
     };
@@ -163,6 +204,9 @@ fn run_simulation(
             simulation.stop_faults()?;
         }
         if day < fault_free_from {
+            if let Some(clock_ahead) = &mut simulation.clock_ahead {
+                clock_ahead.change_and_repair(&simulation.world, checker, day);
+            }
             if let Some(corrupter) = &mut simulation.corrupter {
                 corrupter.corrupt_items(&simulation.world, checker, day);
             }
@@ -187,199 +231,30 @@ fn run_simulation(
         let audited = world.history.audit_intact_accounts(checker, |account| oracle.is_corrupted(account));
         oracle.violations.extend(audited);
     }
+    let (violations, counts, subscriptions) =
+        (std::mem::take(&mut oracle.violations), oracle.counts, oracle.expected_subscriptions().count());
+    drop(oracle);
+    let records = world.history.records();
+    let (restore, violations) = match simulation.backup.filter(|_| violations.is_empty()) {
+        Some(backup) => backup.restore(&world, checker, to)?,
+        None => (RestoreCounts::default(), violations),
+    };
     Ok(FaultSimulationResult {
         seed: fault_config.seed,
         from,
         to,
-        subscriptions: oracle.expected_subscriptions().count(),
+        subscriptions,
         subscription_days: simulation.subscription_days,
-        counts: oracle.counts,
+        counts,
         events: world.history.event_count(),
         turns: world.schedule.resumed_calls(),
         faults: world.faults.fault_count(),
         outage_days: simulation.planner.outage_days,
         digest: world.schedule.trace_digest(),
-        records: world.history.records(),
+        records,
+        restore,
+        clock_repairs: simulation.clock_ahead.map(|clock_ahead| clock_ahead.repairs).unwrap_or_default(),
         corruptions: simulation.corrupter.map(|corrupter| corrupter.injected).unwrap_or_default(),
-        violations: oracle.violations.clone(),
+        violations,
     })
-}
-
-impl FaultSimulation {
-    /// Creates the first subscriptions before the first day, without faults. From then on, the indexes show writes
-    /// late.
-    fn create_subscriptions(
-        &mut self,
-        new_subscribers: Vec<NewSubscriber>,
-        day_before: NaiveDate,
-    ) -> Result<(), SimulationError> {
-        let process = self.world.idle_or_new_process(false)?;
-        for NewSubscriber { account, subscription } in new_subscribers {
-            let subscription = NewSubscription { id: SubscriptionId::new(self.world.clock.ulid()), ..subscription };
-            let created = now_or_panic(process.deployment.create_subscription(&account, subscription, day_before));
-            created
-                .map_err(|source| SimulationError::CreateSubscription { account: account.id.to_string(), source })?;
-        }
-        self.world.history.set_index_consistent(false);
-        Ok(())
-    }
-
-    /// Simulates a day with faults.
-    fn simulate_day_with_faults(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
-        let subscriptions = u32::try_from(self.world.oracle().expected_subscriptions().count()).unwrap_or(u32::MAX);
-        self.planned_tasks = {
-            let mut rng = self.world.rng.borrow_mut();
-            let outage = self.planner.advance_to_next_day(&mut rng);
-            self.world.faults.set_gateway_outage(outage == Some(Outage::Gateway));
-            self.planner.plan_with_faults(day, self.world.config.billing.zone, subscriptions, outage, &mut rng)
-        };
-        self.subscription_days += u64::from(subscriptions);
-        self.run_planned_tasks()
-    }
-
-    /// Simulates a day without faults.
-    fn simulate_day_without_faults(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
-        self.subscription_days += self.world.oracle().expected_subscriptions().count() as u64;
-        self.planned_tasks = DayPlanner::plan_without_faults(day, self.world.config.billing.zone);
-        self.run_planned_tasks()
-    }
-
-    /// Stops all faults, and switches charging on.
-    fn stop_faults(&mut self) -> Result<(), SimulationError> {
-        self.world.stop_faults();
-        let process = self.world.idle_or_new_process(false)?;
-        Ok(now_or_panic(process.deployment.table.set_charging(true, None))?)
-    }
-
-    /// Executes the planned tasks of the day until all actors have finished, or until the oracle reports a violation.
-    fn run_planned_tasks(&mut self) -> Result<(), SimulationError> {
-        self.planned_tasks.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        loop {
-            let now = self.world.clock.now();
-            while self.planned_tasks.last().is_some_and(|(at, _)| *at <= now) {
-                if let Some((_, task)) = self.planned_tasks.pop() {
-                    self.start_task(task)?;
-                }
-            }
-            self.world.gateway.make_late_payments();
-            for event in self.world.gateway.events_to_send() {
-                self.start_task(PlannedTask::DeliverEvent(event))?;
-            }
-            if !self.world.oracle().violations.is_empty() {
-                return Ok(());
-            }
-            let gateway = &self.world.gateway;
-            let next_by_gateway = gateway.next_late_payment_time().into_iter().chain(gateway.next_event_time());
-            let next = self.planned_tasks.last().map(|(at, _)| *at).into_iter().chain(next_by_gateway).min();
-            match self.world.schedule.decide_next_step(next) {
-                Decision::Resume(actor) => {
-                    self.actors.resume(actor);
-                    self.end_finished_actors();
-                }
-                Decision::TimePassed => {}
-                Decision::NoPendingCall if !self.actors.is_empty() => {
-                    self.world.oracle().violations.push("an actor waits although no call is pending".to_owned());
-                }
-                // All planned tasks have finished. A late payment or an event of the gateway within `SAME_DAY_LIMIT`
-                // still belongs to this day. A later payment or event belongs to the next day, because the runs of the
-                // next day may start earlier.
-                Decision::NoPendingCall => {
-                    match next.filter(|next| !self.planned_tasks.is_empty() || *next < now + SAME_DAY_LIMIT) {
-                        Some(next) => self.world.clock.set(next.max(now)),
-                        None => return Ok(()),
-                    }
-                }
-            }
-        }
-    }
-
-    /// Ends the actors that have finished, and frees their processes.
-    fn end_finished_actors(&mut self) {
-        let (world, actors) = (&self.world, &self.actors);
-        self.busy.retain(|(actor, process)| {
-            let is_running = actors.contains(*actor);
-            if !is_running {
-                world.end_actor(*actor, process.clone());
-            }
-            is_running
-        });
-    }
-
-    /// Starts an actor that executes `task`. Some tasks need a subscription and do nothing if no subscription fits.
-    fn start_task(&mut self, task: PlannedTask) -> Result<(), SimulationError> {
-        let world = self.world.clone();
-        match task {
-            PlannedTask::RunPayments(date) => self.start_actor(Role::Payments, Some(date), false, |_, process| {
-                actor_tasks::run_payments(world, process, date)
-            }),
-            PlannedTask::RunReminders(date) => self.start_actor(Role::Reminders, Some(date), false, |_, process| {
-                actor_tasks::run_reminders(world, process, date)
-            }),
-            PlannedTask::SendCustomerRequest => {
-                let Some((subscription, action)) = self.random_customer_request() else { return Ok(()) };
-                let role = Role::Request { subscription: subscription.clone(), action: action.clone() };
-                self.start_actor(role, None, false, |actor, process| {
-                    actor_tasks::send_customer_request(world, process, actor, subscription, action)
-                })
-            }
-            PlannedTask::CreateSubscription => {
-                let Some((account, new)) = self.random_account_and_new_subscription() else { return Ok(()) };
-                self.start_actor(Role::Operator, None, false, |actor, process| {
-                    actor_tasks::create_subscription(world, process, actor, account, new)
-                })
-            }
-            PlannedTask::ResolveAttempt => {
-                let Some(subscription) = self.random_long_open_subscription() else { return Ok(()) };
-                self.start_actor(Role::Resolver, None, true, |_, process| {
-                    actor_tasks::resolve_attempt(world, process, subscription)
-                })
-            }
-            PlannedTask::DeliverEvent(event) => self.start_actor(Role::Webhook, None, false, |_, process| {
-                actor_tasks::deliver_event(world, process, event)
-            }),
-            PlannedTask::SwitchCharging(is_on) => {
-                self.start_actor(Role::Operator, None, false, |_, process| actor_tasks::switch_charging(process, is_on))
-            }
-            PlannedTask::SetCeiling(ceiling) => {
-                let ceiling = ceiling.map_or("none".to_owned(), |ceiling| ceiling.to_string());
-                let update = json!({
-                    "TableName": self.world.config.table.name,
-                    "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
-                    "UpdateExpression": "SET PaymentLimits = :limits",
-                    "ExpressionAttributeValues": {":limits": {"M": {"max-charges": {"S": ceiling}}}},
-                });
-                self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;
-                Ok(())
-            }
-            PlannedTask::SetShards(shards) => {
-                let update = json!({
-                    "TableName": self.world.config.table.name,
-                    "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
-                    "UpdateExpression": "SET Shards = :n",
-                    "ExpressionAttributeValues": {":n": {"N": shards.to_string()}},
-                });
-                self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;
-                Ok(())
-            }
-        }
-    }
-
-    /// Starts an actor that executes `task` until the task finishes or a crash ends it. `date` and `is_prompt` are
-    /// explained at [`World::start_actor`].
-    fn start_actor<F: Future<Output = ()> + 'static>(
-        &mut self,
-        role: Role,
-        date: Option<NaiveDate>,
-        is_prompt: bool,
-        task: impl FnOnce(ActorId, Rc<process::Process>) -> F,
-    ) -> Result<(), SimulationError> {
-        let (actor, process) = self.world.start_actor(role, date, is_prompt)?;
-        let (task, injector) = (task(actor, process.clone()), process.injector.clone());
-        self.busy.push((actor, process));
-        self.actors.start(actor, async move {
-            injector.run(task).await;
-        });
-        self.end_finished_actors();
-        Ok(())
-    }
 }

@@ -24,7 +24,7 @@ use sweep::Sweep;
 use tower::ServiceExt as _;
 use ulid::Ulid;
 
-use super::world::World;
+use super::environment::Environment;
 use crate::history::ProcessObserver;
 use crate::oracle::Oracle;
 use crate::schedule::{ProcessSchedule, Schedule};
@@ -45,25 +45,26 @@ pub struct Process {
 impl Process {
     /// Starts a process whose clock is ahead of the simulated clock by `skew`. `has_retries` states whether the AWS SDK
     /// of the process repeats failed requests.
-    pub async fn start(world: &World, skew: TimeDelta, has_retries: bool) -> Result<Self, TableError> {
-        let process_schedule = Arc::new(ProcessSchedule::new(world.schedule.clone(), world.faults.clone()));
+    pub async fn start(environment: &Environment, skew: TimeDelta, has_retries: bool) -> Result<Self, TableError> {
+        let process_schedule = Arc::new(ProcessSchedule::new(environment.schedule.clone(), environment.faults.clone()));
         let injector = Arc::new(Injector::new(process_schedule.clone()));
-        let observer = ProcessObserver { history: world.history.clone(), process_schedule: process_schedule.clone() };
+        let observer =
+            ProcessObserver { history: environment.history.clone(), process_schedule: process_schedule.clone() };
         let connection = EngineConnection::with_injector(injector.clone())
             .without_transaction_tokens()
             .and_observer(Arc::new(observer));
         let connection = if has_retries { connection } else { connection.without_retries() };
-        let gateway = world.gateway.clone().gateway_of_process(process_schedule.clone(), injector.clone());
+        let gateway = environment.gateway.clone().gateway_of_process(process_schedule.clone(), injector.clone());
         let mailer = RecordingMailer {
-            oracle: world.oracle.clone(),
-            clock: world.clock.clone(),
-            schedule: world.schedule.clone(),
+            oracle: environment.oracle.clone(),
+            clock: environment.clock.clone(),
+            schedule: environment.schedule.clone(),
             process_schedule: process_schedule.clone(),
         };
-        let clock = Arc::new(SkewedClock { clock: world.clock.clone(), skew });
+        let clock = Arc::new(SkewedClock { clock: environment.clock.clone(), skew });
         let deployment = Deployment::new(
-            world.engine.client_with_connection(Arc::new(connection)),
-            world.config.clone(),
+            environment.engine.client_with_connection(Arc::new(connection)),
+            environment.config.clone(),
             gateway,
             Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),
             clock.clone(),
@@ -71,7 +72,8 @@ impl Process {
         let deployment = deployment.create_table_if_absent().await?;
         let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
         let Deployment { table, config, .. } = &deployment;
-        let receiver = world.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), config, clock.clone()));
+        let receiver =
+            environment.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), config, clock.clone()));
         Ok(Self { process_schedule, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use chrono::NaiveDate;
 
-use super::{FaultSimulationResult, simulate_with_faults};
+use super::{FaultSimulationResult, simulate_with_repairs};
 use crate::SimulationError;
 use crate::history::SimulatedRecords;
 use crate::population::NewSubscriber;
@@ -50,7 +50,8 @@ pub fn simulate_seeds(
             let FaultSimulationSettings { config, new_subscribers, from, months, fault_rate, gateway } =
                 settings.clone();
             let fault_config = FaultConfig { rate: fault_rate, seed: first.wrapping_add(number) };
-            let result = simulate_with_faults(config, new_subscribers, (from, months), (fault_config, gateway), |_| {});
+            let result =
+                simulate_with_repairs(config, new_subscribers, (from, months), (fault_config, gateway), |_| {});
             let result = result.inspect(&on_result);
             let result = result.map(|result| FaultSimulationResult { records: SimulatedRecords::default(), ..result });
             if result.as_ref().map_or(true, |result| !result.violations.is_empty()) {

@@ -1,26 +1,22 @@
-//! The environment of one simulation with faults, and its pool of simulated processes.
+//! The world of one simulation with faults: its environment, and its pool of simulated processes.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use clock::{Clock as _, SimulatedClock};
+use clock::Clock as _;
 use deployment::Config;
-use emulator::Engine;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
+use super::environment::Environment;
 use super::process::Process;
-use crate::history::History;
-use crate::oracle::{Actor, Oracle, Role, Rules};
-use crate::random_faults::{FaultConfig, RandomFaults};
-use crate::schedule::{ActorId, Schedule, now_or_panic};
-use crate::simulated_gateway::{GatewayKind, SimulatedGateway};
-use crate::stripe_gateway::StripeGateway;
-use crate::unreliable_gateway::UnreliableGateway;
+use crate::oracle::{Actor, Role};
+use crate::random_faults::FaultConfig;
+use crate::schedule::{ActorId, now_or_panic};
+use crate::simulated_gateway::GatewayKind;
 
 /// The maximum difference between the clock of a process and the true time.
 const MAX_SKEW_SECONDS: i64 = 180;
@@ -28,22 +24,10 @@ const MAX_SKEW_SECONDS: i64 = 180;
 const DISCARD_ONE_IN: u32 = 12;
 /// A process with an API that becomes idle is discarded with a probability of 1 divided by this number.
 const DISCARD_API_ONE_IN: u32 = 100;
-/// For each percent of the configured fault rate, on average this number of 1,000 requests has a fault of the gateway
-/// itself. At the sandbox gateway, only charge requests have such faults.
-const GATEWAY_FAULTS_PER_PERCENT: f64 = 15.0;
 
-/// The environment of one simulation with faults, which all its processes share.
+/// The environment of one simulation with faults, and its idle processes.
 pub struct World {
-    pub schedule: Schedule,
-    pub clock: Arc<SimulatedClock>,
-    pub engine: Engine,
-    pub config: Config,
-    pub faults: Arc<RandomFaults>,
-    pub history: Arc<History>,
-    pub gateway: Arc<dyn SimulatedGateway>,
-    /// The same gateway as in `gateway` if that gateway is Stripe, otherwise `None`.
-    pub stripe: Option<Arc<StripeGateway>>,
-    pub oracle: Arc<Mutex<Oracle>>,
+    environment: Environment,
     /// The random numbers for the planned tasks and for the properties of new processes.
     pub rng: RefCell<ChaCha8Rng>,
     /// The idle processes without an API.
@@ -55,49 +39,14 @@ pub struct World {
 }
 
 impl World {
-    /// Creates an environment with an empty table, whose simulated clock begins at `now`. The seed of `fault_config`
-    /// decides every random choice.
+    /// Creates a world with an empty table, whose simulated clock begins at `now`. The seed of `fault_config` decides
+    /// every random choice.
     pub fn new(config: Config, now: DateTime<Utc>, fault_config: FaultConfig, gateway: GatewayKind) -> Self {
         // Each component has its own random number generator, so the number of random choices of one component does not
         // change the choices of another component.
         let mut seeds = ChaCha8Rng::seed_from_u64(fault_config.seed);
-        let (engine, clock) = (Engine::memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
-        let schedule = Schedule::new(seeds.random(), clock.clone());
-        let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(&config.billing.policy), config.billing.zone)));
-        let history = History::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
-        let (gateway_clock, gateway_schedule, gateway_oracle) = (clock.clone(), schedule.clone(), oracle.clone());
-        let gateway_fault_config = (seeds.random(), gateway_faults_per_thousand(fault_config.rate));
-        let (gateway, stripe): (Arc<dyn SimulatedGateway>, _) = match gateway {
-            GatewayKind::Sandbox => {
-                let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-                (
-                    Arc::new(UnreliableGateway::new(
-                        sandbox,
-                        gateway_clock,
-                        gateway_schedule,
-                        gateway_oracle,
-                        gateway_fault_config,
-                    )),
-                    None,
-                )
-            }
-            GatewayKind::Stripe => {
-                let stripe =
-                    Arc::new(StripeGateway::new(gateway_clock, gateway_schedule, gateway_oracle, gateway_fault_config));
-                (stripe.clone(), Some(stripe))
-            }
-        };
-        let faults = Arc::new(RandomFaults::new(FaultConfig { seed: seeds.random(), ..fault_config }));
         Self {
-            schedule,
-            clock,
-            engine,
-            config,
-            faults,
-            history: Arc::new(history),
-            gateway,
-            stripe,
-            oracle,
+            environment: Environment::new(config, now, fault_config, gateway, &mut seeds),
             rng: RefCell::new(ChaCha8Rng::seed_from_u64(seeds.random())),
             idle: RefCell::default(),
             idle_api: RefCell::default(),
@@ -113,15 +62,6 @@ impl World {
         self.gateway.stop_faults();
         self.faults.set_gateway_outage(false);
         self.idle.borrow_mut().clear();
-    }
-
-    pub fn oracle(&self) -> MutexGuard<'_, Oracle> {
-        self.oracle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the day at `instant` in the billing time zone.
-    pub fn day_of(&self, instant: DateTime<Utc>) -> NaiveDate {
-        self.config.billing.date_at(instant)
     }
 
     /// Returns an idle process, or starts one: a process of the API if `is_api`, otherwise a process for all other
@@ -174,9 +114,10 @@ impl World {
     }
 }
 
-/// Converts the configured fault rate (from 0 to 1) to the average number of faulty requests per 1,000 requests at the
-/// gateway; at most 300.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 300")]
-fn gateway_faults_per_thousand(faults: f64) -> u32 {
-    (faults * 100.0 * GATEWAY_FAULTS_PER_PERCENT).round().min(300.0) as u32
+impl Deref for World {
+    type Target = Environment;
+
+    fn deref(&self) -> &Environment {
+        &self.environment
+    }
 }

@@ -34,6 +34,18 @@ impl ExpectedSubscription {
                 }
             }
             CustomerAction::ChangeCard(card) => next.change_card(card, today),
+            CustomerAction::CorrectPrice(_) | CustomerAction::WaiveMonth(..)
+                if self.status == Paused || self.open.is_some() || self.ends_on_due_date() =>
+            {
+                return None;
+            }
+            CustomerAction::CorrectPrice(_) if self.due > today => return None,
+            CustomerAction::CorrectPrice(price) => next.correct_price(*price, today),
+            CustomerAction::WaiveMonth(month, _) if *month != month_of(self.due) => return None,
+            CustomerAction::WaiveMonth(month, reason) => {
+                next.waive_months(*month, next_month(*month), reason);
+                next.end_month(*month, today, rules);
+            }
         }
         Some(next)
     }
@@ -151,6 +163,19 @@ impl ExpectedSubscription {
         if matches!(self.status, PastDue | Unpaid) && self.open.is_none() {
             (self.status, self.failed, self.next_payment) = (PastDue, 0, Some(today));
         }
+    }
+
+    /// Corrects the price of the owed month, and of the later months that have the same price. After a rejection, the
+    /// payment is charged on `today`.
+    fn correct_price(&mut self, price: i64, today: NaiveDate) {
+        let due = month_of(self.due);
+        let wrong = self.price_in(due);
+        let from = self.prices.iter().rposition(|(from, _)| *from <= due).unwrap_or(0);
+        self.prices.iter_mut().skip(from).filter(|(_, old)| *old == wrong).for_each(|(_, old)| *old = price);
+        if self.status == Active && self.rejections > 0 {
+            self.next_payment = Some(today);
+        }
+        self.rejections = 0;
     }
 
     /// Plans the next payment and its reminder.

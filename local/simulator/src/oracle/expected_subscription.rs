@@ -24,6 +24,10 @@ pub enum CustomerAction {
     ChangePaymentDay(u32),
     /// The new payment method.
     ChangeCard(String),
+    /// An operator corrects the price of the owed month to this price in minor units.
+    CorrectPrice(i64),
+    /// An operator waives this month, with the reason that its record must contain.
+    WaiveMonth(Month, &'static str),
 }
 
 /// An open payment attempt.

@@ -96,7 +96,8 @@ impl Oracle {
             leased_until: now,
             claimed_at: now,
         };
-        self.check_receipt(&closed, next, receipt)?;
+        // The receipt has the due date of the payment. The payment day may have been another one since then.
+        self.check_receipt(&OpenAttempt { due: ledger_payment.due, ..closed.clone() }, next, receipt)?;
         next.mark_paid(&closed, &receipt.payment, today, &self.rules);
         Ok(())
     }

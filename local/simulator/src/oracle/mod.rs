@@ -7,6 +7,7 @@
 //! violation.
 
 mod actors;
+mod clock_repair;
 mod customer_actions;
 mod expected_subscription;
 mod late_payments;
@@ -28,7 +29,7 @@ use crate::calendar::month_of;
 use crate::change::{Change, ItemKey};
 use crate::json::text;
 use crate::schedule::ActorId;
-use crate::stored_items::{SubscriptionName, display_name};
+use crate::stored_items::{StoredStatus, SubscriptionName, display_name};
 
 use actors::ActorState;
 pub use actors::{Actor, RequestOutcome, Role};
@@ -97,6 +98,22 @@ impl Oracle {
             counts: OracleCounts::default(),
             violations: Vec::new(),
         }
+    }
+
+    /// Returns the number of subscriptions of `account` to the product of the sign-up `new` that are not cancelled.
+    pub fn active_subscriptions_of(&self, account: &str, new: &serde_json::Value) -> usize {
+        let is_same = |subscription: &&ExpectedSubscription| {
+            subscription.name.0 == account
+                && subscription.status != StoredStatus::Cancelled
+                && new["product_name"] == subscription.product.as_str()
+        };
+        self.expected_subscriptions().filter(is_same).count()
+    }
+
+    /// Returns the names of the cancelled subscriptions.
+    pub fn cancelled_subscriptions(&self) -> Vec<SubscriptionName> {
+        let cancelled = self.expected_subscriptions().filter(|expected| expected.status == StoredStatus::Cancelled);
+        cancelled.map(|expected| expected.name.clone()).collect()
     }
 
     /// Returns the current expected state of each subscription. For a subscription of a corrupted account, this is the
@@ -185,6 +202,8 @@ impl Oracle {
                 format!("the first due date should be {expected}, but is {}", first.due),
             );
         }
+        // A request may be frozen between the time in the item and the write.
+        let first = ExpectedSubscription { changed_at: now, ..first };
         self.expected_subscriptions.insert(subscription.clone(), first);
     }
 

@@ -33,6 +33,11 @@ impl Rules {
         self.gaps.get(usize::try_from(soft_declines).ok()?.checked_sub(1)?).copied()
     }
 
+    /// Returns the longest number of days from a soft decline to the next try.
+    pub fn longest_gap(&self) -> u64 {
+        self.gaps.iter().copied().max().unwrap_or(1)
+    }
+
     /// Returns the date of the reminder for a payment due on `due`.
     pub fn reminder_date_before(&self, due: NaiveDate) -> NaiveDate {
         due - self.lead

@@ -48,7 +48,9 @@ impl Oracle {
                     }
                     "rejected" => {
                         next.rejections += 1;
-                        if next.rejections >= MAX_REJECTIONS {
+                        // Only a rejection of the card blames the customer. No other code of a rejected card occurs in
+                        // simulations.
+                        if next.rejections >= MAX_REJECTIONS && failed_attempt.code == "resource_missing" {
                             next.mark_declined(&open, false, today, &self.rules);
                         } else {
                             next.schedule_retry(today + Days::new(1));
@@ -166,9 +168,14 @@ impl ExpectedSubscription {
     pub(super) fn mark_paid(&mut self, open: &OpenAttempt, payment: &str, today: NaiveDate, rules: &Rules) {
         let paid = month_of(open.due);
         self.paid.insert(paid, payment.to_owned());
-        let next = self.month_after(paid, today);
+        self.end_month(paid, today, rules);
+    }
+
+    /// Makes the month due that follows `ended`, a month that was paid or waived.
+    pub(super) fn end_month(&mut self, ended: Month, today: NaiveDate, rules: &Rules) {
+        let next = self.month_after(ended, today);
         if self.status != Cancelled {
-            self.waive_months(next_month(paid), next, "unpaid");
+            self.waive_months(next_month(ended), next, "unpaid");
         }
         self.move_to_month(next);
         (self.was_unpaid, self.failed, self.rejections) = (false, 0, 0);
@@ -183,7 +190,7 @@ impl ExpectedSubscription {
         }
     }
 
-    /// Returns the month that becomes due when the month `paid` has been paid.
+    /// Returns the month that becomes due when the month `paid` has been paid or waived.
     fn month_after(&self, paid: Month, today: NaiveDate) -> Month {
         match self.ends {
             Some(ends) if self.status == Cancelled => ends,

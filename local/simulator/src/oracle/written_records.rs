@@ -43,6 +43,8 @@ pub struct FailedAttempt {
     /// The number of the attempt.
     pub no: u32,
     pub outcome: String,
+    /// The gateway's code for the failure.
+    pub code: String,
     /// Whether the attempt was declined for good, so that the same card must not be charged again.
     pub is_hard: bool,
     pub amount: Option<i64>,
@@ -103,6 +105,7 @@ impl Records {
                 due,
                 no: parts.get(4)?.parse().ok()?,
                 outcome: text(item, "Outcome")?.to_owned(),
+                code: text(item, "Code").unwrap_or_default().to_owned(),
                 is_hard: flag(item, "Hard")?,
                 amount: number(item, "Amount"),
             }),

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use billing::{GatewayAccount, GatewayToken, Payment};
+use billing::{AmountRules, GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock, SimulatedClock};
 use deployment::Config;
@@ -83,6 +83,11 @@ impl StripeGateway {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
         let adapter = Arc::new(InProcessTransport::adapter(Arc::new(transport)));
         Self { adapter, secrets, observed, schedule, runtime }
+    }
+
+    /// Returns the stand-in for Stripe.
+    pub fn server(&self) -> Arc<StripeServer> {
+        self.observed.server.clone()
     }
 
     /// Creates the webhook receiver of a process. The receiver verifies Stripe's events and writes their effects to
@@ -189,6 +194,10 @@ impl ProcessGateway {
 impl PaymentGateway for ProcessGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.execute_call("account", self.gateway.adapter.account()).await
+    }
+
+    async fn amount_rules(&self) -> Result<AmountRules, GatewayError> {
+        self.gateway.adapter.amount_rules().await
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {

@@ -9,9 +9,11 @@ use chrono::TimeDelta;
 use clock::Clock as _;
 use deployment::Faulty;
 use emulator::{Call, EngineConnection, Fault, Faults, Injector, Operation};
+use payments::PaymentOutcome;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use store::{ChangeOutcome, PaymentCounts, ReminderCounts};
+use reminders::ReminderOutcome;
+use store::ChangeOutcome;
 use sweep::{BatchRequest, Report};
 use testkit::short_or_long;
 
@@ -48,7 +50,7 @@ impl Faults for TaskOrder {
 }
 
 /// Creates a separate payment batch, as another process would, and runs this batch.
-async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentCounts> {
+async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentOutcome> {
     let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
     let sweep = world.separate_payment_batch(EngineConnection::with_injector(injector), gateway).await;
@@ -131,7 +133,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
 }
 
 /// Creates a separate reminder batch, as another process would, and runs this batch.
-async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderCounts> {
+async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderOutcome> {
     let injector = Arc::new(Injector::new(order.clone()));
     let sweep = world.separate_reminder_batch(EngineConnection::with_injector(injector.clone()), injector).await;
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();

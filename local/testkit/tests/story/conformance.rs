@@ -2,6 +2,7 @@
 //! each gateway with a flaw fails it. Also tests that `docs/gateways.md` contains real responses.
 
 mod flawed;
+mod flawed_http;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use ulid::Ulid;
 use crate::stripe::connect;
 use crate::world::World;
 use flawed::{Flaw, FlawedGateway};
+use flawed_http::{HttpFlaw, with_flaw};
 
 /// The time that a check waits: longer than the time for which the flawed gateways list payments or remember
 /// idempotency keys.
@@ -28,15 +30,25 @@ const CHECK_WAIT: Duration = Duration::from_secs(11 * 60);
 
 /// The flaws of the tested gateways. Each flaw has the first words of the promise (the required behaviour) that the
 /// check must report as violated.
-const FLAWS: [(Flaw, &str); 37] = [
+const FLAWS: [(Flaw, &str); 67] = [
     (Flaw::ReturnsNewAccountEachTime, "the account has an id"),
+    (Flaw::ChangesAccountAfterOneHundredCharges, "after more than 100 charges, the account"),
+    (Flaw::ChangesAccountAfterFiveMinutes, "after the wait, the account"),
     (Flaw::ReportsWrongAmounts, "a successful payment has the metadata"),
+    (Flaw::ReportsLocalTimeAsUtc, "a successful payment has the metadata"),
+    (Flaw::StoresDayOfChargeAsDueDate, "the metadata of a payment is stored unchanged"),
+    (Flaw::StoresAccountsInLowerCase, "the metadata of a payment is stored unchanged"),
+    (Flaw::StoresFortyCharactersOfAccounts, "the metadata of a payment is stored unchanged"),
     (Flaw::ReportsWrongAmounts, "amounts are charged exactly"),
+    (Flaw::StoresAmountsInSinglePrecision, "amounts are charged exactly"),
     (Flaw::ForgetsKeys, "a repeated request returns the same payment"),
     (Flaw::ForgetsKeys, "concurrent copies of one request"),
     (Flaw::ForgetsKeysAfterSixtyRequests, "idempotency keys still work after more than 100"),
     (Flaw::ForgetsKeysAfterFiveMinutes, "after the wait, repeated requests"),
     (Flaw::ForgetsKeysOfDeclines, "a decline is final"),
+    (Flaw::ForgetsKeysOfDebitsAfterFiveMinutes, "after the wait, repeated requests"),
+    (Flaw::ForgetsKeysOfRejections, "a rejected request makes no payment when it is repeated"),
+    (Flaw::RepeatsPaymentsWithNewTime, "after the wait, repeated requests"),
     (Flaw::ScopesKeysByCustomer, "a request that reuses the idempotency key"),
     (Flaw::TruncatesKeys, "idempotency keys that differ only in their last character"),
     (Flaw::AcceptsReusedKeys, "a request that reuses the idempotency key"),
@@ -48,12 +60,17 @@ const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::PaysDeclinesAfterTwoMinutes, "after the wait, no declined"),
     (Flaw::RespondsUnknownToInvalidRequests, "a request that cannot be carried out"),
     (Flaw::PaysRejectedRequestsLater, "some seconds later, no declined"),
+    (Flaw::PaysRepeatedRejectedRequests, "a rejected request makes no payment when it is repeated"),
+    (Flaw::PaysRejectedRequestsRepeatedAfterFiveMinutes, "after the wait, repeated requests"),
+    (Flaw::PaysAndRespondsThrottled, "a request that is refused with the status 429"),
     (Flaw::RoundsAmountsDown, "the list contains every payment exactly once"),
     (Flaw::ListsOnlyTheFirstPage, "the list contains every payment exactly once"),
     (Flaw::ListsAPaymentOnTwoPages, "the list contains every payment exactly once"),
     (Flaw::ListsAllCustomers, "the list of one customer"),
     (Flaw::ListsOnlyTheLastTenMinutes, "after the wait, the list"),
     (Flaw::ReadsSinceAsLocalTime, "a list since an instant"),
+    (Flaw::RoundsSinceUpToSeconds, "a list since an instant"),
+    (Flaw::RoundsSinceUpToDays, "a list since an instant"),
     (Flaw::ListsWrongAmounts, "the list contains every payment exactly once"),
     (Flaw::ListsAmountsAfterRefunds, "the list contains refunded payments"),
     (Flaw::HidesRefundedPayments, "the list contains refunded payments"),
@@ -61,16 +78,51 @@ const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::MatchesCustomersByPrefix, "the list of one customer"),
     (Flaw::MatchesCustomersWithoutCase, "the list of one customer"),
     (Flaw::ReturnsWrongPaymentById, "a payment can be read by its id"),
+    (Flaw::ConfirmsDeclinesWhenRead, "reading a payment changes nothing"),
+    (Flaw::ChangesCreationTimeWhenRead, "reading a payment changes nothing"),
+    (Flaw::SkipsAPaymentBetweenRangePages, "the list of the payments of a time range"),
+    (Flaw::RepeatsAPaymentOnTheNextRangePage, "the list of the payments of a time range"),
+    (Flaw::RefersToTheLastRangePageForever, "the list of the payments of a time range"),
+    (Flaw::AddsEmptyRangePagesForever, "the list of the payments of a time range"),
+    (Flaw::OmitsDeclinesFromRange, "the list of the payments of a time range"),
+    (Flaw::ExcludesStartOfRange, "a time range contains its start"),
+    (Flaw::IncludesEndOfRange, "a time range contains its start"),
+    (Flaw::OmitsRefundsFromRange, "the list of the refunds of a time range"),
+    (Flaw::IgnoresRangeOfRefunds, "the list of the refunds of a time range"),
     (Flaw::RepeatsRefunds, "a repeated request for a partial refund"),
     (Flaw::RefundsReusedKeysWithOtherAmounts, "a repeated request for a partial refund"),
+    (Flaw::MakesConcurrentCopiesOfRefunds, "concurrent copies of one refund request"),
+    (Flaw::ForgetsRefundsAfterFiveMinutes, "after the wait, a repeated refund request"),
+    (Flaw::RefundsAndRespondsThrottled, "a request that is refused with the status 429"),
+    (Flaw::RefundsDeclinedPayments, "a declined payment cannot be refunded"),
     (Flaw::RefundsMoreThanPaid, "refunds never exceed"),
     (Flaw::RefundsConcurrentlyMoreThanPaid, "refunds never exceed"),
     (Flaw::OpensNewCheckoutPageEachTime, "a setup has one checkout page"),
 ];
 
-/// The time at which each check starts.
+/// The flaws of the tested gateways over HTTP, with the first words of the violated promises.
+const HTTP_FLAWS: [(HttpFlaw, &str); 9] = [
+    (HttpFlaw::WritesAmountsAsFloats, "amounts in responses are integers"),
+    (HttpFlaw::WritesAmountsOfRangeListsAsFloats, "amounts in responses are integers"),
+    (HttpFlaw::WritesAmountsInMajorUnits, "amounts in responses are integers"),
+    (HttpFlaw::RefusesUnknownFieldsOfCharges, "unknown fields and query parameters"),
+    (HttpFlaw::RefusesUnknownFieldsOfRefunds, "unknown fields and query parameters"),
+    (HttpFlaw::RefusesUnknownFieldsOfCheckoutPages, "unknown fields and query parameters"),
+    (HttpFlaw::RefusesUnknownParametersOfLists, "unknown fields and query parameters"),
+    (HttpFlaw::RefusesUnknownParametersOfRangeLists, "unknown fields and query parameters"),
+    (HttpFlaw::IgnoresCurrencyOfRefunds, "a refund in another currency"),
+];
+
+/// The promise that a check of a gateway without a rate limit cannot check, with the reason.
+const NEVER_THROTTLED: &str = "a request that is refused with the status 429 makes no payment and no refund: \
+                               the gateway refused no request with 429";
+
+/// The largest number of requests that a check sends, whatever the gateway responds.
+const MAX_REQUESTS: u32 = 1_000;
+
+/// The time at which each check starts. It is not a whole second, so that a rounded time is another time.
 fn check_start_time() -> DateTime<Utc> {
-    "2027-01-31T06:00:00Z".parse().unwrap()
+    "2027-01-31T06:00:00.250Z".parse().unwrap()
 }
 
 /// Creates a sandbox gateway, and the simulated clock whose time it uses.
@@ -107,7 +159,7 @@ fn signing_client(url: &str, keys: GatewayKeys, clock: &Arc<SimulatedClock>) -> 
 /// Checks the gateway of `client`. Returns the promises about signatures that the gateway violates or that were not
 /// checked, each with the reason.
 async fn signature_promises_not_kept(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
-    let parameters = CheckParameters { signing_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
+    let parameters = CheckParameters { http_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
     let report = check(client, &parameters, clock, &RecordingObserver::default()).await;
     let about_signatures = report.results.iter().filter(|result| result.promise.contains("signature"));
     let violated = about_signatures.filter_map(|result| match &result.verdict {
@@ -133,6 +185,11 @@ impl CheckObserver for RecordingObserver {
     }
 }
 
+/// Returns the id of a run that starts at the start of each check.
+fn run_id(no: u128) -> Ulid {
+    Ulid::from_parts(u64::try_from(check_start_time().timestamp_millis()).unwrap(), no)
+}
+
 /// Returns the parameters of a check that waits for the duration `wait`.
 fn check_parameters(wait: Duration) -> CheckParameters {
     CheckParameters {
@@ -142,16 +199,32 @@ fn check_parameters(wait: Duration) -> CheckParameters {
         declining_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
         processing_method: Some("pm_usBankAccount_success".parse().unwrap()),
         currency: "EUR".parse().unwrap(),
-        signing_client: None,
-        run: Ulid::from_parts(1_800_000_000_000, 7),
+        http_client: None,
+        run: run_id(7),
         wait,
     }
 }
 
-/// Checks `gateway`. Returns the promises that the gateway violates or that were not checked, each with the reason.
+/// Checks `gateway`, which is not a gateway over HTTP. Returns the promises that the gateway violates or that were not
+/// checked, each with the reason.
 async fn promises_not_kept(gateway: &dyn FullGateway, clock: &SimulatedClock) -> Vec<String> {
+    promises_not_kept_in(&check_parameters(CHECK_WAIT), gateway, clock).await
+}
+
+/// Checks the gateway over HTTP of `client`. Returns the same as [`promises_not_kept`].
+async fn promises_not_kept_over_http(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
+    let parameters = CheckParameters { http_client: Some(client.clone()), ..check_parameters(CHECK_WAIT) };
+    promises_not_kept_in(&parameters, client, clock).await
+}
+
+/// Checks `gateway` with `parameters`. Returns the same as [`promises_not_kept`].
+async fn promises_not_kept_in(
+    parameters: &CheckParameters,
+    gateway: &dyn FullGateway,
+    clock: &SimulatedClock,
+) -> Vec<String> {
     let observer = RecordingObserver::default();
-    let report = check(gateway, &check_parameters(CHECK_WAIT), clock, &observer).await;
+    let report = check(gateway, parameters, clock, &observer).await;
     let (results, _) = observer.0.into_inner().unwrap();
     assert_eq!(results, report.results);
     let broken = report.results.into_iter().filter_map(|result| match result.verdict {
@@ -168,19 +241,19 @@ async fn sandbox_and_stripe_adapter_fulfil_every_promise() {
     let (clock, sandbox) = sandbox_with_clock();
     let without_flaw = FlawedGateway::new(Flaw::None, sandbox.clone(), clock.clone());
     assert_eq!(promises_not_kept(&without_flaw, &clock).await, [""; 0]);
+    let count = without_flaw.request_count();
+    assert!((300..400).contains(&count), "the check sends about 350 requests, and sent {count}");
     let (clock, sandbox) = sandbox_with_clock();
-    assert_eq!(promises_not_kept(sandbox.as_ref(), &clock).await, [""; 0]);
-    let (clock, sandbox) = sandbox_with_clock();
-    let client = HttpGateway::new(&start_http_gateway(sandbox).await, Duration::from_secs(5)).with_clock(clock.clone());
-    assert_eq!(promises_not_kept(&client, &clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(sandbox.as_ref(), &clock).await, [NEVER_THROTTLED]);
     let (clock, sandbox) = sandbox_with_clock();
     let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
     let client = signing_client(&url, keys(), &clock);
-    assert_eq!(promises_not_kept(&client.clone().with_clock(clock.clone()), &clock).await, [""; 0]);
+    let client = client.with_clock(clock.clone());
+    assert_eq!(promises_not_kept_over_http(&client, &clock).await, [NEVER_THROTTLED]);
     assert_eq!(signature_promises_not_kept(&client, &clock).await, [""; 0]);
     let world = World::new().await;
     let stripe = connect(&StripeServer::new(world.clock.clone()), STRIPE_KEY).await;
-    assert_eq!(promises_not_kept(&stripe, &world.clock).await, [""; 0]);
+    assert_eq!(promises_not_kept(&stripe, &world.clock).await, [NEVER_THROTTLED]);
 }
 
 #[tokio::test]
@@ -222,7 +295,8 @@ async fn gateway_check_reports_progress_unchecked_promises_and_created_payments(
     let report = check(sandbox.as_ref(), &without_wait, clock.as_ref(), &observer).await;
     let not_checked = report.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::NotChecked(_)));
     let not_checked: Vec<&str> = not_checked.map(|result| result.promise).collect();
-    assert!(not_checked.len() == 5 && not_checked[0].contains("bank") && not_checked[4].contains("after the wait"));
+    assert!(not_checked.len() == 8 && not_checked[0].contains("bank") && not_checked[6].contains("after the wait"));
+    assert!(not_checked[7].contains("429"));
     assert_eq!(clock.now(), began, "the check does not wait");
     // Each of the check's 105 payments is one step of its progress.
     let steps = |observer: &RecordingObserver| observer.0.lock().unwrap().1.len();
@@ -233,8 +307,7 @@ async fn gateway_check_reports_progress_unchecked_promises_and_created_payments(
     assert!(report.refunds == refunds && refunds >= 3, "reported {}, in the sandbox {refunds}", report.refunds);
 
     let observer = RecordingObserver::default();
-    let with_wait =
-        CheckParameters { run: Ulid::from_parts(1_800_000_000_000, 8), ..check_parameters(Duration::from_secs(90)) };
+    let with_wait = CheckParameters { run: run_id(8), ..check_parameters(Duration::from_secs(90)) };
     check(sandbox.as_ref(), &with_wait, clock.as_ref(), &observer).await;
     assert_eq!(clock.now() - began, chrono::TimeDelta::seconds(90));
     assert_eq!(steps(&observer), 105 + 90, "the check reports the remaining time of the wait each second");
@@ -250,6 +323,27 @@ async fn gateway_check_finds_the_violated_promise_of_each_flaw() {
         if !broken.iter().any(|text| text.starts_with(promise)) {
             missed.push(format!("the check does not find that {flaw:?} violates {promise:?}, but: {broken:#?}"));
         }
+        if flawed.request_count() > MAX_REQUESTS {
+            missed.push(format!("the check sends {} requests to the gateway that {flaw:?}", flawed.request_count()));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[tokio::test]
+async fn gateway_check_finds_the_violated_promise_of_each_flaw_in_json() {
+    let mut missed = Vec::new();
+    for (flaw, promise) in HTTP_FLAWS {
+        let (clock, sandbox) = sandbox_with_clock();
+        let url = serve_routes(with_flaw(gateway_router(sandbox), flaw)).await;
+        let client = HttpGateway::new(&url, Duration::from_secs(5)).with_clock(clock.clone());
+        let parameters = CheckParameters { http_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
+        let report = check(&client, &parameters, clock.as_ref(), &RecordingObserver::default()).await;
+        let broken = report.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::Broken(_)));
+        let broken: Vec<_> = broken.map(|result| (result.promise, &result.verdict)).collect();
+        if !broken.iter().any(|(broken, _)| broken.starts_with(promise)) {
+            missed.push(format!("the check does not find that {flaw:?} violates {promise:?}, but: {broken:#?}"));
+        }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
@@ -261,7 +355,8 @@ async fn examples_in_the_gateway_document_are_real_responses() {
     /// The path of the document.
     const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateways.md");
     let text = std::fs::read_to_string(PATH).unwrap();
-    let (_, sandbox) = sandbox_with_clock();
+    let (clock, sandbox) = sandbox_with_clock();
+    clock.set("2027-01-31T06:00:00Z".parse().unwrap());
     let url = start_http_gateway(sandbox).await;
     let http = reqwest::Client::new();
     let (mut updated, mut payment, mut requests) = (String::new(), None::<String>, 0);

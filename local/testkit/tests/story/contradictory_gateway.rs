@@ -16,11 +16,20 @@ use crate::world::{World, billing_time, card, new_subscription, nonzero_counts};
 /// A function that changes a payment in a response of the gateway.
 type ChangePayment = fn(&mut Payment);
 
-/// The sandbox gateway, but `change` modifies each payment in its responses.
+/// The sandbox gateway, but `change` modifies each payment in its charges and lists, and `change_read` each payment that
+/// is requested by its id.
 #[derive(Debug)]
 struct ModifyingGateway {
     sandbox: Arc<Sandbox>,
     change: ChangePayment,
+    change_read: ChangePayment,
+}
+
+impl ModifyingGateway {
+    /// Creates a gateway whose responses to requests for single payments are correct.
+    fn new(world: &World, change: ChangePayment) -> Arc<Self> {
+        Arc::new(Self { sandbox: world.sandbox.clone(), change, change_read: |_| {} })
+    }
 }
 
 #[async_trait]
@@ -46,7 +55,9 @@ impl PaymentGateway for ModifyingGateway {
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        self.sandbox.payment(id).await
+        let mut read = self.sandbox.payment(id).await?;
+        read.iter_mut().for_each(self.change_read);
+        Ok(read)
     }
 }
 
@@ -70,11 +81,42 @@ async fn look_up_finds_the_late_success_of_an_earlier_attempt() {
     }
     world.inject_charge_fault(Fault::LostBefore);
     world.run_payments("2026-03-13").await;
-    let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change: report_first_attempt_as_paid });
+    let gateway = ModifyingGateway::new(&world, report_first_attempt_as_paid);
     let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
     world.run_payment_batch(&payments, "2026-03-13", billing_time("2026-03-13") + TimeDelta::minutes(21)).await;
     assert_eq!(world.receipt_due_dates(&declined).await, ["2026-03-10"]);
     assert_eq!(world.sandbox.entries().len(), 2, "the third attempt is not charged");
+}
+
+#[tokio::test]
+async fn decline_of_an_earlier_attempt_is_confirmed_before_the_month_is_charged_again() {
+    // Each case contains the change of the payment when it is requested by its id, the outcome of the look-up, the
+    // number of payments at the gateway, and the due dates of the receipts.
+    let cases: [(ChangePayment, &str, usize, &[&str]); 3] = [
+        (|_| {}, "paid", 2, &["2026-03-10"]),
+        (report_first_attempt_as_paid, "paid", 1, &["2026-03-10"]),
+        (|payment| payment.amount = Money::new(1, payment.amount.currency()), "in_doubt", 1, &[]),
+    ];
+    for (change_read, outcome, charges, receipts) in cases {
+        let world = World::new().await;
+        let declined = Subscription {
+            payment_method: card("pm_card_chargeDeclinedInsufficientFunds"),
+            ..new_subscription(10, "2026-02-20")
+        };
+        world.store(&declined).await;
+        world.run_payments("2026-03-10").await;
+        let new_card = |stored: &Subscription| Subscription { payment_method: card("pm_card_visa"), ..stored.clone() };
+        world.change_subscription(&declined, new_card).await;
+        world.inject_charge_fault(Fault::LostBefore);
+        world.run_payments("2026-03-11").await;
+        let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change: |_| {}, change_read });
+        let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
+        let later = billing_time("2026-03-11") + TimeDelta::minutes(21);
+        let report = world.run_payment_batch(&payments, "2026-03-11", later).await;
+        assert_eq!(nonzero_counts(&report), [(outcome, 1)]);
+        assert_eq!(world.receipt_due_dates(&declined).await, receipts);
+        assert_eq!(world.sandbox.entries().len(), charges, "{outcome}");
+    }
 }
 
 #[tokio::test]
@@ -97,7 +139,7 @@ async fn payment_that_contradicts_its_attempt_gets_no_receipt() {
         let world = World::new().await;
         let subscription = new_subscription(10, "2026-02-20");
         world.store(&subscription).await;
-        let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change });
+        let gateway = ModifyingGateway::new(&world, change);
         let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
         let report = world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await;
         assert_eq!(nonzero_counts(&report), [("failed", 1)], "{expected}");
@@ -122,7 +164,7 @@ async fn charge_with_a_contradictory_status_is_looked_up() {
         let world = World::new().await;
         let subscription = new_subscription(10, "2026-02-20");
         world.store(&subscription).await;
-        let gateway = Arc::new(ModifyingGateway { sandbox: world.sandbox.clone(), change });
+        let gateway = ModifyingGateway::new(&world, change);
         let payments = world.separate_payment_batch(EngineConnection::default(), gateway).await;
         let report = world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await;
         assert_eq!(nonzero_counts(&report), [("in_doubt", 1)]);

@@ -12,7 +12,7 @@ use deployment::{Deployment, Faulty};
 use emulator::{EngineConnection, Fault, Injector};
 use sandbox::LedgerEntry;
 use store::Paging;
-use sweep::{BatchRequest, CountsOf, Report, Task};
+use sweep::{BatchRequest, Outcome, Report, Task};
 use testkit::fault_at_call;
 
 use crate::world::{World, billing_time, cancel, card, date, new_subscription, nonzero_counts, pause};
@@ -39,12 +39,12 @@ struct Scenario {
 }
 
 /// The result of a run with one fault.
-struct FaultyRun<C> {
+struct FaultyRun<O: Outcome> {
     world: World,
     /// The number of external calls of the run.
     calls: u64,
     /// The report of the run; `None` if the run failed or was killed.
-    report: Option<Report<C>>,
+    report: Option<Report<O>>,
 }
 
 /// Runs the batch of `task`, with `fault` at the external call with the number `at`. If `has_retries` is true, the SDK
@@ -53,7 +53,7 @@ async fn run_with_fault<T: Task>(
     world: World,
     (fault, at, has_retries): (Fault, u64, bool),
     task: impl FnOnce(&Deployment) -> T,
-) -> FaultyRun<CountsOf<T>> {
+) -> FaultyRun<T::Outcome> {
     let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
     let connection = EngineConnection::with_injector(injector.clone());
     let connection = if has_retries { connection } else { connection.without_retries() };

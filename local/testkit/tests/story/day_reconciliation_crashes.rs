@@ -75,7 +75,7 @@ impl ComparedWorld {
         Reconciler::new(
             (table, table_id),
             Arc::new(Faulty::new(self.world.gateway.clone(), injector.clone())),
-            (config.billing.policy, Settlement::SettleOrStoreFinding),
+            (&config.billing, Settlement::SettleOrStoreFinding),
             self.world.clock.clone(),
             date("2026-03-11"),
         )

@@ -15,10 +15,9 @@ use clock::Clock as _;
 use emulator::{EngineConnection, Injector};
 use erasing::{Eraser, ErasureState, MAX_WAIT, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
-use store::limits::LimitedOperation;
 use store::{
-    CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, Paging, PutAccountOutcome, StoredAccount,
-    StoredResponse, read_stream_image,
+    CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, LimitedOperation, Paging, PutAccountOutcome,
+    StoredAccount, StoredResponse, read_stream_image,
 };
 use testkit::{FAULTS_AT_EACH_CALL, fault_at_call, sample};
 use ulid::Ulid;

@@ -2,10 +2,10 @@
 
 use audit::{ReasonCode, explain};
 use billing::{Changes, LeadDays, OnResume, Settlement, Status, Subscription};
+use charging::StatedOutcome;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use emulator::Fault;
-use settling::StatedOutcome;
 use sweep::BatchRequest;
 
 use crate::world::{World, billing_time, card, date, new_subscription};
@@ -80,8 +80,7 @@ async fn explanation_of_an_attempt_that_an_operator_resolved() {
     world.inject_charge_fault(Fault::LostBefore);
     world.run_payments("2026-03-10").await;
     world.clock.set(billing_time("2026-03-10") + TimeDelta::minutes(30));
-    let key = (&subscription.account, subscription.id);
-    world.attempt_resolver(true).resolve(key, &StatedOutcome::NotCharged, date("2026-03-10")).await.unwrap();
+    world.resolve_attempt(&subscription, &StatedOutcome::NotCharged).await;
     let found = explain_day(&world, &subscription, "2026-03-10", "2026-03-10").await;
     assert!(found.0 == ReasonCode::Rejected && found.2.contains("(resolved_by_hand)"), "{found:?}");
 }

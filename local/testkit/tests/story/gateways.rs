@@ -12,7 +12,8 @@ use clock::SimulatedClock;
 use emulator::EngineConnection;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use payments::PaymentBatch;
-use sandbox::{IDEMPOTENCY_KEY_LIFETIME, Ledger, LedgerEntry, Sandbox};
+use sandbox::rules::IDEMPOTENCY_KEY_LIFETIME;
+use sandbox::{Ledger, LedgerEntry, Sandbox};
 use sweep::{BatchRequest, Sweep};
 
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use emulator::EngineConnection;
-use gateways::HttpGateway;
+use gateways::{HttpGateway, PaymentGateway as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -35,6 +35,19 @@ async fn start_http_gateway(status: &'static str, body: &'static str) -> String 
         }
     });
     url
+}
+
+/// A payment of another program names no subscription. If a subscription cannot be read, the payment may be ours.
+#[tokio::test]
+async fn look_up_fails_for_a_payment_with_an_unreadable_subscription_and_ignores_other_programs() {
+    let foreign = r#"[{"id": "pay_1", "amount": 5}, {"id": "pay_2", "subscription": null}]"#;
+    let unreadable = r#"[{"id": "pay_1", "subscription": "01kk8qw0g0000000000000000a"}]"#;
+    for (body, is_read) in [(foreign, true), (unreadable, false), (r#"[{"subscription": 7}]"#, false)] {
+        let url = start_http_gateway("200 OK", body).await;
+        let gateway = HttpGateway::new(&url, Duration::from_secs(5));
+        let listed = gateway.payments_of(&"cus_1".parse().unwrap(), billing_time(DAY)).await;
+        assert_eq!(listed.as_ref().map(Vec::len).ok(), is_read.then_some(0), "{body}: {listed:?}");
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use gateways::ChargeResponse;
 use payments::PaymentOutcome;
 use serde_json::json;
 use store::{Due, DuePage, Lane, Position, Table, TableError};
-use sweep::{BatchRequest, RowResult, Task};
+use sweep::{BatchRequest, Report, RowResult, Task};
 
 use crate::world::{World, billing_time, date, key, nonzero_counts, numbered_subscription, subscription_of_acme};
 
@@ -85,6 +85,8 @@ impl Task for TaskWithoutTimeForTwoRows {
         }
         RowResult::Counted(PaymentOutcome::Paid)
     }
+
+    fn log_report(_: &Report<PaymentOutcome>, _: DateTime<Utc>) {}
 }
 
 #[tokio::test]
@@ -161,6 +163,8 @@ impl Task for TaskWithOneSlowRow {
         }
         RowResult::Failed { error_type: "Waited", reason: "the other rows waited for this row".to_owned() }
     }
+
+    fn log_report(_: &Report<PaymentOutcome>, _: DateTime<Utc>) {}
 }
 
 #[tokio::test]

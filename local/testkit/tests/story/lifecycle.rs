@@ -1,9 +1,9 @@
 //! Tests of the domain rules for payments, declines and reminders. The helpers at the start are also for other tests.
 
 use billing::{
-    AfterLastRetry, Attempt, AttemptEnd, ClaimToken, Decline, LeadDays, Outcome, Payment, PaymentStatus, Policy,
-    Reminder, ReminderDecision, Resolution, SettleDecision, Settlement, Status, Subscription, decide_reminder,
-    mark_reminded, resolve, settle,
+    AfterLastRetry, Attempt, AttemptEnd, ClaimToken, Decline, LeadDays, NotSettled, Outcome, Payment, PaymentStatus,
+    Policy, Reminder, ReminderDecision, Resolution, Settlement, Status, Subscription, decide_reminder, mark_reminded,
+    resolve, settle,
 };
 use ulid::Ulid;
 
@@ -54,10 +54,7 @@ pub fn decline_outcome(hard: bool) -> Outcome {
 /// Settles the open attempt of `subscription` with `outcome` on `day`.
 pub fn settle_attempt(subscription: &Subscription, outcome: &Outcome, policy: &Policy, day: &str) -> Settlement {
     let attempt = subscription.attempt.as_ref().unwrap();
-    match settle(subscription, attempt, outcome, policy, date(day), billing_time(day)) {
-        SettleDecision::Write(settlement) => *settlement,
-        other => panic!("{other:?}"),
-    }
+    settle(subscription, attempt, outcome, policy, date(day), billing_time(day)).unwrap()
 }
 
 /// Returns the due date, the next payment date and the next reminder date as texts. `-` is a date that is not set.
@@ -142,6 +139,30 @@ fn rejection_is_retried_on_the_next_day_and_is_not_counted_as_a_decline() {
 }
 
 #[test]
+fn only_a_rejection_of_the_payment_method_counts_as_a_decline() {
+    let before = Subscription { rejections: 7, ..with_open_attempt(&new_subscription(10, "2026-03-01")) };
+    for (code, is_decline) in [
+        ("resource_missing", true),
+        ("payment_method_customer_decline", true),
+        ("payment_method_invalid_parameter", false),
+        ("payment_method_currency_mismatch", false),
+        ("payment_method_unactivated", false),
+        ("amount_too_small", false),
+        ("amount_too_large", false),
+        ("amount_not_representable", false),
+        ("invalid_request_error", false),
+        ("account_invalid", false),
+        ("unknown_to_gateway", false),
+        ("a_code_of_the_future", false),
+    ] {
+        let rejected = Outcome::Rejected { code: code.to_owned() };
+        let after = settle_attempt(&before, &rejected, &Policy::default(), "2026-03-12");
+        let expected = if is_decline { Status::PastDue } else { Status::Active };
+        assert_eq!((after.subscription.status, after.record.unwrap().is_decline), (expected, is_decline), "{code}");
+    }
+}
+
+#[test]
 fn settled_attempt_keeps_a_stopped_subscription_stopped_and_removes_it_from_the_indexes() {
     for stop in [pause, |s: &Subscription| cancel(s).subscription] {
         let stopped = stop(&with_open_attempt(&new_subscription(10, "2026-03-01")));
@@ -170,7 +191,7 @@ fn attempt_is_not_dropped_after_the_customer_has_resumed_the_subscription() {
     let resumed = with_open_attempt(&new_subscription(10, "2026-03-01"));
     let attempt = resumed.attempt.as_ref().unwrap();
     let (outcome, policy, day) = (Outcome::Dropped, Policy::default(), "2026-03-10");
-    assert_eq!(settle(&resumed, attempt, &outcome, &policy, date(day), billing_time(day)), SettleDecision::StaysOpen);
+    assert_eq!(settle(&resumed, attempt, &outcome, &policy, date(day), billing_time(day)), Err(NotSettled::StaysOpen));
 }
 
 #[test]
@@ -184,14 +205,14 @@ fn only_the_worker_with_the_claim_may_reject_or_drop_an_attempt() {
         settle(stored, &attempt, outcome, &Policy::default(), date("2026-03-11"), billing_time("2026-03-11"))
     };
     let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
-    assert!(matches!(settle(&own, &rejected), SettleDecision::Write(_)));
-    assert!(matches!(settle(&stopped(&own), &Outcome::Dropped), SettleDecision::Write(_)));
+    settle(&own, &rejected).unwrap();
+    settle(&stopped(&own), &Outcome::Dropped).unwrap();
     // Another worker has taken over the attempt and may be charging at this moment, so a new attempt could be a second
     // charge.
-    assert_eq!(settle(&taken_over, &rejected), SettleDecision::StaysOpen);
-    assert_eq!(settle(&stopped(&taken_over), &Outcome::Dropped), SettleDecision::StaysOpen);
+    assert_eq!(settle(&taken_over, &rejected), Err(NotSettled::StaysOpen));
+    assert_eq!(settle(&stopped(&taken_over), &Outcome::Dropped), Err(NotSettled::StaysOpen));
     for final_outcome in [success_outcome(&taken_over), decline_outcome(true), decline_outcome(false)] {
-        assert!(matches!(settle(&taken_over, &final_outcome), SettleDecision::Write(_)), "{final_outcome:?}");
+        assert!(settle(&taken_over, &final_outcome).is_ok(), "{final_outcome:?}");
     }
 }
 
@@ -204,7 +225,7 @@ fn attempt_is_settled_only_once() {
     for stored in [&after, &with_open_attempt(&after)] {
         assert_eq!(
             settle(stored, attempt, &outcome, &policy, date("2026-03-11"), billing_time("2026-03-11")),
-            SettleDecision::AlreadySettled
+            Err(NotSettled::AlreadySettled)
         );
     }
 }

@@ -1,11 +1,12 @@
 //! Tests of the manual resolution of an attempt: an operator states the outcome of the attempt.
 
-use billing::{ActionKind, ClaimToken, Policy, Subscription};
+use billing::{ActionKind, ClaimToken, Subscription};
+use charging::{Applied, OpenReason, StatedOutcome};
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
 use emulator::Fault;
+use gateways::PaymentGateway;
 use sandbox::LedgerEntry;
-use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 use store::{Claim, ClaimOutcome, Paging};
 use testkit::sample;
 
@@ -26,28 +27,33 @@ async fn world_with_attempt_in_doubt(minutes: i64) -> (World, Subscription) {
 }
 
 /// Resolves the open attempt with the outcome `stated`, if the gateway does not contradict this outcome.
-async fn resolve(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ResolveOutcome {
-    let key = (&subscription.account, subscription.id);
-    world.attempt_resolver(true).resolve(key, stated, world.clock.now().date_naive()).await.unwrap()
+async fn resolve(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> Applied {
+    world.resolve_attempt(subscription, stated).await
 }
 
 /// Resolves the open attempt with the outcome `stated`, without a check at the gateway.
-async fn resolve_without_check(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ResolveOutcome {
-    let key = (&subscription.account, subscription.id);
-    world.attempt_resolver(false).resolve(key, stated, world.clock.now().date_naive()).await.unwrap()
+async fn resolve_without_check(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> Applied {
+    let (key, today) = ((&subscription.account, subscription.id), world.clock.now().date_naive());
+    world.engine().resolve_attempt(None, key, stated, today).await.unwrap()
+}
+
+/// Returns the stored subscription after the settlement `applied`.
+fn settled(applied: Applied) -> Subscription {
+    match applied {
+        Applied::Settled(settled) => settled.settlement.subscription,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
 async fn resolve_as_charged_creates_a_receipt_and_prevents_another_charge() {
     let (world, subscription) = world_with_attempt_in_doubt(30).await;
     let stated = StatedOutcome::Charged("pay_by_hand".parse().unwrap());
-    let ResolveOutcome::Settled(settled) = resolve_without_check(&world, &subscription, &stated).await else {
-        panic!()
-    };
+    let settled = settled(resolve_without_check(&world, &subscription, &stated).await);
     assert_eq!((settled.attempt.clone(), settled.due_on), (None, date("2026-04-10")));
     assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"]);
     let second = resolve(&world, &subscription, &stated).await;
-    assert_eq!(second, ResolveOutcome::NoOpenAttempt, "the attempt can be resolved only once");
+    assert_eq!(second, Applied::NothingOpen, "the attempt can be resolved only once");
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), []);
     assert_eq!(world.charged_due_dates(), Vec::<String>::new(), "no request was sent to the gateway");
 }
@@ -55,12 +61,12 @@ async fn resolve_as_charged_creates_a_receipt_and_prevents_another_charge() {
 #[tokio::test]
 async fn resolution_is_logged_and_the_runs_before_and_after_it_are_not() {
     let (world, subscription) = world_with_attempt_in_doubt(30).await;
-    let settling = Settling::new(world.table.clone(), Policy::default(), world.clock.clone());
-    let settling = settling.with_action(sample::action(ActionKind::ResolvePayment));
-    let resolver = AttemptResolver { settling: &settling, ..world.attempt_resolver(true) };
+    let engine = world.engine().with_action(sample::action(ActionKind::ResolvePayment));
+    let gateway = Some(world.gateway.as_ref() as &dyn PaymentGateway);
     let key = (&subscription.account, subscription.id);
     for _ in 0..2 {
-        resolver.resolve(key, &StatedOutcome::NotCharged, world.clock.now().date_naive()).await.unwrap();
+        let today = world.clock.now().date_naive();
+        engine.resolve_attempt(gateway, key, &StatedOutcome::NotCharged, today).await.unwrap();
     }
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
     let (paging, now) = (Paging::all(), DateTime::UNIX_EPOCH);
@@ -73,10 +79,8 @@ async fn resolution_is_logged_and_the_runs_before_and_after_it_are_not() {
 #[tokio::test]
 async fn resolve_as_not_charged_leads_to_a_new_attempt_on_the_next_day() {
     let (world, subscription) = world_with_attempt_in_doubt(30).await;
-    let ResolveOutcome::Settled(settled) = resolve(&world, &subscription, &StatedOutcome::NotCharged).await else {
-        panic!()
-    };
-    assert_eq!((settled.next_payment_on, settled.failed_attempts), (Some(date("2026-03-11")), 0));
+    let retried = settled(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);
+    assert_eq!((retried.next_payment_on, retried.failed_attempts), (Some(date("2026-03-11")), 0));
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
     assert_eq!(
         (world.charged_due_dates(), world.load(&subscription).await.attempt_seq),
@@ -85,9 +89,7 @@ async fn resolve_as_not_charged_leads_to_a_new_attempt_on_the_next_day() {
 
     let (world, subscription) = world_with_attempt_in_doubt(30).await;
     world.change_subscription(&subscription, cancel).await;
-    let ResolveOutcome::Settled(dropped) = resolve(&world, &subscription, &StatedOutcome::NotCharged).await else {
-        panic!()
-    };
+    let dropped = settled(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);
     assert_eq!((dropped.attempt, dropped.next_payment_on), (None, None), "no new attempt for a cancelled subscription");
 }
 
@@ -95,9 +97,10 @@ async fn resolve_as_not_charged_leads_to_a_new_attempt_on_the_next_day() {
 async fn resolve_is_rejected_while_a_worker_has_the_lease_of_the_attempt() {
     let (world, subscription) = world_with_attempt_in_doubt(10).await;
     let until = billing_time("2026-03-10") + TimeDelta::minutes(20);
-    assert_eq!(resolve(&world, &subscription, &StatedOutcome::NotCharged).await, ResolveOutcome::Leased(until));
+    let leased = Applied::Open(OpenReason::Leased { until });
+    assert_eq!(resolve(&world, &subscription, &StatedOutcome::NotCharged).await, leased);
     let other = Subscription { id: new_subscription(11, "2026-03-01").id, ..subscription };
-    assert_eq!(resolve(&world, &other, &StatedOutcome::NotCharged).await, ResolveOutcome::Missing);
+    assert_eq!(resolve(&world, &other, &StatedOutcome::NotCharged).await, Applied::Missing);
 }
 
 #[tokio::test]
@@ -111,8 +114,8 @@ async fn resolve_is_rejected_if_the_gateway_contradicts_the_stated_outcome() {
     world.run_payments("2026-03-10").await;
     world.clock.set(billing_time("2026-03-10") + TimeDelta::minutes(30));
     let payments: Vec<String> = payment_ids(&world);
-    let contradiction = |outcome: ResolveOutcome| match outcome {
-        ResolveOutcome::Contradicted(reason) => reason,
+    let contradiction = |applied: Applied| match applied {
+        Applied::Open(OpenReason::Contradicted(reason)) => reason,
         other => panic!("{other:?}"),
     };
     let reason = contradiction(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);
@@ -126,7 +129,7 @@ async fn resolve_is_rejected_if_the_gateway_contradicts_the_stated_outcome() {
     assert_eq!(world.receipt_due_dates(&subscription).await, Vec::<String>::new(), "nothing is settled");
     // The rejected calls wrote nothing, so the correct outcome can be stated at once.
     let correct = StatedOutcome::Charged(payments[1].parse().unwrap());
-    assert!(matches!(resolve(&world, &subscription, &correct).await, ResolveOutcome::Settled(_)));
+    settled(resolve(&world, &subscription, &correct).await);
     assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"]);
 }
 
@@ -149,6 +152,6 @@ async fn resolve_settles_an_attempt_that_was_claimed_with_a_wrong_clock() {
     let claimed = world.table.claim_payment(&key(&subscription), date("2026-03-10"), Ulid::nil(), claim).await.unwrap();
     assert!(matches!(claimed, ClaimOutcome::Claimed(_)));
     world.clock.set(billing_time("2026-03-10"));
-    assert!(matches!(resolve(&world, &subscription, &StatedOutcome::NotCharged).await, ResolveOutcome::Settled(_)));
+    settled(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
 }

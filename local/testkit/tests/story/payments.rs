@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use billing::{ClaimToken, Policy, Status, Subscription};
+use billing::{ClaimToken, Status, Subscription};
+use charging::{Applied, ChargingEngine, StatedOutcome};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use emulator::{EngineConnection, Fault};
-use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 use store::{Claim, ClaimOutcome, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
@@ -243,11 +243,11 @@ async fn success_of_an_attempt_that_was_settled_with_another_outcome_is_reported
     // is an hour later.
     let world = world_with_act_before(&subscription, 2, |table, key| async move {
         let clock = SimulatedClock::new(billing_time("2026-03-10") + TimeDelta::hours(1), 8);
-        let settling = Settling::new(table, Policy::default(), Arc::new(clock));
+        let engine = ChargingEngine::new(table, &testkit::config(&[]).unwrap().billing, Arc::new(clock));
         let key = (&key.account, key.subscription);
-        let resolver = AttemptResolver { settling: &settling, gateway: None, lease: TimeDelta::minutes(20) };
-        let outcome = resolver.resolve(key, &StatedOutcome::NotCharged, date("2026-03-10")).await.unwrap();
-        assert!(matches!(outcome, ResolveOutcome::Settled(_)));
+        let stated = StatedOutcome::NotCharged;
+        let applied = engine.resolve_attempt(None, key, &stated, date("2026-03-10")).await.unwrap();
+        assert!(matches!(applied, Applied::Settled(_)));
     })
     .await;
     let report = world.run_payments("2026-03-10").await;

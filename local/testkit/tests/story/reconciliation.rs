@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use audit::{BrokenInvariant, Invariant, InvariantChecker, Reconciliation};
 use billing::{Dispute, DisputeStatus, GatewayToken, PaymentMethod, Receipt, Refund, RefundStatus, Subscription};
+use charging::FindingDecision;
 use chrono::TimeDelta;
 use clock::Clock as _;
 use emulator::{EngineConnection, STRIPE_KEY, StripeFault, StripeServer};
+use gateway_objects::Refunds;
 use gateways as gateway;
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, Refunds as _, Stripe};
-use settling::Refunds;
 use store::Paging;
 use sweep::BatchRequest;
 use ulid::Ulid;
@@ -66,7 +67,7 @@ impl ChargedWorld {
             today: now.date_naive(),
             now,
             records_kept,
-            retry_days: 7,
+            longest_gap: 2,
             lease,
             lead: Default::default(),
         };
@@ -129,6 +130,31 @@ impl ChargedWorld {
 }
 
 #[tokio::test]
+async fn unreadable_refund_of_a_receipt_is_reported_and_foreign_objects_are_ignored() {
+    let (gold, silver) = (numbered_subscription(1, 10, "2026-03-01"), numbered_subscription(2, 10, "2026-03-01"));
+    let charged = ChargedWorld::new(&[&gold, &silver]).await;
+    charged.server.set_foreign_objects(3);
+    assert_eq!(charged.reconcile().await, []);
+    let [unreadable, with_nulls] = [charged.receipt(&gold).await, charged.receipt(&silver).await]
+        .map(|receipt| charged.server.refund_in_the_dashboard(receipt.payment.as_str(), 100, "succeeded"));
+    charged.server.set_currency_of_refund(&unreadable, "xyz");
+    charged.server.hide_fields_of_refund(&with_nulls);
+    let expected = [
+        (Invariant::Refunded, format!("the gateway made the refund {with_nulls} of 1.00 EUR, but no refund is stored")),
+        (Invariant::Listed, format!("{unreadable} is not compared: it has no valid currency")),
+    ];
+    assert_eq!(charged.reconcile().await, expected);
+}
+
+#[tokio::test]
+async fn payment_that_is_listed_twice_is_no_double_charge() {
+    let gold = new_subscription(10, "2026-03-01");
+    let charged = ChargedWorld::new(&[&gold]).await;
+    charged.server.set_permanent_fault(Some(StripeFault::ListedTwice));
+    assert_eq!(charged.reconcile().await, []);
+}
+
+#[tokio::test]
 async fn double_charge_is_found_after_a_change_of_the_customer() {
     let gold = new_subscription(10, "2026-03-01");
     let charged = ChargedWorld::new(&[&gold]).await;
@@ -142,6 +168,63 @@ async fn double_charge_is_found_after_a_change_of_the_customer() {
         (Invariant::Receipted, format!("the payment {again} has no receipt")),
     ];
     assert_eq!(charged.reconcile().await, expected);
+}
+
+#[tokio::test]
+async fn double_charge_about_which_a_person_has_decided_is_no_difference() {
+    let gold = new_subscription(10, "2026-03-01");
+    let charged = ChargedWorld::new(&[&gold]).await;
+    let again = charged.charge_again(&gold, charged.world.load(&gold).await.payment_method).await;
+    let (engine, gateway) = (charged.world.engine(), charged.stripe.clone());
+    let payment = charged.stripe.payment(&again).await.unwrap().unwrap();
+    engine.apply_payment(gateway.as_ref(), &payment, &gold.sku, date(DAY)).await.unwrap();
+    // The differences are the double charge, the payment without a receipt, and the open finding.
+    assert_eq!(charged.reconcile().await.len(), 3, "the finding is open");
+    let refund = charged.server.refund_in_the_dashboard(again.as_str(), gold.price.minor(), "succeeded");
+    assert_eq!(charged.reconcile().await.len(), 3, "no person has decided");
+    engine
+        .resolve_finding(gateway.as_ref(), (&gold.account, &again), FindingDecision::Close, "refunded", date(DAY))
+        .await
+        .unwrap();
+    assert_eq!(charged.reconcile().await, []);
+    // The bank returns the refund: the merchant keeps the money of a payment that a person closed as refunded.
+    charged.server.set_refund_status(&refund, "failed");
+    assert_eq!(charged.reconcile().await.len(), 2, "the refund has failed");
+    charged.server.refund_in_the_dashboard(again.as_str(), gold.price.minor(), "pending");
+    assert_eq!(charged.reconcile().await, [], "the money is refunded by another refund");
+}
+
+#[tokio::test]
+async fn double_charge_whose_money_a_person_has_decided_to_keep_is_no_difference_at_any_gateway() {
+    let gold = new_subscription(10, "2026-03-01");
+    let world = World::new().await;
+    world.store(&gold).await;
+    world.run_payments(DAY).await;
+    let server = StripeServer::new(world.clock.clone());
+    let stripe = Arc::new(connect(&server, STRIPE_KEY).await);
+    let charged = ChargedWorld { world, server, stripe };
+    let (sandbox, receipt) = (charged.world.sandbox.clone(), charged.receipt(&gold).await);
+    let request = ChargeRequest {
+        idempotency_key: "another key".to_owned(),
+        table: charged.world.table.get_settings().await.unwrap().map(|settings| settings.table_id),
+        account: gold.account.clone(),
+        subscription: gold.id,
+        sku: gold.sku.clone(),
+        due_on: receipt.due_on,
+        attempt_no: 7,
+        amount: gold.price,
+        payment_method: gold.payment_method.clone(),
+    };
+    let ChargeResponse::Succeeded(again) = sandbox.charge(&request).await else { panic!("the charge failed") };
+    let (engine, gateway) = (charged.world.engine(), sandbox.clone());
+    engine.apply_payment(gateway.as_ref(), &again, &gold.sku, date(DAY)).await.unwrap();
+    assert_eq!(charged.reconcile_with(sandbox.clone()).await.len(), 3, "the finding is open");
+    let decision = FindingDecision::CloseAlthoughPaid;
+    engine
+        .resolve_finding(gateway.as_ref(), (&gold.account, &again.id), decision, "paid in advance", date(DAY))
+        .await
+        .unwrap();
+    assert_eq!(charged.reconcile_with(sandbox).await, []);
 }
 
 #[tokio::test]
@@ -213,7 +296,7 @@ async fn gateway_that_does_not_respond_ends_the_audit() {
         today: date(DAY),
         now,
         records_kept: TimeDelta::days(190),
-        retry_days: 7,
+        longest_gap: 2,
         lease: TimeDelta::minutes(20),
         lead: Default::default(),
     };

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use clock::Clock as _;
 use deployment::Faulty;
 use emulator::{EngineConnection, Fault, Injector, STRIPE_KEY, StripeFault, StripeServer};
+use gateway_objects::{RefundError, Refunds};
 use gateways as gateway;
 use gateways::{GatewayError, RefundRequest, RefundResponse, RefundState, Refunds as _};
-use settling::{RefundError, Refunds};
 use store::Paging;
 use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
 use ulid::Ulid;
@@ -72,7 +72,7 @@ impl PaidWorld {
             today,
             now,
             records_kept: TimeDelta::days(190),
-            retry_days: 7,
+            longest_gap: 2,
             lease: TimeDelta::minutes(20),
             lead: Default::default(),
         };

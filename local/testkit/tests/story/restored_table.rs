@@ -14,18 +14,20 @@ use axum::routing::any;
 use axum::{Json, Router};
 use billing::{
     AcceptedDifference, Account, ActionKind, Actor, DayReconciliation, DifferenceKind, GatewayList, LoggedAction,
-    NewAction, PaymentMethod, Receipt, Subscription,
+    Money, NewAction, PaymentMethod, Receipt, Subscription,
 };
+use charging::OlderTableCheck;
 use chrono::TimeDelta;
 use deployment::Deployment;
 use emulator::{Engine, Fault, Limits, Operation, serve};
-use gateways::{HttpGateway, LISTS_PATH};
+use gateways::{HttpGateway, LISTS_PATH, RefundRequest, Refunds as _};
 use reconciling::{ConfirmationProblem, DaysToCompare, ReconcileError, Reconciler, Settlement};
 use sandbox::{LedgerEntry, Sandbox};
 use serde_json::json;
 use store::Paging;
 use sweep::BatchRequest;
 use testkit::sample;
+use ulid::Ulid;
 
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
@@ -41,11 +43,10 @@ async fn restore_backup(world: &World) -> Deployment {
 /// differences.
 async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     let settings = restored.table.get_settings().await.unwrap().unwrap();
-    let policy = restored.config.billing.policy.clone();
     let mut reconciler = Reconciler::new(
         (restored.table.clone(), settings.table_id),
         world.sandbox.clone(),
-        (policy, Settlement::of_table(&settings)),
+        (&restored.config.billing, Settlement::of_table(&settings)),
         world.clock.clone(),
         date("2026-03-11"),
     );
@@ -100,7 +101,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     other.table.put_account(&Account { id: signed_up.account.clone(), ..sample::account() }).await.unwrap();
     other.table.create_subscription(&signed_up, None).await.unwrap();
     assert!(other.table.get_settings().await.unwrap().unwrap().charging);
-    let sign_up = other.payment_task().for_sign_up().charge_now(&signed_up, date("2026-03-11")).await.unwrap().unwrap();
+    let sign_up = other.sign_up_charges().charge_now(&signed_up, date("2026-03-11")).await.unwrap().unwrap();
     assert_eq!(sign_up.subscription.attempt_seq, 0, "no attempt was started");
     assert_eq!(world.charged_due_dates().len(), 1);
     let settings_of_other = other.table.get_settings().await.unwrap().unwrap();
@@ -121,6 +122,102 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert_eq!(world.charged_due_dates().len(), 2);
     // The original table is not affected.
     assert!(world.table.get_settings().await.unwrap().unwrap().charging);
+}
+
+/// The gateway has a payment of a subscription that the backup does not contain. The payment was made before the
+/// confirmation, so it does not prove that the confirmed table is older than the gateway.
+#[tokio::test]
+async fn confirmed_table_is_not_refused_because_of_a_subscription_that_the_backup_does_not_contain() {
+    let world = World::new().await;
+    world.store(&new_subscription(10, "2026-03-01")).await;
+    world.run_payments("2026-03-09").await;
+    let restored = restore_backup(&world).await;
+    world.store(&numbered_subscription(1, 10, "2026-03-01")).await;
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("paid", 2)]);
+
+    world.clock.set(billing_time("2026-03-11"));
+    let check = Some(Arc::new(OlderTableCheck::new(world.sandbox.clone())));
+    let batch = restored.sweep(restored.payment_task().with_older_table_check(check)).await.unwrap();
+    let request = BatchRequest::for_date(date("2026-03-11"));
+    batch.run(&request, billing_time("2026-03-12")).await.unwrap_err();
+    assert_eq!(reconcile(&world, &restored).await, (1, 1), "the other subscription does not exist");
+    let before = restored.table.get_settings().await.unwrap().unwrap().dynamodb_id.unwrap();
+    let id = restored.table.dynamodb_id().await.unwrap().unwrap();
+    assert!(restored.table.confirm_copy(&before, &id, None).await.unwrap());
+    restored.table.set_charging(true, None).await.unwrap();
+    let report = batch.run(&request, billing_time("2026-03-12")).await.unwrap();
+    assert_eq!(nonzero_counts(&report), []);
+    assert!(restored.table.get_settings().await.unwrap().unwrap().charging);
+}
+
+/// A backup of a copy that was not confirmed contains the mark and the comparisons of that copy.
+#[tokio::test]
+async fn backup_of_an_unconfirmed_copy_is_noticed_and_must_be_compared_itself() {
+    let world = World::new().await;
+    world.store(&new_subscription(10, "2026-03-01")).await;
+    world.run_payments("2026-03-09").await;
+    let restored = restore_backup(&world).await;
+    world.run_payments("2026-03-10").await;
+    let notice = async |copy: &Deployment, on: &str| {
+        world.clock.set(billing_time(on));
+        let batch = copy.sweep(copy.payment_task()).await.unwrap();
+        for _ in 0..2 {
+            batch.run(&BatchRequest::for_date(date(on)), billing_time(on) + TimeDelta::hours(1)).await.unwrap_err();
+        }
+        copy.table.get_settings().await.unwrap().unwrap().copy_noticed_at.unwrap()
+    };
+    assert_eq!(notice(&restored, "2026-03-11").await, billing_time("2026-03-11"));
+    world.clock.set(billing_time("2026-03-12"));
+    assert_eq!(reconcile(&world, &restored).await, (1, 0));
+    let backup = restored.with_client(Engine::memory().client());
+    backup.table.create_if_absent().await.unwrap();
+    backup.table.copy_missing_items(&restored.table).await.unwrap();
+
+    assert_eq!(notice(&backup, "2026-03-20").await, billing_time("2026-03-20"));
+    let settings = backup.table.get_settings().await.unwrap().unwrap();
+    let days = DaysToCompare::of_table(&settings, settings.copy_noticed_at.unwrap());
+    assert_eq!((days.first, days.last), (date("2026-03-09"), date("2026-03-20")));
+    assert!(days.find_problem(&backup.table, false).await.unwrap().is_some());
+}
+
+/// In this test, three payments were made after the backup. One was refunded in part since then, and one completely.
+#[tokio::test]
+async fn comparison_of_a_restored_table_writes_receipts_with_the_refunds_of_their_payments() {
+    let world = World::new().await;
+    let all: Vec<Subscription> = (0..3).map(|n| numbered_subscription(n, 10, "2026-03-01")).collect();
+    for subscription in &all {
+        world.store(subscription).await;
+    }
+    world.run_payments("2026-03-09").await;
+    let restored = restore_backup(&world).await;
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("paid", 3)]);
+    for (subscription, refunded) in all.iter().zip([0, 1, subscription_price()]) {
+        let payment = receipts(&world.system.deployment, subscription).await.remove(0).payment;
+        if refunded > 0 {
+            let amount = Money::new(refunded, subscription.price.currency());
+            world
+                .sandbox
+                .refund(&RefundRequest { refund: Ulid::from_parts(1, refunded.unsigned_abs().into()), payment, amount })
+                .await;
+        }
+    }
+    world.clock.set(billing_time("2026-03-11"));
+    restored.table.record_copy(billing_time("2026-03-11")).await.unwrap();
+    assert_eq!(reconcile(&world, &restored).await, (3, 0));
+    for (subscription, refunded) in all.iter().zip([0, 1, subscription_price()]) {
+        let receipt = receipts(&restored, subscription).await.remove(0);
+        assert_eq!(receipt.refunded.minor(), refunded);
+        let refunds = restored.table.get_refunds_by_receipt(&receipt.account, &receipt.id()).await.unwrap();
+        assert_eq!(refunds.iter().map(|refund| refund.amount.minor()).sum::<i64>(), refunded);
+        let stored = restored.table.get_subscription(&receipt.account, receipt.subscription).await.unwrap().unwrap();
+        assert_eq!((stored.attempt_seq, stored.open_findings), (1, 0));
+    }
+    assert_eq!(restored.table.get_open_findings().await.unwrap(), []);
+}
+
+/// Returns the price of the subscriptions of these tests, in minor units.
+fn subscription_price() -> i64 {
+    new_subscription(10, "2026-03-01").price.minor()
 }
 
 /// Serves `sandbox` over HTTP, as a merchant's own gateway that does not list the payments of a time range, and does
@@ -156,7 +253,7 @@ async fn reconciler(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) 
     Reconciler::new(
         (restored.table.clone(), settings.table_id),
         gateway,
-        (restored.config.billing.policy.clone(), Settlement::of_table(&settings)),
+        (&restored.config.billing, Settlement::of_table(&settings)),
         restored.clock.clone(),
         date("2026-03-12"),
     )
@@ -271,8 +368,8 @@ async fn customer_whom_the_gateway_has_removed_does_not_stop_the_comparison_and_
     restored.table.record_copy(billing_time("2026-03-11")).await.unwrap();
     world.clock.set(billing_time("2026-03-12") + TimeDelta::hours(12));
     let gateway = Arc::new(serve_without_lists(world.sandbox.clone(), "cus_1").await);
-    let account = numbered_subscription(1, 9, "2026-03-01").account;
-    let removed = (DifferenceKind::CustomerNotCompared, account.to_string());
+    // The id names the customer, not the account, which may have other customers.
+    let removed = (DifferenceKind::CustomerNotCompared, "cus_1".to_owned());
     for day in reconcile_days(&restored, gateway.clone()).await {
         let found: Vec<_> = day.first_differences.iter().map(|found| (found.kind, found.id.clone())).collect();
         assert!(found.contains(&removed), "{day:#?}");

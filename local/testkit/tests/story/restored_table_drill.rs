@@ -105,7 +105,7 @@ impl RestoredWorld {
         let mut reconciler = Reconciler::new(
             (table, settings.table_id),
             Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone())),
-            (self.restored.config.billing.policy.clone(), Settlement::of_table(&settings)),
+            (&self.restored.config.billing, Settlement::of_table(&settings)),
             self.world.clock.clone(),
             date(NOW),
         );

@@ -222,6 +222,18 @@ async fn run_records_contain_paid_and_declined_sums_by_currency() {
     assert_eq!(world.run_payments("2026-03-07").await.totals.sums, RunSums::default(), "a second run charges nothing");
 }
 
+#[tokio::test]
+async fn reports_of_both_batches_have_the_same_fields() {
+    let world = World::new().await;
+    world.store(&numbered_subscription(0, 1, "2026-02-28")).await;
+    let charged = serde_json::to_value(world.run_payments("2026-03-07").await).unwrap();
+    let reminded = serde_json::to_value(world.run_reminders("2026-03-07").await).unwrap();
+    let names = |report: &serde_json::Value| report.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&charged), names(&reminded));
+    let expected = serde_json::json!({"sums": {"paid": [], "declined": []}, "unreminded": 0});
+    assert_eq!(serde_json::json!({"sums": reminded["sums"], "unreminded": reminded["unreminded"]}), expected);
+}
+
 #[test]
 fn incomplete_run_after_a_complete_one_makes_the_shard_incomplete_until_another_complete_run() {
     let for_date = |day: &str, record: RunRecord| RunRecord { on: date(day), ..record };

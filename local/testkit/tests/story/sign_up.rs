@@ -6,13 +6,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use billing::{GatewayAccount, GatewayToken, Payment, Subscription};
+use billing::{
+    Account, AccountRecords, CreationRefusal, Dispute, DisputeStatus, GatewayAccount, GatewayToken, LeadDays,
+    NewSubscription, Payment, ReceiptId, Subscription, SubscriptionId,
+};
+use charging::SignUpCharges;
 use chrono::{DateTime, Utc};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
-use payments::PaymentBatch;
 use sandbox::Sandbox;
+use store::Paging;
+use testkit::sample;
+use ulid::Ulid;
 
-use crate::world::{World, billing_time, date, numbered_subscription};
+use crate::world::{World, billing_time, date, new_subscription, numbered_subscription};
 
 /// The day of the sign-ups.
 const DAY: &str = "2026-03-10";
@@ -63,13 +69,8 @@ async fn sign_up_requests_do_not_wait_while_the_gateway_throttles_requests() {
     let gateway =
         Arc::new(ThrottlingGateway { sandbox: world.sandbox.clone(), retry_after, charges: AtomicU32::new(0) });
     let config = &world.system.deployment.config;
-    let charges = PaymentBatch::new(
-        world.table.clone(),
-        gateway.clone(),
-        (&config.billing, &config.charging),
-        world.clock.clone(),
-    )
-    .for_sign_up();
+    let settings = (&config.billing, &config.charging);
+    let charges = SignUpCharges::new(world.table.clone(), gateway.clone(), settings, world.clock.clone());
     for subscription in &subscriptions {
         assert_sign_up_is_quick(charges.charge_now(subscription, date(DAY))).await.unwrap();
     }
@@ -82,4 +83,87 @@ async fn sign_up_requests_do_not_wait_while_the_gateway_throttles_requests() {
     // A later run at a gateway that does not throttle charges all three subscriptions.
     let report = world.run_payments_at(DAY, billing_time(DAY) + chrono::TimeDelta::hours(1)).await;
     assert_eq!(report.counts.paid, 3, "{report:?}");
+}
+
+/// Returns a new subscription, number `n`, of the account of `first` with the same terms.
+fn new_with_terms_of(first: &Subscription, n: u128) -> NewSubscription {
+    NewSubscription {
+        account: first.account.clone(),
+        id: SubscriptionId::new(Ulid::from_parts(9, n)),
+        external_id: None,
+        sku: first.sku.clone(),
+        product_name: first.product_name.clone(),
+        email: None,
+        payment_day: first.payment_day,
+        price: first.price,
+        payment_method: first.payment_method.clone(),
+        first_payment_on: None,
+        allow_second: false,
+    }
+}
+
+#[tokio::test]
+async fn concurrent_sign_ups_of_one_account_see_each_other() {
+    let world = World::new().await;
+    let first = new_subscription(10, "2026-03-01");
+    world.table.put_account(&Account { id: first.account.clone(), ..sample::account() }).await.unwrap();
+    let new = |n: u128| new_with_terms_of(&first, n);
+    let create = |n: u128, existing: &AccountRecords| {
+        let (today, now) = (date("2026-03-05"), billing_time("2026-03-05"));
+        new(n).into_subscription(existing, 0, LeadDays::default(), today, now)
+    };
+    let (table, runs) = (world.table.clone(), AtomicU32::new(0));
+    let to_json = |_: &Subscription| String::new();
+    // Another request creates its subscription after this request has read the account.
+    let slow = |existing: &AccountRecords| {
+        if runs.fetch_add(1, Ordering::Relaxed) == 0 {
+            let (table, account) = (table.clone(), first.account.clone());
+            let created = create(1, existing);
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let compute = |_: &AccountRecords| created.clone();
+                runtime.block_on(table.create_subscription_of_account(&account, None, |_| String::new(), compute))
+            })
+            .join()
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        }
+        create(2, existing)
+    };
+    let refused = world.table.create_subscription_of_account(&first.account, None, to_json, slow).await.unwrap();
+    let Err(CreationRefusal::AlreadySubscribed { id, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!((id, runs.load(Ordering::Relaxed)), (new(1).id, 2), "the request reads the account again");
+    let stored = world.table.get_subscriptions_by_account(&first.account, &Paging::all()).await.unwrap();
+    assert_eq!(stored.items.len(), 1);
+    let account = world.table.get_account(&first.account).await.unwrap().unwrap();
+    assert_eq!(account.version, 1, "the count of creations is no part of the account's version");
+}
+
+#[tokio::test]
+async fn every_new_subscription_of_a_disputed_card_has_the_dispute_mark() {
+    let disputed_at = billing_time("2026-03-04");
+    let first = new_subscription(10, "2026-03-01");
+    let dispute = Dispute {
+        id: "dp_1".parse().unwrap(),
+        account: first.account.clone(),
+        receipt: ReceiptId { due_on: date("2026-02-10"), subscription: first.id, sku: first.sku.clone() },
+        payment: "pi_1".parse().unwrap(),
+        payment_method: first.payment_method.payment_method.clone(),
+        amount: first.price,
+        reason: "fraudulent".to_owned(),
+        status: DisputeStatus::Open,
+        opened_at: disputed_at,
+        closed_at: None,
+        version: 1,
+    };
+    let world = World::new().await;
+    world.table.put_account(&Account { id: first.account.clone(), ..sample::account() }).await.unwrap();
+    world.table.write_dispute(&dispute, None).await.unwrap();
+    // The API, the import and the demo create subscriptions with the same function.
+    let account = world.table.get_account(&first.account).await.unwrap().unwrap();
+    let new = NewSubscription { external_id: Some("4711".parse().unwrap()), ..new_with_terms_of(&first, 1) };
+    world.system.deployment.create_subscription(&account, new.clone(), date("2026-03-05")).await.unwrap();
+    let stored = world.table.get_subscription(&first.account, new.id).await.unwrap().unwrap();
+    assert_eq!(stored.disputed_at, Some(disputed_at));
 }

@@ -259,7 +259,7 @@ pub async fn charge_example(stripe: &Stripe) -> Payment {
 }
 
 /// Returns an example of a charge request.
-fn charge_request(amount: Money) -> ChargeRequest {
+pub fn charge_request(amount: Money) -> ChargeRequest {
     ChargeRequest {
         idempotency_key: "key-1".to_owned(),
         table: None,

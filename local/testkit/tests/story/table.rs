@@ -401,7 +401,7 @@ async fn is_transient_is_true_only_for_errors_that_may_succeed_later() {
         let table = world.system.with_connection(connection).table;
         let error = table.get_settings().await.unwrap_err();
         assert_eq!(error.is_transient(), is_transient, "{error}");
-        assert_eq!(error.to_string(), format!("GetItem failed: {kind}"));
+        assert_eq!(error.to_string(), format!("GetItem failed: {kind}: injected"));
     }
     let connection = std::sync::Arc::new(EngineConnection::with_faults(|_| Some(Fault::LostBefore)).without_retries());
     let table = world.system.with_connection(connection).table;

@@ -23,7 +23,7 @@ pub fn checker(today: &str) -> InvariantChecker {
         today: date(today),
         now: billing_time(today),
         records_kept,
-        retry_days: 7,
+        longest_gap: 2,
         lease,
         lead: LEAD(),
     }
@@ -155,9 +155,8 @@ async fn audit_reports_every_violated_invariant() {
             "the next charge is planned for 2026-04-28",
             |s| Subscription { due_on: date("2026-04-20"), next_payment_on: Some(date("2026-04-28")), ..s.clone() },
         ),
-        ("last payment in the future", Invariant::DatesNear, "the last payment was at 2027-04-10", |s| Subscription {
-            last_payment_at: Some(billing_time("2027-04-10")),
-            ..s.clone()
+        ("last payment in the future", Invariant::RecordedInPast, "the last payment was at 2027-04-10", |s| {
+            Subscription { last_payment_at: Some(billing_time("2027-04-10")), ..s.clone() }
         }),
     ];
     let (prepared, all) = world_after_a_quarter().await;

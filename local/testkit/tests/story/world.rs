@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
+use charging::{Applied, ChargingEngine, StatedOutcome};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use clock::SimulatedClock;
+use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{EngineConnection, Fault, Injector, Operation};
 use gateways::PaymentGateway;
-use payments::PaymentBatch;
-use reminders::ReminderBatch;
+use payments::{PaymentBatch, PaymentOutcome};
+use reminders::{ReminderBatch, ReminderOutcome};
 use sandbox::{LedgerEntry, Sandbox};
-use settling::{AttemptResolver, Settling};
-use store::{Counts, CreateOutcome, Paging, PaymentCounts, ReminderCounts, RewriteOutcome, SubscriptionKey, Table};
-use sweep::{BatchRequest, Report, Sweep};
+use store::{Counts as _, CreateOutcome, Paging, SubscriptionKey, Table};
+use sweep::{BatchRequest, Outcome, Report, Sweep};
 use testkit::{RecordedMails, Script, config, sample};
 use ulid::Ulid;
 
@@ -64,7 +64,6 @@ pub struct World {
     pub system: InMemoryDeployment,
     pub clock: Arc<SimulatedClock>,
     pub table: Table,
-    pub settling: Settling,
     pub sandbox: Arc<Sandbox>,
     pub gateway: Arc<Faulty<Sandbox>>,
     pub mails_sent: Arc<RecordedMails>,
@@ -150,17 +149,20 @@ impl World {
         let payments = system.deployment.sweep(deployment.payment_task()).await.unwrap();
         let reminders = system.deployment.sweep(deployment.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
-        let policy = system.deployment.config.billing.policy.clone();
-        let settling = Settling::new(table.clone(), policy, clock.clone());
-        Self { system, clock, table, settling, sandbox, gateway, mails_sent, script, connection, payments, reminders }
+        Self { system, clock, table, sandbox, gateway, mails_sent, script, connection, payments, reminders }
     }
 
-    /// Returns the resolver with which an operator states the outcome of an attempt. `checks_gateway` is whether
-    /// the resolver compares the stated outcome with the gateway's payments.
-    pub fn attempt_resolver(&self, checks_gateway: bool) -> AttemptResolver<'_> {
-        let config = &self.system.deployment.config;
-        let gateway = checks_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
-        AttemptResolver { settling: &self.settling, gateway, lease: config.billing.lease }
+    /// Returns the engine that applies decisions and reports of the gateway.
+    pub fn engine(&self) -> ChargingEngine {
+        self.system.deployment.charging_engine()
+    }
+
+    /// Resolves the open attempt of `subscription` with the outcome `stated`, as an operator does. The engine compares
+    /// the outcome with the gateway's payments.
+    pub async fn resolve_attempt(&self, subscription: &Subscription, stated: &StatedOutcome) -> Applied {
+        let (key, today) = ((&subscription.account, subscription.id), self.clock.now().date_naive());
+        let gateway = self.gateway.as_ref() as &dyn PaymentGateway;
+        self.engine().resolve_attempt(Some(gateway), key, stated, today).await.unwrap()
     }
 
     /// Returns another payment batch, as in another process. The requests of this batch to the table pass through
@@ -224,17 +226,16 @@ impl World {
         change: impl Fn(&Subscription) -> S,
     ) {
         let before = self.load(subscription).await;
-        let outcome = self.table.settle(before, |stored| Ok::<_, ()>(change(stored).into())).await.unwrap();
-        assert!(matches!(outcome, RewriteOutcome::Applied(_)), "{outcome:?}");
+        self.table.settle(before, |stored| Ok::<_, ()>(change(stored).into())).await.unwrap();
     }
 
     /// Runs the payment batch for `day` at 06:00 UTC on `day`.
-    pub async fn run_payments(&self, day: &str) -> Report<PaymentCounts> {
+    pub async fn run_payments(&self, day: &str) -> Report<PaymentOutcome> {
         self.run_payments_at(day, billing_time(day)).await
     }
 
     /// Runs the world's payment batch for `day` at the time `now`.
-    pub async fn run_payments_at(&self, day: &str, now: DateTime<Utc>) -> Report<PaymentCounts> {
+    pub async fn run_payments_at(&self, day: &str, now: DateTime<Utc>) -> Report<PaymentOutcome> {
         self.run_payment_batch(&self.payments, day, now).await
     }
 
@@ -244,7 +245,7 @@ impl World {
         payments: &Sweep<PaymentBatch>,
         day: &str,
         now: DateTime<Utc>,
-    ) -> Report<PaymentCounts> {
+    ) -> Report<PaymentOutcome> {
         self.clock.set(now);
         let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
@@ -252,7 +253,7 @@ impl World {
     }
 
     /// Runs the reminder batch for `day` at 06:00 UTC on `day`.
-    pub async fn run_reminders(&self, day: &str) -> Report<ReminderCounts> {
+    pub async fn run_reminders(&self, day: &str) -> Report<ReminderOutcome> {
         self.clock.set(billing_time(day));
         let report = self
             .reminders
@@ -307,7 +308,7 @@ pub fn key(subscription: &Subscription) -> SubscriptionKey {
 }
 
 /// Returns the name and the value of each count of `report` that is not zero, sorted by name. `due` is not included.
-pub fn nonzero_counts<C: Counts>(report: &Report<C>) -> Vec<(&'static str, u64)> {
+pub fn nonzero_counts<O: Outcome>(report: &Report<O>) -> Vec<(&'static str, u64)> {
     let mut named: Vec<_> = report.counts.counts_by_name().into_iter().filter(|(_, count)| *count > 0).collect();
     named.sort_unstable();
     named

@@ -16,8 +16,7 @@ use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PathId, Query};
 use rest::{Problem, PublicUrl, RequestActor, RequestTime};
 use serde::Deserialize;
-use store::ChangeRecords;
-use store::limits::LimitedOperation;
+use store::{ChangeRecords, LimitedOperation};
 use ulid::Ulid;
 use utoipa::IntoParams;
 

@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{AccountId, Subscription, SubscriptionId};
+use charging::{FirstPayment, SubscriptionWithFirstPayment};
 use chrono::NaiveDate;
-use payments::{FirstPayment, SubscriptionWithFirstPayment};
 use rest::Problem;
 use rest::idempotency::{json_response, marked_as_replayed};
 use serde::Deserialize;
@@ -70,7 +70,7 @@ impl Api {
         // After a first attempt, only the daily runs retry the payment.
         let created = match stored.attempt_seq {
             0 => charges.charge_now(&stored, today).await?.ok_or_else(problems::subscription_not_found)?,
-            _ => charges.read_first_payment_state(stored, was_processing).await?,
+            _ => charges.engine().read_first_payment_state(stored, was_processing).await?,
         };
         let response = response_with_payment(&created);
         // The table does not store whether an open payment is `processing`. Therefore store this state in the response

@@ -1,6 +1,6 @@
 //! The response to the creation of a subscription, with the state of its first payment.
 
-use payments::{FirstPayment, SubscriptionWithFirstPayment};
+use charging::{FirstPayment, SubscriptionWithFirstPayment};
 use serde::{Deserialize, Serialize};
 use store::StoredResponse;
 use utoipa::{IntoResponses, ToSchema};

@@ -5,11 +5,10 @@ use axum::extract::State;
 use billing::{AccountId, Currency, Label, Sku, SubscriptionId};
 use chrono::NaiveDate;
 use rest::body::MinorUnits;
-use rest::caller::Operator;
 use rest::cursor::ListCursor;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Limit, Path, Query};
-use rest::{Problem, RequestTime};
+use rest::{Operator, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{Due, Position};
 use utoipa::{IntoParams, ToSchema};
@@ -90,8 +89,9 @@ impl From<Due> for DueView {
 /// List due payments or reminders
 ///
 /// Lists all items of the batch's index that are due on or before the date, shard by shard, and by date within a shard.
-/// Subscriptions that end on the due date are omitted, since they are not charged. A page may therefore have fewer
-/// items than `limit` and still not be the last page.
+/// A payment is also listed if it is due, but its payment date is so late that only a clock that was ahead can have
+/// planned it. Subscriptions that end on the due date are omitted, since they are not charged. A page may therefore
+/// have fewer items than `limit` and still not be the last page.
 #[utoipa::path(
     get,
     path = "/due/{batch}",
@@ -109,10 +109,10 @@ pub async fn list(
 ) -> Result<Json<DueListView>, Problem> {
     let date = date.map_or(now.today, NaiveDate::from);
     let shards = api.read_shard_count().await?;
-    let is_in_list = |position: &Position| position.shard < shards && position.is_due_by(date);
+    let is_in_list = |position: &Position| position.shard < shards && position.is_in_due_list(date, now.today);
     let parse = |text: String| serde_json::from_str(&text).ok().filter(is_in_list);
     let after = cursor.decode(parse)?;
-    let page = api.table.get_due_by_date(batch, shards, date, after, limit.0).await?;
+    let page = api.table.get_due_and_postponed_by_date(batch, shards, (date, now.today), after, limit.0).await?;
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
     for row in page.rows {
         match row.due {

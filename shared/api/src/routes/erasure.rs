@@ -6,9 +6,8 @@ use axum::http::StatusCode;
 use billing::{AccountId, ActionKind, ErasureCounts};
 use chrono::{DateTime, Utc};
 use erasing::{ErasureState, RequestError, request_erasure};
-use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Problem, RequestActor, RequestTime};
+use rest::{Operator, Problem, RequestActor, RequestTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -5,10 +5,9 @@ use axum::Json;
 use axum::extract::State;
 use billing::{ChargeTotal, Currency, Sums};
 use chrono::NaiveDate;
-use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{BoundedNumber, Query};
-use rest::{Problem, RequestTime};
+use rest::{Operator, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -13,6 +13,7 @@ mod erasure;
 mod export;
 mod forecast;
 mod health;
+mod month_corrections;
 mod payment_method_setups;
 mod receipts;
 mod refunds;
@@ -57,6 +58,9 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(transitions::cancel))
         .routes(routes!(transitions::uncancel))
         .routes(routes!(transitions::retry))
+        .routes(routes!(month_corrections::correct_price))
+        .routes(routes!(month_corrections::waive))
+        .routes(routes!(month_corrections::paid_elsewhere))
         .routes(routes!(schedule::read))
         .routes(routes!(payment_method_setups::create))
         .routes(routes!(payment_method_setups::read))

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{AccountId, ActionKind, PaymentMethod, PaymentMethodSetup, SubscriptionId};
 use chrono::{DateTime, Utc};
+use gateway_objects::PaymentMethodSetups;
 use minijinja::context;
 use rest::body::Body;
 use rest::html_page;
@@ -16,9 +17,7 @@ use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
 use rest::{AccountAction, Caller, Problem, PublicUrl, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
-use settling::PaymentMethodSetups;
-use store::limits::LimitedOperation;
-use store::{ChangeRecords, StoredResponse};
+use store::{ChangeRecords, LimitedOperation, StoredResponse};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 

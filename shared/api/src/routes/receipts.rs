@@ -14,11 +14,10 @@ use mail::{Language, Merchant};
 use minijinja::context;
 use minijinja::value::Serde;
 use rest::body::MinorUnits;
-use rest::caller::Operator;
 use rest::html_page;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Problem, RequestTime};
+use rest::{Operator, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use utoipa::{IntoParams, ToSchema};
@@ -61,7 +60,8 @@ pub struct ReceiptView {
     /// The time at which Dueday learned that the bank took the amount back; null if it did not. The batch never charges
     /// this month again.
     reversed_at: Option<DateTime<Utc>>,
-    /// The amount that the merchant keeps, in minor units: after refunds and the reversal.
+    /// The amount that the merchant keeps, in minor units: after refunds and the reversal. Negative if the customer got
+    /// more back than the paid amount.
     net_amount: NetAmount,
     /// The id of the payment at the payment gateway.
     #[schema(value_type = String)]
@@ -92,9 +92,9 @@ pub(crate) struct ReceiptNumberPath {
 #[schema(minimum = 0)]
 pub struct RefundedAmount(i64);
 
-/// The paid amount without the refunded and the reversed amount, in minor units.
+/// The paid amount minus the refunded and the reversed amount, in minor units. Negative if the customer got more back
+/// than the paid amount.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(minimum = 0)]
 pub struct NetAmount(i64);
 
 /// An amount that the bank took back, in minor units; 0 if nothing was taken back.

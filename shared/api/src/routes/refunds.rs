@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{
-    ActionKind, Currency, GatewayToken, Label, NewAction, ReceiptId, ReceiptReference, Refund, RefundStatus,
+    ActionKind, Currency, GatewayToken, Label, NewAction, ReceiptId, ReceiptReference, Refund, RefundDemand,
+    RefundStatus,
 };
 use chrono::{DateTime, Utc};
 use rest::body::{Body, MinorUnits};
-use rest::caller::Operator;
 use rest::idempotency::RequiredIdempotencyKey;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Problem, RequestActor, RequestTime};
+use rest::{Operator, Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,9 +26,14 @@ use crate::{Api, problems};
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateRefund)]
 pub struct NewRefund {
-    /// The amount to refund, in minor units; if absent, the whole amount that was not refunded yet.
+    /// The amount to refund, in minor units; if absent, the whole amount that can be refunded: the paid amount minus the
+    /// refunds, minus the amount that the bank took back, and minus the amount of open disputes.
     #[serde(default)]
     amount: Option<MinorUnits>,
+    /// Refund the money even if the bank took it back, or may still take it back because of an open dispute. The
+    /// customer then gets this money twice.
+    #[serde(default)]
+    although_disputed: bool,
     /// The reason for the refund, for the action log. Do not write personal data into it.
     reason: Label,
 }
@@ -78,7 +83,8 @@ impl From<Refund> for RefundView {
 ///
 /// Refunds the whole payment or a part of it. The header Idempotency-Key and a reason are required. Requests with the
 /// same key are the same refund, for as long as the receipt is stored. Repeat the request under the same key if there was
-/// no response, and while the refund is pending. A key that was used with another body is refused with 422.
+/// no response, and while the refund is pending. A key that was used with another body is refused with 422. Money that
+/// the bank took back, or may still take back because of an open dispute, is only refunded with `although_disputed`.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/receipts/{receipt}/refund",
@@ -112,11 +118,12 @@ pub async fn create(
     };
     let key = key.with_name_after("receipts", &receipt.to_string());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
-    let amount = body.value.amount.map(|MinorUnits(minor)| minor);
+    let NewRefund { amount, although_disputed, reason } = body.value;
+    let demand = RefundDemand { minor: amount.map(|MinorUnits(minor)| minor), although_disputed };
     let action = new_action(ActionKind::CreateRefund, actor, now);
-    let action = NewAction { reason: Some(body.value.reason), ..action };
+    let action = NewAction { reason: Some(reason), ..action };
     let refund =
-        refunds.refund(&path.account, &receipt, key.id(), amount, Some(&action)).await.map_err(refund_problem)?;
+        refunds.refund(&path.account, &receipt, key.id(), demand, Some(&action)).await.map_err(refund_problem)?;
     let status = match refund.status {
         RefundStatus::Pending => StatusCode::ACCEPTED,
         RefundStatus::Succeeded | RefundStatus::Failed => StatusCode::CREATED,

@@ -8,10 +8,9 @@ use axum::extract::State;
 use billing::{Currency, Sku};
 use chrono::NaiveDate;
 use days::DayState;
-use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Query};
-use rest::{Problem, RequestTime};
+use rest::{Operator, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -105,7 +104,8 @@ pub struct TakenView {
     /// The amount that the bank took back later, in minor units.
     #[schema(value_type = i64)]
     reversed_amount: i64,
-    /// The amount that the merchant keeps of these payments, in minor units: after refunds and reversals.
+    /// The amount that the merchant keeps of these payments, in minor units: after refunds and reversals. Negative if
+    /// the customers got more back than they paid.
     #[schema(value_type = i64)]
     net_amount: i64,
     /// The currency of the amounts.

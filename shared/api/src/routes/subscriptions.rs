@@ -5,17 +5,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{
-    ActionKind, Changes, Currency, EmailAddress, ExternalId, Label, NewAction, NewSubscription, PaymentDay,
-    PaymentMethod, Settlement, Sku, Subscription, SubscriptionId,
+    AccountRecords, ActionKind, AmountRules, Changes, Currency, EmailAddress, ExternalId, Label, NewAction,
+    NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku, Subscription, SubscriptionId,
 };
 use rest::body::{Body, MinorUnits};
-use rest::caller::Operator;
 use rest::cursor::ListCursor;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, Limit, NoParameters, PageQuery, Path, Query};
-use rest::{AccountAction, Caller, Problem, RequestActor, RequestTime};
+use rest::{AccountAction, Caller, Operator, Problem, RequestActor, RequestTime};
 use serde::Deserialize;
 use store::{ChangeOutcome, ChangeRecords, CreateOutcome, Page, Table};
 use utoipa::{IntoParams, ToSchema};
@@ -24,6 +23,7 @@ use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, json_of, response_of};
 use crate::actions::new_action;
 use crate::parameters::SubscriptionPath;
+use crate::price_check::refused_price;
 use crate::{Api, problems};
 
 /// The fields of a subscription to create.
@@ -56,6 +56,10 @@ pub struct SubscriptionFields {
     /// succeeded.
     #[serde(default)]
     charge_now: bool,
+    /// Whether to create the subscription even if the account has another subscription of the same SKU that is not
+    /// cancelled. Both are charged each month.
+    #[serde(default)]
+    allow_second: bool,
 }
 
 /// The fields to change. Absent fields stay unchanged.
@@ -106,6 +110,9 @@ fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
 /// due today, the next run charges it. With `charge_now`, it is charged before the response; this requires an
 /// Idempotency-Key.
 ///
+/// If the account has a subscription of the same SKU that is not cancelled, the request is refused, because a repeated
+/// sign-up would charge the customer twice. State `allow_second` if the customer really wants two.
+///
 /// With `charge_now`, the field `payment` of the response says whether the customer has paid. Deliver the goods when
 /// `payment` is `paid`; do not rely on `status`, since a subscription is `active` even before the first payment. If
 /// there was no response, or if `payment` is `unknown` or `processing`, send the same request again under the same key:
@@ -124,6 +131,11 @@ fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
             description = "The subscription was created. `payment` says whether its first payment is processing, unknown or not attempted",
             body = CreatedView
         ),
+        (
+            status = 409,
+            description = "The account already has a subscription of this SKU that is not cancelled; `existing_subscription` names it. Or the account is being erased",
+            body = Problem
+        ),
         (status = 410, description = "The account was erased", body = Problem)
     )
 )]
@@ -136,7 +148,7 @@ pub async fn create(
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
-    let mut request = key.idempotent_request(&body.hash, now.at);
+    let request = key.idempotent_request(&body.hash, now.at);
     // Look up the stored response of an earlier, equal request before the validation. A repeated request must get this
     // response even if the first request was on an earlier date and would not be valid today.
     if let Some(request) = &request
@@ -157,6 +169,7 @@ pub async fn create(
         email,
         first_payment_date,
         charge_now,
+        allow_second,
     } = body.value;
     let RequestTime { at, today } = now;
     let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
@@ -178,7 +191,6 @@ pub async fn create(
             return Err(Problem::unavailable());
         }
     }
-    let disputes = api.table.get_disputes_by_account(&account).await?;
     let new = NewSubscription {
         id: SubscriptionId::new(api.clock.ulid()),
         external_id: None,
@@ -189,25 +201,36 @@ pub async fn create(
         price: currency.price(amount.0).map_err(|error| Problem::invalid_field("amount", error))?,
         payment_method,
         first_payment_on: first_payment_date.map(|CivilDate(date)| date),
-        account,
+        allow_second,
+        account: account.clone(),
     };
-    let shard = api.settings.shard_of(&new.account);
-    let subscription = new
-        .into_subscription(shard, api.billing.policy.lead, today, at)
-        .map_err(|refusal| Problem::refused_field("first_payment_date", refusal))?
-        .with_dispute_mark(&disputes);
-    let created = response_of(&subscription);
-    if let Some(request) = &mut request {
-        request.response.clone_from(&created);
-    }
-    let account = &subscription.account;
+    api.check_new_price(new.price, at).await?;
+    let (shard, lead) = (api.settings.shard_of(&account), api.billing.policy.lead);
+    let create = |existing: &AccountRecords| new.clone().into_subscription(existing, shard, lead, today, at);
     let action = new_action(ActionKind::CreateSubscription, actor, now);
     let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
-    match (api.table.create_subscription(&subscription, records).await?, &request) {
+    let created = api.table.create_subscription_of_account(&account, records, json_of, create).await?;
+    let account = &account;
+    let (outcome, subscription) = match created {
+        Ok(created) => created,
+        // Since the look-up above, an equal request may have created the subscription because of which this request is
+        // refused. Both must get the same response.
+        Err(refusal) => {
+            let Some(request) = &request else { return Err(refusal.into()) };
+            return match api.table.get_stored_response(request).await? {
+                Some(replayed) if charge_now => {
+                    api.respond_to_repeated_sign_up(account, replayed, request, now.today).await
+                }
+                Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
+                None => Err(refusal.into()),
+            };
+        }
+    };
+    match (outcome, &request) {
         (CreateOutcome::Created, Some(request)) if charge_now => {
             api.charge_created_subscription(subscription, request, now.today).await
         }
-        (CreateOutcome::Created, _) => Ok(json_response(StatusCode::CREATED, created)),
+        (CreateOutcome::Created, _) => Ok(json_response(StatusCode::CREATED, response_of(&subscription))),
         (CreateOutcome::Replayed(replayed), Some(request)) if charge_now => {
             api.respond_to_repeated_sign_up(account, replayed, request, now.today).await
         }
@@ -215,6 +238,7 @@ pub async fn create(
         (CreateOutcome::NoAccount, _) => Err(Problem::no_account()),
         (CreateOutcome::AccountErased { is_complete: false }, _) => Err(problems::account_is_being_erased()),
         (CreateOutcome::AccountErased { is_complete: true }, _) => Err(problems::account_was_erased()),
+        (CreateOutcome::AccountChanged, _) => Err(Problem::in_progress()),
         (CreateOutcome::Exists, _) => Err(Problem::conflict("there is already a subscription with this id")),
     }
 }
@@ -323,6 +347,10 @@ pub async fn change(
         }
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
+    let rules = match amount {
+        Some(_) => api.read_amount_rules(now.at).await,
+        None => AmountRules::none(),
+    };
     let payment_method_at = payment_method.is_some().then_some(now.at);
     let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
     let disputes = match changes.payment_method {
@@ -335,6 +363,9 @@ pub async fn change(
         let has_other_customer = |method: &PaymentMethod| method.customer != stored.payment_method.customer;
         if changes.payment_method.as_ref().is_some_and(has_other_customer) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
+        }
+        if let Some(price) = amount.and_then(|minor| stored.price.currency().price(minor).ok()) {
+            rules.check(price).map_err(|refusal| refused_price("amount", refusal))?;
         }
         Ok(stored
             .change(&changes, api.billing.policy.lead, now.today)?

@@ -12,8 +12,7 @@ use rest::parameters::{NoParameters, Path, Query};
 use rest::{AccountAction, Caller, Problem, RequestActor, RequestTime};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use store::limits::LimitedOperation;
-use store::{ChangeRecords, IdempotentRequest};
+use store::{ChangeRecords, IdempotentRequest, LimitedOperation};
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
 
@@ -29,13 +28,20 @@ pub struct Transition<T> {
     /// The actor in the entry of the action log.
     actor: RequestActor,
     /// The ids of the account and the subscription.
-    path: SubscriptionPath,
+    pub(super) path: SubscriptionPath,
     /// The versions of the subscription for which the caller wants the transition.
     if_match: IfMatch,
     /// The idempotency record to store; `None` if the request has no key.
     idempotent: Option<IdempotentRequest>,
-    body: T,
-    now: RequestTime,
+    pub(super) body: T,
+    pub(super) now: RequestTime,
+}
+
+impl<T> Transition<T> {
+    /// Returns a problem unless the caller is an operator.
+    pub(super) fn check_operator(&self) -> Result<(), Problem> {
+        if self.caller == Caller::Operator { Ok(()) } else { Err(Problem::forbidden()) }
+    }
 }
 
 impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
@@ -87,7 +93,7 @@ pub struct Cancellation {
 }
 
 /// The body of a request for a transition.
-trait TransitionBody {
+pub(super) trait TransitionBody {
     /// Returns the reason that the caller gives; `None` if the body contains no reason.
     fn reason(&self) -> Option<&Label>;
 }
@@ -229,10 +235,6 @@ impl Api {
             let limited = LimitedOperation::RetriesOf(request.path.account.clone());
             self.count_use_by(&request.caller, &limited, request.now.at).await?;
         }
-        let change = |stored: &Subscription| {
-            request.if_match.check_version(stored.version)?;
-            change(stored).map_err(Problem::from)
-        };
         let kind = match action {
             AccountAction::Pause => ActionKind::PauseSubscription,
             AccountAction::Resume => ActionKind::ResumeSubscription,
@@ -242,6 +244,37 @@ impl Api {
             AccountAction::PaymentDay | AccountAction::PaymentMethod | AccountAction::Address => {
                 ActionKind::ChangeSubscription
             }
+        };
+        self.write_transition(request, kind, |stored| change(stored).map_err(Problem::from)).await
+    }
+
+    /// Applies `change`, the correction of an operator, to the subscription of `request`, and logs it with the kind
+    /// `kind`. If the request is repeated under its idempotency key, returns the stored response instead.
+    ///
+    /// # Errors
+    /// The errors of [`Api::apply_transition`], except those about accounts.
+    pub(super) async fn apply_correction<T: TransitionBody, S: Into<Settlement>>(
+        &self,
+        request: &Transition<T>,
+        kind: ActionKind,
+        change: impl Fn(&Subscription) -> Result<S, Problem>,
+    ) -> Result<Response, Problem> {
+        if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
+            return Ok(stored);
+        }
+        self.write_transition(request, kind, change).await
+    }
+
+    /// Writes `change` with the entry of the action log of the kind `kind`.
+    async fn write_transition<T: TransitionBody, S: Into<Settlement>>(
+        &self,
+        request: &Transition<T>,
+        kind: ActionKind,
+        change: impl Fn(&Subscription) -> Result<S, Problem>,
+    ) -> Result<Response, Problem> {
+        let change = |stored: &Subscription| {
+            request.if_match.check_version(stored.version)?;
+            change(stored)
         };
         let action = new_action(kind, request.actor.clone(), request.now);
         let action = NewAction { reason: request.body.reason().cloned(), ..action };

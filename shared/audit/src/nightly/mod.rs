@@ -7,13 +7,14 @@ mod orders_part;
 use std::sync::Arc;
 
 use ::orders::OrdersTable;
-use billing::AuditRecord;
+use billing::{AmountRules, AuditRecord};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
 use config::BillingConfig;
+use gateways::amount_rules_of_account;
 use store::{Paging, Settings, Table, TableError};
 
-use super::{AuditRecorder, InvariantChecker, check_endpoints};
+use super::{AuditRecorder, InvariantChecker, check_endpoints, check_prices};
 use limits::{Limits, records_of};
 use orders_part::{Position, ReceiptCheck};
 
@@ -74,9 +75,10 @@ impl NightlyAudit {
             }
         };
         let checker = InvariantChecker::new(&self.table, settings, &self.billing, now);
+        let rules = amount_rules_of_account(settings.gateway.as_ref());
         let limits = Limits::new(recorder.audit(), part, deadline);
         let are_accounts_checked = match Position::of(recorder.audit()) {
-            Position::Accounts(after) => self.audit_accounts(&mut recorder, &checker, after, &limits).await?,
+            Position::Accounts(after) => self.audit_accounts(&mut recorder, (&checker, &rules), after, &limits).await?,
             Position::Orders(_) | Position::Numbers => true,
         };
         match are_accounts_checked && self.audit_orders(&mut recorder, &limits).await? {
@@ -85,12 +87,12 @@ impl NightlyAudit {
         }
     }
 
-    /// Checks the accounts after the position `after`. Returns whether all accounts are checked; otherwise the next
-    /// part continues.
+    /// Checks the accounts after the position `after`. `rules` are the amounts that the gateway can charge. Returns
+    /// whether all accounts are checked; otherwise the next part continues.
     async fn audit_accounts(
         &self,
         recorder: &mut AuditRecorder<'_>,
-        checker: &InvariantChecker,
+        (checker, rules): (&InvariantChecker, &AmountRules),
         after: Option<String>,
         limits: &Limits,
     ) -> Result<bool, TableError> {
@@ -105,6 +107,7 @@ impl NightlyAudit {
             }
             let Some(partition) = partitions.next().await? else { return Ok(true) };
             let mut broken = checker.check(&partition);
+            broken.extend(check_prices(&partition, rules));
             if let Some(receipts) = &mut receipts {
                 broken.extend(receipts.check(&partition, recorder).await?);
             }

@@ -44,10 +44,19 @@ pub enum ActionKind {
     UncancelSubscription,
     #[strum(serialize = "subscription.retry")]
     RetrySubscription,
+    #[strum(serialize = "subscription.correct_price")]
+    CorrectPrice,
+    #[strum(serialize = "subscription.waive")]
+    WaiveMonth,
+    #[strum(serialize = "subscription.paid_elsewhere")]
+    RecordPaidElsewhere,
     #[strum(serialize = "payment_method_setup.create")]
     CreateSetup,
     #[strum(serialize = "refund.create")]
     CreateRefund,
+    /// A refund of money that the bank has reversed, or may still reverse because of an open dispute.
+    #[strum(serialize = "refund.create_although_disputed")]
+    RefundAlthoughDisputed,
     #[strum(serialize = "webhook_endpoint.create")]
     CreateEndpoint,
     #[strum(serialize = "webhook_endpoint.change")]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Changes, LeadDays, NewSubscription, PaymentMethod};
+use crate::{AccountRecords, Changes, LeadDays, NewSubscription, PaymentMethod};
 
 /// Returns a subscription whose product name, e-mail address and tokens must not appear in the action log.
 fn sample_subscription() -> Subscription {
@@ -17,8 +17,16 @@ fn sample_subscription() -> Subscription {
             payment_method: "pm_card_visa".parse().unwrap(),
         },
         first_payment_on: None,
+        allow_second: false,
     };
-    new.into_subscription(0, LeadDays::default(), "2027-01-05".parse().unwrap(), DateTime::UNIX_EPOCH).unwrap()
+    new.into_subscription(
+        &AccountRecords::default(),
+        0,
+        LeadDays::default(),
+        "2027-01-05".parse().unwrap(),
+        DateTime::UNIX_EPOCH,
+    )
+    .unwrap()
 }
 
 /// Returns an action of `kind`, by an operator.

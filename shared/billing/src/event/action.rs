@@ -1,12 +1,10 @@
-//! The event of a change that a person or a program made with the API or with a command.
+//! The data of the event of a change that a person or a program made with the API or with a command.
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::super::{AccountId, ActionKind, Actor, ActorKind, Label, LoggedAction, SubscriptionId};
-use super::{Event, EventData};
 
 /// The data of the event of a change that a person or a program made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,7 +32,7 @@ pub struct ActionData {
 
 impl ActionData {
     /// Creates the data from `entry`, an entry of the action log.
-    fn from_entry(entry: &LoggedAction) -> Self {
+    pub(super) fn from_entry(entry: &LoggedAction) -> Self {
         let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, before, after, reason } =
             entry.clone();
         // Consumers keep events for years, even after the account was erased. The name and the reason of a customer's
@@ -45,20 +43,4 @@ impl ActionData {
         };
         Self { action: kind, actor: actor.kind(), actor_name, account, subscription, item, before, after, reason }
     }
-}
-
-/// Returns the event for the write of `entry`, an entry of the action log, at the time `at`. `old` is the entry that
-/// this write replaced; `None` if the entry is new. A job writes its entry twice: when it begins, and with its counts
-/// when it ends. Both writes have an event. Returns `None` if `entry` and `old` have the same changed fields. Then the
-/// same entry was written again, or its reason or name was removed because the account was erased.
-pub(super) fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<Utc>) -> Option<Event> {
-    let (number, at) = match old {
-        None => (1, entry.at),
-        Some(old) if old.after == entry.after => return None,
-        Some(_) => (2, at),
-    };
-    let data = EventData::ActionTaken(ActionData::from_entry(entry));
-    let id = format!("{}.{number}.{}", entry.id, data.event_type());
-    let subject = entry.account.as_ref().map_or_else(|| format!("action/{}", entry.id), AccountId::to_string);
-    Some(Event { id, subject, at, data })
 }

@@ -17,12 +17,13 @@ mod order;
 mod payment;
 mod received_event;
 mod subscription;
+mod subscription_event;
 
 use chrono::{DateTime, Utc};
 
 use super::{
-    Account, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus, LoggedAction, Receipt,
-    Refund, RefundStatus, Subscription, WaivedPeriod,
+    Account, AccountId, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus,
+    LoggedAction, Receipt, Refund, RefundStatus, Subscription, WaivedPeriod,
 };
 pub use action::ActionData;
 pub use check_events::{AuditData, ReconciliationData};
@@ -88,7 +89,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 Some(ItemImage::Subscription(old)) => Some(old.as_ref()),
                 _ => None,
             };
-            let data = subscription::subscription_event(old, new);
+            let data = subscription_event::subscription_event(old, new);
             data.map(|data| new_subscription_event(new, data, at)).into_iter().collect()
         }
         (None, Some(ItemImage::Receipt(receipt))) => {
@@ -133,7 +134,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
                 Some(ItemImage::Action(old)) => Some(old.as_ref()),
                 _ => None,
             };
-            action::action_event(old, entry, at).into_iter().collect()
+            action_event(old, entry, at).into_iter().collect()
         }
         // The records of attempts and waived periods never change, and their expiry publishes no event.
         _ => Vec::new(),
@@ -239,4 +240,20 @@ fn attempt_event(record: &AttemptRecord) -> Option<Event> {
     };
     let id = format!("{}.{}.{}", record.subscription, record.attempt_no, data.event_type());
     Some(Event { id, subject: record.account.to_string(), at: record.processed_at, data })
+}
+
+/// Returns the event for the write of `entry`, an entry of the action log, at the time `at`. `old` is the entry that
+/// this write replaced; `None` if the entry is new. A job writes its entry twice: when it begins, and with its counts
+/// when it ends. Both writes have an event. Returns `None` if `entry` and `old` have the same changed fields. Then the
+/// same entry was written again, or its reason or name was removed because the account was erased.
+fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<Utc>) -> Option<Event> {
+    let (number, at) = match old {
+        None => (1, entry.at),
+        Some(old) if old.after == entry.after => return None,
+        Some(_) => (2, at),
+    };
+    let data = EventData::ActionTaken(ActionData::from_entry(entry));
+    let id = format!("{}.{number}.{}", entry.id, data.event_type());
+    let subject = entry.account.as_ref().map_or_else(|| format!("action/{}", entry.id), AccountId::to_string);
+    Some(Event { id, subject, at, data })
 }

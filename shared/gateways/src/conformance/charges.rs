@@ -1,28 +1,69 @@
-//! Checks of single charges: successes, declines, rejections, amounts, and processing payments.
+//! Checks of single charges: successes, metadata, declines, amounts, and processing payments.
+
+use chrono::TimeDelta;
 
 use super::PromiseVerdict;
+use super::payment_lists::describe_difference;
 use super::running_check::{
-    CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, FIRST_CHARGE_NO, PROCESSING_CHARGE_NO, REJECTED_CHARGE_NO,
-    THREE_DECIMALS_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, ensure_promise, unexpected_response,
+    CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, FIRST_CHARGE_NO, LARGE_AMOUNT_CHARGE_NO, PROCESSING_CHARGE_NO,
+    THREE_DECIMALS_CHARGE_NO, UNUSUAL_METADATA_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, broken_by_error,
+    ensure_promise, unexpected_response,
 };
-use crate::{ChargeRequest, ChargeResponse, GatewayError};
-use billing::{Decline, PaymentStatus};
+use crate::{ChargeRequest, ChargeResponse};
+use billing::{Decline, GatewayAccount, PaymentStatus};
+
+/// The largest accepted difference between the time at which a payment was made and its creation time. The clocks of
+/// the gateway and of the check differ by less; a local time differs from UTC by at least fifteen minutes.
+const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
 
 impl ConformanceCheck<'_> {
+    /// Reads the account. Repeats the request if the gateway refuses it because of too many requests.
+    async fn read_account(&self) -> CheckResult<GatewayAccount> {
+        self.repeat_if_throttled(async || self.gateway.account().await).await.map_err(broken_by_error)
+    }
+
     /// Checks that the gateway account has an id, which is the same in every response.
     pub async fn check_gateway_account_id(&self) -> CheckResult {
-        let failed = |error: GatewayError| broken(error.to_string());
-        let first = self.gateway.account().await.map_err(failed)?;
-        let second = self.gateway.account().await.map_err(failed)?;
-        ensure_promise(first == second, || format!("the first response named {first}, and the second {second}"))?;
+        let first = self.read_account().await?;
+        self.state().account = Some(first.clone());
+        self.check_account_is_unchanged().await?;
         ensure_promise(!first.kind.is_empty() && !first.account.is_empty(), || {
             format!("the kind or the id of the account is empty: {first:?}")
+        })?;
+        let rules = self.repeat_if_throttled(async || self.gateway.amount_rules().await).await;
+        rules.map(drop).map_err(broken_by_error)
+    }
+
+    /// Checks that the account is the same as at the start of this check.
+    pub async fn check_account_is_unchanged(&self) -> CheckResult {
+        let now = self.read_account().await?;
+        let first = self.state().account.clone();
+        ensure_promise(first.as_ref() == Some(&now), || {
+            let first = first.map_or_else(|| "no account".to_owned(), |first| first.to_string());
+            format!("an earlier response named {first}, and a later response {now}: Dueday refuses to charge then")
         })
     }
 
-    /// Checks that a successful payment has the metadata, the amount and the currency of its request.
+    /// Checks that a successful payment has the metadata, the amount and the currency of its request, and that it was
+    /// created now.
     pub async fn check_success(&self) -> CheckResult {
-        self.make_payment(FIRST_CHARGE_NO).await.map(drop)
+        let payment = self.make_payment(FIRST_CHARGE_NO).await?;
+        let (created_at, now) = (payment.created_at, self.now());
+        ensure_promise((created_at - now).abs() <= MAX_CLOCK_DIFFERENCE, || {
+            format!(
+                "a payment was made at {now}, and its created_at is {created_at}: return the time of the payment in UTC"
+            )
+        })
+    }
+
+    /// Checks that a payment has the metadata of its request, in the response and in the list, if its account and its
+    /// SKU are as long as possible and its due date is long ago.
+    pub async fn check_unusual_metadata(&self) -> CheckResult {
+        let made = self.make_payment(UNUSUAL_METADATA_CHARGE_NO).await?;
+        match describe_difference(&made, &self.list_payments_of_charge(UNUSUAL_METADATA_CHARGE_NO).await?) {
+            Some(how) => Err(broken(how)),
+            None => Ok(()),
+        }
     }
 
     /// Returns the request for the charge that the gateway must decline.
@@ -53,33 +94,14 @@ impl ConformanceCheck<'_> {
         self.check_decline_is_final().await
     }
 
-    /// Checks that a charge of an unknown payment method is rejected and makes no payment.
-    pub async fn check_rejection(&self) -> CheckResult {
-        let unknown = format!("pm_{}", self.parameters.run);
-        let unknown = unknown.parse().map_err(|_| broken("the id of an unknown payment method is no token"))?;
-        let response = self.send_charge(&self.charge_request_with_method(REJECTED_CHARGE_NO, &unknown)).await;
-        ensure_promise(matches!(response, ChargeResponse::Rejected { .. }), || {
-            format!("a rejection was expected, and the response was {response:?}")
-        })?;
-        self.check_rejection_made_no_payment().await
-    }
-
-    /// Checks that the list contains no payment of the rejected charge.
-    pub async fn check_rejection_made_no_payment(&self) -> CheckResult {
-        let listed = self.list_payments_of_charge(REJECTED_CHARGE_NO).await?;
-        ensure_promise(listed.is_empty(), || format!("the rejected request made {listed:?}"))
-    }
-
-    /// Checks that amounts are charged exactly in a currency with zero decimals and in a currency with three decimals.
-    pub async fn check_decimals(&self) -> CheckResult {
+    /// Checks that amounts are charged and listed exactly: a large amount, and amounts in a currency with zero decimals
+    /// and in a currency with three decimals.
+    pub async fn check_amounts(&self) -> CheckResult {
+        self.check_amount_unless_rejected(LARGE_AMOUNT_CHARGE_NO).await?;
         let mut rejected = Vec::new();
         for no in [ZERO_DECIMALS_CHARGE_NO, THREE_DECIMALS_CHARGE_NO] {
-            let request = self.charge_request(no);
-            match self.send_charge(&request).await {
-                // A rejection is not a broken promise: the merchant's account at the gateway does not have to accept
-                // every currency.
-                ChargeResponse::Rejected { .. } => rejected.push(request.amount.currency().to_string()),
-                _ => drop(self.make_payment(no).await?),
+            if !self.check_amount_unless_rejected(no).await? {
+                rejected.push(self.charge_request(no).amount.currency().to_string());
             }
         }
         match rejected.as_slice() {
@@ -90,19 +112,45 @@ impl ConformanceCheck<'_> {
         }
     }
 
+    /// Makes the charge `no`, and checks that its amount is charged and listed exactly. Returns false if the gateway
+    /// rejects the charge. A rejection is not a broken promise: the merchant's account at the gateway does not have to
+    /// accept every currency and every amount.
+    async fn check_amount_unless_rejected(&self, no: u32) -> CheckResult<bool> {
+        let request = self.charge_request(no);
+        if matches!(self.send_charge(&request).await, ChargeResponse::Rejected { .. }) {
+            return Ok(false);
+        }
+        self.make_payment(no).await?;
+        let listed = self.list_payments_of_charge(no).await?;
+        ensure_promise(listed.iter().all(|payment| payment.amount == request.amount), || {
+            format!("{} was charged, and the list has {listed:?}: do not store amounts as floats", request.amount)
+        })?;
+        Ok(true)
+    }
+
     /// Checks that the list contains one payment for a charge that the bank is still processing.
     pub async fn check_processing_status(&self) -> CheckResult {
-        let Some(method) = &self.parameters.processing_method else {
+        let Some(request) = self.processing_charge() else {
             let reason = "no payment method was given whose charges stay in progress";
             return Err(PromiseVerdict::NotChecked(reason.to_owned()));
         };
-        let request = self.charge_request_with_method(PROCESSING_CHARGE_NO, method);
         for _ in 0..2 {
             let response = self.send_charge(&request).await;
             if response != ChargeResponse::Processing {
                 return Err(unexpected_response("processing", response));
             }
         }
+        self.check_one_processing_payment(&request).await
+    }
+
+    /// Returns the request for the charge that stays in progress; `None` if the check has no payment method for it.
+    fn processing_charge(&self) -> Option<ChargeRequest> {
+        let method = self.parameters.processing_method.as_ref()?;
+        Some(self.charge_request_with_method(PROCESSING_CHARGE_NO, method))
+    }
+
+    /// Checks that the list contains one payment of `request`, the charge that stays in progress.
+    async fn check_one_processing_payment(&self, request: &ChargeRequest) -> CheckResult {
         let listed = self.list_payments_of_charge(PROCESSING_CHARGE_NO).await?;
         ensure_promise(listed.len() == 1, || {
             format!("the list has {} payments of the processing charge", listed.len())
@@ -110,5 +158,18 @@ impl ConformanceCheck<'_> {
         ensure_promise(listed.iter().all(|payment| payment.amount == request.amount), || {
             format!("{} was requested, and the list has {listed:?}", request.amount)
         })
+    }
+
+    /// Repeats the charge that stays in progress, whose payment may have got its outcome, and checks that the list
+    /// still contains one payment of this charge.
+    pub async fn check_repeated_processing_charge(&self) -> CheckResult {
+        let Some(request) = self.processing_charge() else { return Ok(()) };
+        let response = self.send_charge(&request).await;
+        let is_of_payment =
+            matches!(response, ChargeResponse::Processing | ChargeResponse::Succeeded(_) | ChargeResponse::Declined(_));
+        ensure_promise(is_of_payment, || {
+            format!("the processing charge was repeated, and the response was {response:?}")
+        })?;
+        self.check_one_processing_payment(&request).await
     }
 }

@@ -4,15 +4,20 @@ use super::running_check::{CheckResult, ConformanceCheck, broken, ensure_promise
 use crate::{CheckoutPageRequest, CheckoutPageState, GatewayError};
 
 impl ConformanceCheck<'_> {
-    /// Checks that a payment method setup has one checkout page, which is open until a payment method is entered.
-    pub async fn check_checkout_page(&self) -> CheckResult {
-        let request = CheckoutPageRequest {
+    /// Returns the request for the checkout page of this check.
+    pub fn checkout_page_request(&self) -> CheckoutPageRequest {
+        CheckoutPageRequest {
             setup: self.parameters.run,
             account: "conformance".parse().expect("an account id"),
             email: "conformance@example.com".parse().expect("an address"),
             customer: Some(self.parameters.customer.clone()),
             return_url: "https://example.com/back".to_owned(),
-        };
+        }
+    }
+
+    /// Checks that a payment method setup has one checkout page, which is open until a payment method is entered.
+    pub async fn check_checkout_page(&self) -> CheckResult {
+        let request = self.checkout_page_request();
         let failed = |error: GatewayError| broken(error.to_string());
         let page = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
         let second = self.gateway.create_checkout_page(&request).await.map_err(failed)?;

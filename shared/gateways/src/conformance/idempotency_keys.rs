@@ -58,6 +58,8 @@ impl ConformanceCheck<'_> {
     /// Checks that concurrent copies of one request make one payment, and that no response denies this payment.
     pub async fn check_concurrent_copies(&self) -> CheckResult {
         let request = self.charge_request(CONCURRENT_COPIES_CHARGE_NO);
+        // If the gateway refuses a copy because of its rate limit, another copy may have made the payment.
+        self.state().throttling.may_exist(&request.idempotency_key);
         let responses = join_all((0..CONCURRENT_COPY_COUNT).map(|_| self.gateway.charge(&request))).await;
         let denied = responses.iter().find(|response| denies_payment(response));
         ensure_promise(denied.is_none(), || {
@@ -78,6 +80,9 @@ impl ConformanceCheck<'_> {
         ensure_promise(denied.is_none(), || {
             format!("every one of these charges must succeed, but one response was {denied:?}")
         })?;
+        for (request, response) in requests.iter().zip(&responses) {
+            self.check_throttled_charge(request, response).await;
+        }
         for no in CONCURRENT_CHARGE_NOS {
             self.check_makes_one_payment(no).await?;
         }
@@ -125,8 +130,6 @@ impl ConformanceCheck<'_> {
             change(&mut other);
             other
         };
-        let is_in_dollars = "USD".parse::<Currency>().is_ok_and(|dollar| dollar == first.amount.currency());
-        let currency = if is_in_dollars { "EUR" } else { "USD" };
         let mut others = vec![
             ("amount", with(&|other| other.amount = Money::new(minor + 100, first.amount.currency()))),
             ("customer", with(&|other| other.payment_method.customer = self.parameters.other_customer.clone())),
@@ -138,10 +141,8 @@ impl ConformanceCheck<'_> {
             ("due date", with(&|other| other.due_on = first.due_on + Days::new(31))),
             ("attempt number", with(&|other| other.attempt_no = KEY_REUSED_ATTEMPT)),
             ("table", with(&|other| other.table = Some(self.derived_id(2)))),
+            ("currency", with(&|other| other.amount = Money::new(minor, self.other_currency()))),
         ];
-        if let Ok(currency) = currency.parse::<Currency>() {
-            others.push(("currency", with(&|other| other.amount = Money::new(minor, currency))));
-        }
         if let Ok(account) = "conformance-2".parse() {
             others.push(("account", ChargeRequest { account, ..first.clone() }));
         }
@@ -151,15 +152,23 @@ impl ConformanceCheck<'_> {
         others
     }
 
+    /// Returns a currency other than that of this check.
+    pub fn other_currency(&self) -> Currency {
+        let code = if self.parameters.currency.code() == "USD" { "EUR" } else { "USD" };
+        code.parse().expect("a currency")
+    }
+
     /// Checks that the gateway still remembers idempotency keys. Repeats early and late charges of this check, for
     /// which the gateway must return the same payments again. Also repeats the declined charge, which must be declined
-    /// again.
+    /// again, the rejected charge, which must be rejected again, and the charge that stays in progress.
     pub async fn check_keys_are_remembered(&self) -> CheckResult {
         for no in [FIRST_CHARGE_NO, CONCURRENT_COPIES_CHARGE_NO, MANY_CHARGE_NOS.start, MANY_CHARGE_NOS.end - 1] {
             self.check_makes_one_payment(no).await.map_err(|verdict| with_charge_number(no, verdict))?;
         }
         self.send_declined_charge().await?;
-        self.check_decline_is_final().await
+        self.check_decline_is_final().await?;
+        self.check_repeated_rejection().await?;
+        self.check_repeated_processing_charge().await
     }
 }
 

@@ -7,11 +7,17 @@
 mod after_wait;
 mod charges;
 mod checkout_page;
+mod http_json;
 mod idempotency_keys;
 mod payment_lists;
+mod reading;
 mod refunds;
+mod rejections;
 mod running_check;
 mod signatures;
+mod throttled_requests;
+mod throttling;
+mod time_ranges;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,9 +50,9 @@ pub struct CheckParameters {
     pub processing_method: Option<GatewayToken>,
     /// The currency of almost all charges.
     pub currency: Currency,
-    /// The client of the gateway that sends requests with missing and wrong signatures. `None` if the gateway has no
-    /// signatures, like Stripe.
-    pub signing_client: Option<HttpGateway>,
+    /// The client of a gateway over HTTP, which can also send requests with wrong signatures and with unknown fields.
+    /// `None` for a gateway with another API, like Stripe.
+    pub http_client: Option<HttpGateway>,
     /// The id of this run of the check. Every payment of the run contains the id, so payments of earlier runs can be
     /// ignored.
     pub run: Ulid,
@@ -130,84 +136,179 @@ pub async fn check(
     observer: &dyn CheckObserver,
 ) -> Report {
     let check = ConformanceCheck::new(gateway, parameters, timer, observer);
-    let mut results = Vec::new();
-    let mut report = |promise, outcome: CheckResult| {
-        let result = PromiseResult { promise, verdict: outcome.err().unwrap_or(PromiseVerdict::Kept) };
-        observer.promise_checked(&result);
-        results.push(result);
-    };
-    report("the account has an id, which is the same in every response", check.check_gateway_account_id().await);
-    if let Some(client) = &parameters.signing_client {
+    let mut results = Results { observer, results: Vec::new() };
+    results.add("the account has an id, which is the same in every response", check.check_gateway_account_id().await);
+    if let Some(client) = &parameters.http_client {
         for (promise, forgeries) in signatures::FORGERIES_TO_REFUSE {
-            report(promise, signatures::check_refusal(client, forgeries).await);
+            results.add(promise, signatures::check_refusal(client, forgeries).await);
         }
     }
-    report("a successful payment has the metadata, amount and currency of its request", check.check_success().await);
-    report("a repeated request returns the same payment", check.check_repeated_request().await);
-    report(
-        "idempotency keys that differ only in their last character make different payments",
-        check.check_similar_keys().await,
+    check_charges(&check, &mut results).await;
+    check_lists(&check, &mut results).await;
+    check_refunds(&check, &mut results).await;
+    results.add(
+        "a payment can be read by its id, and an unknown id returns no payment",
+        check.check_payment_by_id().await,
     );
-    report(
-        "concurrent copies of one request make one payment, and no response denies it",
-        check.check_concurrent_copies().await,
+    results.add(
+        "reading a payment changes nothing, neither a successful nor a declined or processing one",
+        check.check_reading_changes_nothing().await,
     );
-    report(
-        "concurrent requests for different charges of one customer make one payment each",
-        check.check_concurrent_charges().await,
-    );
-    report(
-        "a request that reuses the idempotency key of another request makes no payment",
-        check.check_key_reuse().await,
-    );
-    report("a decline is final, and a repeated request returns the same decline", check.check_decline().await);
-    report("a request that cannot be carried out is rejected and makes no payment", check.check_rejection().await);
-    report(
-        "amounts are charged exactly, in currencies with zero and with three decimals",
-        check.check_decimals().await,
-    );
-    report("the list contains payments that the bank is still processing", check.check_processing_status().await);
-    report(
-        "the list contains every payment exactly once, with unchanged data, across all list pages",
-        check.check_list().await,
-    );
-    report("idempotency keys still work after more than 100 other requests", check.check_keys_are_remembered().await);
-    report(
-        "a list since an instant contains every later payment, also if the instant is long ago",
-        check.check_list_since().await,
-    );
-    report("the list of one customer contains no payment of another customer", check.check_list_by_customer().await);
-    report("a repeated request for a partial refund makes one refund", check.check_refunds().await);
-    report("refunds never exceed the amount of the payment", check.check_refund_limit().await);
-    report("the list contains refunded payments with their original amounts", check.check_list_after_refunds().await);
-    report("a payment can be read by its id, and an unknown id returns no payment", check.check_payment_by_id().await);
-    report(
+    results.add(
         "a setup has one checkout page, which is open until the customer enters a payment method",
         check.check_checkout_page().await,
     );
+    check_lists_of_time_ranges(&check, &mut results).await;
+    if let Some(client) = &parameters.http_client {
+        check_http_json(&check, client, &mut results).await;
+    }
+    results.add("after more than 100 charges, the account is still the same", check.check_account_is_unchanged().await);
+    check_promises_after_waits(&check, &mut results).await;
+    results.add(
+        "a request that is refused with the status 429 makes no payment and no refund",
+        check.check_throttled_requests(),
+    );
+    let (payment_ids, refunds) = check.created_objects();
+    Report { results: results.results, payment_ids, refunds }
+}
+
+/// The results of a running check.
+struct Results<'a> {
+    observer: &'a dyn CheckObserver,
+    results: Vec<PromiseResult>,
+}
+
+impl Results<'_> {
+    /// Adds the result of `promise`, and passes it to the observer.
+    fn add(&mut self, promise: &'static str, outcome: CheckResult) {
+        let result = PromiseResult { promise, verdict: outcome.err().unwrap_or(PromiseVerdict::Kept) };
+        self.observer.promise_checked(&result);
+        self.results.push(result);
+    }
+}
+
+/// Checks the promises about charges and idempotency keys.
+async fn check_charges(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+    results.add(
+        "a successful payment has the metadata, amount and currency of its request, and the time of the payment",
+        check.check_success().await,
+    );
+    results.add(
+        "the metadata of a payment is stored unchanged: an old due date, and the longest account and SKU",
+        check.check_unusual_metadata().await,
+    );
+    results.add("a repeated request returns the same payment", check.check_repeated_request().await);
+    results.add(
+        "idempotency keys that differ only in their last character make different payments",
+        check.check_similar_keys().await,
+    );
+    results.add(
+        "concurrent copies of one request make one payment, and no response denies it",
+        check.check_concurrent_copies().await,
+    );
+    results.add(
+        "concurrent requests for different charges of one customer make one payment each",
+        check.check_concurrent_charges().await,
+    );
+    results.add(
+        "a request that reuses the idempotency key of another request makes no payment",
+        check.check_key_reuse().await,
+    );
+    results.add("a decline is final, and a repeated request returns the same decline", check.check_decline().await);
+    results.add("a request that cannot be carried out is rejected and makes no payment", check.check_rejection().await);
+    results.add(
+        "a rejected request makes no payment when it is repeated, and its key makes at most one payment",
+        check.check_keys_of_rejections().await,
+    );
+    results.add(
+        "amounts are charged exactly, also large ones, and in currencies with zero and with three decimals",
+        check.check_amounts().await,
+    );
+    results.add("the list contains payments that the bank is still processing", check.check_processing_status().await);
+}
+
+/// Makes many payments, and checks the promises about the list of a customer's payments.
+async fn check_lists(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+    results.add(
+        "the list contains every payment exactly once, with unchanged data, across all list pages",
+        check.check_list().await,
+    );
+    results
+        .add("idempotency keys still work after more than 100 other requests", check.check_keys_are_remembered().await);
+    results.add(
+        "a list since an instant contains every later payment, also if the instant is long ago",
+        check.check_list_since().await,
+    );
+    results
+        .add("the list of one customer contains no payment of another customer", check.check_list_by_customer().await);
+}
+
+/// Checks the promises about refunds.
+async fn check_refunds(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+    results.add("a repeated request for a partial refund makes one refund", check.check_refunds().await);
+    results.add(
+        "concurrent copies of one refund request make one refund",
+        check.check_concurrent_copies_of_a_refund().await,
+    );
+    results.add("refunds never exceed the amount of the payment", check.check_refund_limit().await);
+    results.add("a declined payment cannot be refunded", check.check_refund_of_decline().await);
+    results
+        .add("the list contains refunded payments with their original amounts", check.check_list_after_refunds().await);
+}
+
+/// Checks the promises about the lists of a time range, which a gateway does not have to offer.
+async fn check_lists_of_time_ranges(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+    results.add(
+        "the list of the payments of a time range contains every payment exactly once, also declined ones",
+        check.check_payments_in_range().await,
+    );
+    results.add("a time range contains its start and not its end", check.check_ends_of_ranges().await);
+    results.add(
+        "the list of the refunds of a time range contains every refund exactly once",
+        check.check_refunds_in_range().await,
+    );
+    results
+        .add("the list of the disputes of a time range can be read to its end", check.check_disputes_in_range().await);
+}
+
+/// Checks the promises that only a gateway over HTTP makes. `client` is the client of the gateway.
+async fn check_http_json(check: &ConformanceCheck<'_>, client: &HttpGateway, results: &mut Results<'_>) {
+    results.add("unknown fields and query parameters are ignored", check.check_unknown_fields(client).await);
+    results.add("amounts in responses are integers in minor units", check.check_integer_amounts(client).await);
+    results.add("a refund in another currency than its payment is rejected", check.check_refund_currency().await);
+}
+
+/// Waits, and checks the promises that a gateway may break only after some time.
+async fn check_promises_after_waits(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
     // Wait a few seconds first. If a gateway makes a payment for a declined, rejected or refused request after all, the
     // payment mostly appears within seconds, so the author of an adapter sees the broken promise before the long wait
     // ends.
     let waited = check.wait_until(FIRST_WAIT).await;
-    report(
+    results.add(
         "some seconds later, no declined, rejected or refused request has become a payment",
         check_after_wait(&waited, check.check_nothing_was_paid_later()).await,
     );
-    let waited = check.wait_until(parameters.wait).await;
-    report(
+    let waited = check.wait_until(check.parameters.wait).await;
+    results.add(
         "after the wait, no declined, rejected or refused request has become a payment",
         check_after_wait(&waited, check.check_nothing_was_paid_later()).await,
     );
-    report(
+    results.add(
         "after the wait, the list contains every payment with unchanged data",
         check_after_wait(&waited, check.check_list_again()).await,
     );
-    report(
+    results.add(
         "after the wait, repeated requests return the same payments",
         check_after_wait(&waited, check.check_keys_are_remembered()).await,
     );
-    let (payment_ids, refunds) = check.created_objects();
-    Report { results, payment_ids, refunds }
+    results.add(
+        "after the wait, a repeated refund request makes no second refund",
+        check_after_wait(&waited, check.check_refund_is_remembered()).await,
+    );
+    results.add(
+        "after the wait, the account is still the same",
+        check_after_wait(&waited, check.check_account_is_unchanged()).await,
+    );
 }
 
 /// Runs the check `next` if `waited`, the result of the wait, is `Ok`. Otherwise returns `waited`, which contains the

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 
 use super::CheckStep;
 use super::running_check::{
     CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, MANY_CHARGE_NOS, OTHER_CUSTOMER_CHARGE_NO,
-    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, ensure_promise,
+    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, broken_by_error, ensure_promise,
 };
 use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
@@ -18,15 +18,16 @@ use billing::{GatewayToken, Payment, PaymentStatus};
 const MINUTES_BEFORE_START: [i64; 3] = [15, 24 * 60, 400 * 24 * 60];
 
 /// Describes how the payment `made` differs from its entry in `listed`; `None` if there is no difference.
-fn describe_difference(made: &Payment, listed: &[Payment]) -> Option<String> {
+pub(super) fn describe_difference(made: &Payment, listed: &[Payment]) -> Option<String> {
     let found: Vec<&Payment> = listed.iter().filter(|payment| payment.id == made.id).collect();
     let no = made.attempt_no;
     match found.as_slice() {
         [] => Some(format!("{} of attempt {no} is not in the list", made.id)),
         [entry] => {
             let compared = |payment: &Payment| {
-                let Payment { table, account, subscription, due_on, attempt_no, amount, status, .. } = payment.clone();
-                (table, account, subscription, due_on, attempt_no, amount, status)
+                let Payment { table, account, subscription, due_on, attempt_no, amount, status, created_at, .. } =
+                    payment.clone();
+                (table, account, subscription, due_on, attempt_no, amount, status, created_at)
             };
             (compared(entry) != compared(made))
                 .then(|| format!("{} of attempt {no} was made as {made:?}, and is listed as {entry:?}", made.id))
@@ -39,8 +40,16 @@ impl ConformanceCheck<'_> {
     /// Checks that `listed` contains every successful payment of the first customer exactly once and with unchanged
     /// data, and that it contains no unexpected payment.
     fn check_list_matches_payments(&self, listed: &[Payment]) -> CheckResult {
+        self.check_list_matches_payments_since(DateTime::<Utc>::MIN_UTC, listed)
+    }
+
+    /// Checks that `listed` contains every successful payment of the first customer that was created at or after
+    /// `since` exactly once and with unchanged data, and that it contains no unexpected payment. It may contain earlier
+    /// payments.
+    fn check_list_matches_payments_since(&self, since: DateTime<Utc>, listed: &[Payment]) -> CheckResult {
         let mut made = self.payments();
         made.remove(&OTHER_CUSTOMER_CHARGE_NO);
+        made.retain(|_, payment| payment.created_at >= since);
         let differences: Vec<String> = made.values().filter_map(|made| describe_difference(made, listed)).collect();
         ensure_promise(differences.is_empty(), || {
             let first = differences.first().cloned().unwrap_or_default();
@@ -80,20 +89,28 @@ impl ConformanceCheck<'_> {
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
 
-    /// Checks that a list since an earlier time contains every later payment, even if this time is long ago.
+    /// Checks that a list since an earlier time contains every later payment, even if this time is long ago, and that
+    /// it contains the payments that were created exactly at this time.
     pub async fn check_list_since(&self) -> CheckResult {
-        for minutes in MINUTES_BEFORE_START {
-            let since = self.started_at - TimeDelta::minutes(minutes);
-            let listed = self
-                .list_payments(&self.parameters.customer, since)
-                .await
-                .map_err(|error| broken(error.to_string()))?;
-            self.check_list_matches_payments(&listed).map_err(|verdict| match verdict {
-                super::PromiseVerdict::Broken(how) => broken(format!("since {since}: {how}")),
+        let earlier = MINUTES_BEFORE_START.map(|minutes| self.started_at - TimeDelta::minutes(minutes));
+        for since in earlier.into_iter().chain(self.creation_times()) {
+            let listed = self.list_payments(&self.parameters.customer, since).await.map_err(broken_by_error)?;
+            self.check_list_matches_payments_since(since, &listed).map_err(|verdict| match verdict {
+                super::PromiseVerdict::Broken(how) => broken(format!(
+                    "since {since}: {how}; the list must contain every payment that was created at this time or later"
+                )),
                 other => other,
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the creation times of the first payment, of the last payment, and of the payment that was created latest
+    /// within a second. Dueday's times have whole milliseconds.
+    fn creation_times(&self) -> BTreeSet<DateTime<Utc>> {
+        let times: Vec<_> = self.payments().values().map(|payment| payment.created_at.trunc_subsecs(3)).collect();
+        let latest_in_second = times.iter().max_by_key(|time| time.timestamp_subsec_millis());
+        [times.iter().min(), times.iter().max(), latest_in_second].into_iter().flatten().copied().collect()
     }
 
     /// Checks that the list of one customer contains no payment of another customer.
@@ -144,31 +161,6 @@ impl ConformanceCheck<'_> {
             ensure_promise(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
-    }
-
-    /// Checks that the gateway returns an early payment and a refunded payment by id, and no payment for an unknown id.
-    pub async fn check_payment_by_id(&self) -> CheckResult {
-        for no in [MANY_CHARGE_NOS.start, PARTLY_REFUNDED_CHARGE_NO] {
-            let Some(made) = self.payments().get(&no).cloned() else {
-                return Err(broken("no payment could be made"));
-            };
-            let read = self.gateway.payment(&made.id).await.map_err(|error| broken(error.to_string()))?;
-            let read = read.ok_or_else(|| {
-                broken(format!("the gateway does not find the payment {}, which it has made", made.id))
-            })?;
-            if let Some(how) = describe_difference(&made, std::slice::from_ref(&read)) {
-                return Err(broken(how));
-            }
-        }
-        let unknown = format!("pay_{}", self.parameters.run);
-        let unknown: GatewayToken = unknown.parse().map_err(|_| broken("the id of an unknown payment is no token"))?;
-        match self.gateway.payment(&unknown).await {
-            Ok(None) => Ok(()),
-            Ok(Some(other)) => {
-                Err(broken(format!("the gateway returns {} as the payment {unknown}, which does not exist", other.id)))
-            }
-            Err(error) => Err(broken(format!("the payment {unknown}, which does not exist: {error}"))),
-        }
     }
 
     /// Checks, after the wait, that the list still contains every payment with unchanged data.

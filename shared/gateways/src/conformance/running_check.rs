@@ -10,9 +10,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
+use super::throttled_requests::ThrottledRequests;
 use super::{CheckObserver, CheckParameters, CheckStep, Progress, PromiseVerdict};
 use crate::{ChargeRequest, ChargeResponse, FullGateway, GatewayError};
-use billing::{Currency, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
+use billing::{Currency, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
 use clock::Timer;
 
 /// The largest number of times that the check sends the same request while its outcome is unknown or the gateway limits
@@ -26,6 +27,12 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 /// Amounts in minor units that change if a gateway converts them to floating-point major units and back without
 /// rounding.
 const ROUNDING_SENSITIVE_AMOUNTS: [i64; 3] = [1_999, 1_606, 1_940];
+
+/// How long before the start of the check the charge with unusual metadata fell due.
+const TIME_SINCE_UNUSUAL_DUE_DATE: TimeDelta = TimeDelta::days(400);
+/// The smallest amount in minor units that a floating-point number in single precision (with 24 binary digits) cannot
+/// represent: 2^24 + 1.
+const LARGE_AMOUNT: i64 = 16_777_217;
 
 // Each charge of the check has its own number, which is the attempt number in its request.
 /// The attempt number of the first charge, which later checks repeat.
@@ -52,6 +59,17 @@ pub(super) const CONCURRENTLY_REFUNDED_CHARGE_NO: u32 = 10;
 pub(super) const SIMILAR_KEYS_CHARGE_NOS: [u32; 2] = [11, 12];
 /// The attempt number of the charge of the second customer.
 pub(super) const OTHER_CUSTOMER_CHARGE_NO: u32 = 13;
+/// The attempt number of the charge with unusual metadata: the longest account and SKU, and a due date long ago.
+pub(super) const UNUSUAL_METADATA_CHARGE_NO: u32 = 14;
+/// The attempt number of the charge that is first rejected, and then sent under the same key with another payment
+/// method.
+pub(super) const CORRECTED_CHARGE_NO: u32 = 15;
+/// The attempt number of the charge of a large amount.
+pub(super) const LARGE_AMOUNT_CHARGE_NO: u32 = 16;
+/// The attempt number of the charge whose payment is refunded in part by concurrent copies of one request.
+pub(super) const REFUNDED_BY_COPIES_CHARGE_NO: u32 = 17;
+/// The attempt number of the charge whose request has a field that the gateway does not know.
+pub(super) const UNKNOWN_FIELD_CHARGE_NO: u32 = 18;
 /// The attempt numbers of the charges whose requests are sent concurrently.
 pub(super) const CONCURRENT_CHARGE_NOS: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
@@ -80,8 +98,20 @@ pub(super) fn unexpected_response<T: Debug>(expected: &str, response: T) -> Prom
 }
 
 /// Returns the verdict of a promise that is broken because the gateway returned `error`.
-fn broken_by_error(error: &GatewayError) -> PromiseVerdict {
+pub(super) fn broken_by_error(error: GatewayError) -> PromiseVerdict {
     broken(error.to_string())
+}
+
+/// Returns `request` with a due date in another year, and with the longest account and SKU. Both begin with zeros and
+/// contain every kind of character that an account or a SKU can contain.
+fn with_unusual_metadata(request: ChargeRequest) -> ChargeRequest {
+    let longest = format!("{:Z<64}", "007.Conformance_Check-");
+    ChargeRequest {
+        account: longest.parse().expect("an account id"),
+        sku: longest.parse().expect("a SKU"),
+        due_on: request.due_on - TIME_SINCE_UNUSUAL_DUE_DATE,
+        ..request
+    }
 }
 
 /// A running check of one gateway: its parameters, and the payments and refunds that it has made so far.
@@ -96,7 +126,7 @@ pub(super) struct ConformanceCheck<'a> {
 
 /// The payments and refunds of the check, and its waiting time so far.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// The successful payments, by charge number.
     paid: BTreeMap<u32, Payment>,
     /// All payments that the gateway returned or listed.
@@ -105,6 +135,10 @@ struct State {
     refunds: BTreeSet<GatewayToken>,
     /// How many seconds the check has waited so far.
     waited_seconds: u64,
+    /// The account that the first request for the account returned.
+    pub account: Option<GatewayAccount>,
+    /// The requests that were refused because of the gateway's rate limit.
+    pub throttling: ThrottledRequests,
 }
 
 impl<'a> ConformanceCheck<'a> {
@@ -119,7 +153,7 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Locks the state of the check, and returns it.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,6 +164,7 @@ impl<'a> ConformanceCheck<'a> {
         let amount = match no {
             ZERO_DECIMALS_CHARGE_NO => currency_of("JPY").map(|currency| Money::new(500, currency)),
             THREE_DECIMALS_CHARGE_NO => currency_of("KWD").map(|currency| Money::new(57_500, currency)),
+            LARGE_AMOUNT_CHARGE_NO => Some(Money::new(LARGE_AMOUNT, *currency)),
             _ => None,
         };
         let default_amount = ROUNDING_SENSITIVE_AMOUNTS[no as usize % ROUNDING_SENSITIVE_AMOUNTS.len()];
@@ -138,7 +173,7 @@ impl<'a> ConformanceCheck<'a> {
             no if SIMILAR_KEYS_CHARGE_NOS.contains(&no) => format!("{run}-{no:0>37}"),
             no => format!("{:x}", Sha256::digest(format!("{run}\n{no}"))),
         };
-        ChargeRequest {
+        let request = ChargeRequest {
             idempotency_key,
             table: Some(*run),
             account: "conformance".parse().expect("an account id"),
@@ -151,7 +186,8 @@ impl<'a> ConformanceCheck<'a> {
                 customer: if no == OTHER_CUSTOMER_CHARGE_NO { other_customer } else { customer }.clone(),
                 payment_method: succeeding_method.clone(),
             },
-        }
+        };
+        if no == UNUSUAL_METADATA_CHARGE_NO { with_unusual_metadata(request) } else { request }
     }
 
     /// Returns the request for the charge `no` of this check, but with `payment_method` as the payment method to
@@ -172,10 +208,13 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Sends `request`. If the outcome is unknown, or the gateway refuses the request because of too many requests,
-    /// sends the same request again with the same idempotency key.
+    /// sends the same request again with the same idempotency key. After a refusal, first checks that the request made
+    /// no payment.
     pub async fn send_charge(&self, request: &ChargeRequest) -> ChargeResponse {
         for _ in 1..MAX_REQUESTS {
-            let error = match self.gateway.charge(request).await {
+            let response = self.gateway.charge(request).await;
+            self.check_throttled_charge(request, &response).await;
+            let error = match response {
                 ChargeResponse::Throttled { retry_after } => GatewayError::Throttled { retry_after },
                 ChargeResponse::Unknown { reason } | ChargeResponse::Inconclusive { code: reason } => {
                     GatewayError::Unknown { reason }
@@ -185,6 +224,20 @@ impl<'a> ConformanceCheck<'a> {
             self.wait_to_retry(&error).await;
         }
         self.gateway.charge(request).await
+    }
+
+    /// Sends a request. Repeats it if the gateway refuses it because of too many requests.
+    pub async fn repeat_if_throttled<T>(
+        &self,
+        send: impl AsyncFn() -> Result<T, GatewayError>,
+    ) -> Result<T, GatewayError> {
+        for _ in 1..MAX_REQUESTS {
+            match send().await {
+                Err(error @ GatewayError::Throttled { .. }) => self.wait_to_retry(&error).await,
+                result => return result,
+            }
+        }
+        send().await
     }
 
     /// Makes the charge `no`. The charge must succeed, and its payment must contain the data of the request. If this
@@ -199,6 +252,13 @@ impl<'a> ConformanceCheck<'a> {
         ensure_promise(first.id == payment.id, || {
             format!("the same request made the payments {} and {}", first.id, payment.id)
         })?;
+        ensure_promise(first.created_at == payment.created_at, || {
+            format!(
+                "the same request returned the payment {} with created_at {} and later with created_at {}: return the \
+                 time at which the payment was made",
+                payment.id, first.created_at, payment.created_at
+            )
+        })?;
         let has_metadata = (payment.table, &payment.account, payment.subscription, payment.due_on, payment.attempt_no)
             == (request.table, &request.account, request.subscription, request.due_on, no);
         ensure_promise(has_metadata, || format!("the payment does not have the metadata of the request: {payment:?}"))?;
@@ -212,7 +272,7 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Remembers that the charge `no` made `payment`. Returns the first payment that this charge made.
-    fn record_payment(&self, no: u32, payment: &Payment) -> Payment {
+    pub fn record_payment(&self, no: u32, payment: &Payment) -> Payment {
         let mut state = self.state();
         state.payments.insert(payment.id.clone());
         state.paid.entry(no).or_insert_with(|| payment.clone()).clone()
@@ -230,33 +290,35 @@ impl<'a> ConformanceCheck<'a> {
         customer: &GatewayToken,
         since: DateTime<Utc>,
     ) -> Result<Vec<Payment>, GatewayError> {
-        let mut requests = 1;
-        let listed = loop {
-            match self.gateway.payments_of(customer, since).await {
-                Err(error @ GatewayError::Throttled { .. }) if requests < MAX_REQUESTS => {
-                    requests += 1;
-                    self.wait_to_retry(&error).await;
-                }
-                listed => break listed?,
-            }
-        };
-        let run = self.parameters.run;
-        let is_own = |payment: &Payment| payment.table == Some(run) || payment.subscription == SubscriptionId::new(run);
-        let listed: Vec<Payment> = listed.into_iter().filter(is_own).collect();
+        let listed = self.repeat_if_throttled(async || self.gateway.payments_of(customer, since).await).await?;
+        let listed: Vec<Payment> = listed.into_iter().filter(|payment| self.is_own_payment(payment)).collect();
         self.state().payments.extend(listed.iter().map(|payment| payment.id.clone()));
+        Ok(listed)
+    }
+
+    /// Returns whether this check requested `payment`.
+    pub fn is_own_payment(&self, payment: &Payment) -> bool {
+        let run = self.parameters.run;
+        payment.table == Some(run) || payment.subscription == SubscriptionId::new(run)
+    }
+
+    /// Lists the payments that this check has made with both customers.
+    pub async fn list_own_payments(&self) -> CheckResult<Vec<Payment>> {
+        let mut listed = self.list_payments_of_first_customer().await?;
+        listed.extend(self.list_payments_of_other_customer().await?);
         Ok(listed)
     }
 
     /// Lists the payments that this check has made with the first customer.
     pub async fn list_payments_of_first_customer(&self) -> CheckResult<Vec<Payment>> {
         let since = self.started_at - TimeDelta::days(1);
-        self.list_payments(&self.parameters.customer, since).await.map_err(|error| broken_by_error(&error))
+        self.list_payments(&self.parameters.customer, since).await.map_err(broken_by_error)
     }
 
     /// Lists the payments that this check has made with the second customer, [`CheckParameters::other_customer`].
     pub async fn list_payments_of_other_customer(&self) -> CheckResult<Vec<Payment>> {
         let since = self.started_at - TimeDelta::days(1);
-        self.list_payments(&self.parameters.other_customer, since).await.map_err(|error| broken_by_error(&error))
+        self.list_payments(&self.parameters.other_customer, since).await.map_err(broken_by_error)
     }
 
     /// Lists the payments of the first customer that were made for the charge `no`.

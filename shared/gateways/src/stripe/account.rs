@@ -8,7 +8,7 @@ use super::{RequestFailure, Stripe};
 use billing::GatewayAccount;
 
 /// The kind of gateway in each [`GatewayAccount`] at Stripe.
-const GATEWAY_KIND: &str = "stripe";
+pub(super) const GATEWAY_KIND: &str = "stripe";
 /// The prefix of the id of a marker. Markers are customer objects, because a restricted key for this software has
 /// permission to read and write customers.
 const MARKER_PREFIX: &str = "cus_";

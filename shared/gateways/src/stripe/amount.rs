@@ -14,8 +14,8 @@ pub struct AmountError {
 
 /// The unit in which Stripe expresses the amounts of a currency.
 enum StripeUnit {
-    /// Minor units of ISO 4217. The amount must be a multiple of `step`.
-    MinorUnits { step: i64 },
+    /// Minor units of ISO 4217.
+    MinorUnits,
     /// Hundredths of the major unit, although the currency has no minor unit in ISO 4217.
     Hundredths,
     /// Major units, although the currency has hundredths in ISO 4217.
@@ -27,9 +27,17 @@ fn stripe_unit(currency: Currency) -> StripeUnit {
     match currency.code() {
         "ISK" | "UGX" => StripeUnit::Hundredths,
         "MGA" => StripeUnit::MajorUnits,
+        _ => StripeUnit::MinorUnits,
+    }
+}
+
+/// Returns the number of minor units of ISO 4217 of which each amount in `currency` must be a multiple.
+pub(super) fn step_of(currency: Currency) -> i64 {
+    match stripe_unit(currency) {
+        StripeUnit::MajorUnits => 100,
         // If a currency has three decimals, Stripe requires that the last digit of an amount is 0.
-        _ if currency.exponent() == 3 => StripeUnit::MinorUnits { step: 10 },
-        _ => StripeUnit::MinorUnits { step: 1 },
+        StripeUnit::MinorUnits if currency.exponent() == 3 => 10,
+        StripeUnit::MinorUnits | StripeUnit::Hundredths => 1,
     }
 }
 
@@ -39,14 +47,14 @@ fn stripe_unit(currency: Currency) -> StripeUnit {
 /// [`AmountError`] if the amount is not a multiple of the required step, or is too large.
 pub fn to_stripe(money: Money) -> Result<i64, AmountError> {
     let (minor, currency) = (money.minor(), money.currency());
-    let multiple_of = |step: i64| match minor.checked_rem(step) {
-        Some(0) => Ok(minor),
-        _ => Err(AmountError { currency, step }),
-    };
+    let step = step_of(currency);
+    if minor.checked_rem(step) != Some(0) {
+        return Err(AmountError { currency, step });
+    }
     match stripe_unit(currency) {
-        StripeUnit::MinorUnits { step } => multiple_of(step),
-        StripeUnit::Hundredths => minor.checked_mul(100).ok_or(AmountError { currency, step: 1 }),
-        StripeUnit::MajorUnits => multiple_of(100).map(|minor| minor.wrapping_div(100)),
+        StripeUnit::MinorUnits => Ok(minor),
+        StripeUnit::Hundredths => minor.checked_mul(100).ok_or(AmountError { currency, step }),
+        StripeUnit::MajorUnits => Ok(minor.wrapping_div(100)),
     }
 }
 
@@ -54,7 +62,7 @@ pub fn to_stripe(money: Money) -> Result<i64, AmountError> {
 /// units.
 pub fn from_stripe(amount: i64, currency: Currency) -> Option<Money> {
     let minor = match stripe_unit(currency) {
-        StripeUnit::MinorUnits { .. } => amount,
+        StripeUnit::MinorUnits => amount,
         StripeUnit::Hundredths => (amount.checked_rem(100)? == 0).then(|| amount.checked_div(100)).flatten()?,
         StripeUnit::MajorUnits => amount.checked_mul(100)?,
     };

@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use hmac_sha256::HMAC;
 use serde::Deserialize;
 
+use super::wire_format::null_as_default;
 use billing::GatewayToken;
 
 /// The largest difference between the signed time of an event and the current time. This limit prevents an attacker who
@@ -166,7 +167,7 @@ struct Data {
 #[derive(Deserialize)]
 struct Object {
     /// The type of the object, such as `charge`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     object: String,
     #[serde(default)]
     id: Option<String>,

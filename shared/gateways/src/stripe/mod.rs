@@ -2,17 +2,21 @@
 //!
 //! A PaymentIntent that has not succeeded can still succeed later, if it is confirmed again. Therefore the adapter
 //! cancels the PaymentIntent before it reports a decline. If the PaymentIntent has succeeded before the cancellation,
-//! the charge is reported as succeeded. `wire_format.rs` contains the metadata of a PaymentIntent and the fields of responses
-//! that are read.
+//! the charge is reported as succeeded. Before a charge is reported as declined, the adapter also reads the canceled
+//! PaymentIntent once, because the money may have moved although a response says `canceled`. `wire_format.rs` contains
+//! the metadata of a PaymentIntent and the fields of responses that are read.
 
 mod account;
 mod amount;
+mod amount_rules;
 mod customers;
 mod hard_declines;
 mod inbound_webhook;
 mod inspection;
 mod lists;
+mod outcome;
 mod pages;
+mod payment_intent;
 mod reading;
 mod refunds;
 mod transport;
@@ -30,11 +34,12 @@ use reqwest::{RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
 use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
-use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
+use billing::{AmountRules, GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use config::CurrentSecret;
-use wire_format::{Account, Error, ErrorBody, PaymentIntent, PaymentIntentList, Status};
+use wire_format::{Account, Error, ErrorBody, PaymentIntent, Status};
 
 pub use account::is_live as is_live_stripe_key;
+pub use amount_rules::{amount_rules_of_account, stripe_amount_rules};
 pub use inbound_webhook::{
     DEBIT_EVENTS, EventSubject, InboundWebhookError, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent,
 };
@@ -218,38 +223,6 @@ impl Stripe {
         Err((failure, may_retry))
     }
 
-    /// Returns the status of `intent`: succeeded, declined or processing. If the PaymentIntent has not succeeded but
-    /// still could, cancels it first, so that a decline is final.
-    async fn resolve_status(&self, intent: &PaymentIntent) -> Result<PaymentStatus, RequestFailure> {
-        if let Some(contradiction) = intent.contradiction() {
-            return Err(RequestFailure::Unknown(contradiction));
-        }
-        match intent.status {
-            Status::Succeeded => Ok(PaymentStatus::Succeeded),
-            Status::Processing => Ok(PaymentStatus::Processing),
-            Status::Canceled => Ok(PaymentStatus::Declined(intent.decline())),
-            Status::RequiresPaymentMethod
-            | Status::RequiresConfirmation
-            | Status::RequiresAction
-            | Status::RequiresCapture => {
-                let path = self.api_url(&format!("payment_intents/{}/cancel", intent.id));
-                // Send the cancellation without an idempotency key. With a key, Stripe would return an error of the
-                // first request again for a day. A repeated cancellation has no effect, and its error contains the
-                // PaymentIntent.
-                match self.send::<PaymentIntent>(self.http.post(path)).await {
-                    Ok(cancelled) => cancelled.status.status_after_cancel(intent),
-                    // The status of the PaymentIntent changed after it was read, so Stripe refused to cancel it. The
-                    // error contains the current status.
-                    Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
-                        Some(current) => current.status.status_after_cancel(intent),
-                        None => Err(RequestFailure::Refused(status, error)),
-                    },
-                    Err(failure) => Err(failure),
-                }
-            }
-        }
-    }
-
     /// Creates and confirms a PaymentIntent for `request`, and returns the response to the charge.
     async fn create_payment_intent(&self, request: &ChargeRequest) -> ChargeResponse {
         let Ok(parameters) = wire_format::payment_intent_parameters(request) else {
@@ -277,41 +250,6 @@ impl Stripe {
                 }
             },
             Err(failure) => GatewayError::from(failure).into(),
-        }
-    }
-
-    async fn charge_response(&self, intent: &PaymentIntent) -> ChargeResponse {
-        match self.resolve_status(intent).await {
-            Ok(PaymentStatus::Processing) => ChargeResponse::Processing,
-            Ok(PaymentStatus::Declined(decline)) => ChargeResponse::Declined(decline),
-            Ok(PaymentStatus::Succeeded) => match intent.payment(PaymentStatus::Succeeded) {
-                Some(payment) => ChargeResponse::Succeeded(payment),
-                None => ChargeResponse::Unknown {
-                    reason: format!(
-                        "Stripe returned the PaymentIntent {} without the metadata of the request",
-                        intent.id
-                    ),
-                },
-            },
-            // The PaymentIntent exists, but its outcome is unknown, so the caller must look it up.
-            Err(failure) => ChargeResponse::Unknown {
-                reason: format!("the outcome of {} is unknown: {}", intent.id, GatewayError::from(failure)),
-            },
-        }
-    }
-}
-
-impl Status {
-    /// Returns the payment status of `intent` after the attempt to cancel it. `self` is Stripe's status after that
-    /// attempt.
-    fn status_after_cancel(self, intent: &PaymentIntent) -> Result<PaymentStatus, RequestFailure> {
-        match self {
-            Self::Succeeded => Ok(PaymentStatus::Succeeded),
-            Self::Processing => Ok(PaymentStatus::Processing),
-            Self::Canceled => Ok(PaymentStatus::Declined(intent.decline())),
-            Self::RequiresPaymentMethod | Self::RequiresConfirmation | Self::RequiresAction | Self::RequiresCapture => {
-                Err(RequestFailure::Unknown(format!("{} could not be cancelled", intent.id)))
-            }
         }
     }
 }
@@ -360,39 +298,34 @@ impl PaymentGateway for Stripe {
         Ok(self.marker_exists(stored).await?)
     }
 
+    async fn amount_rules(&self) -> Result<AmountRules, GatewayError> {
+        Ok(stripe_amount_rules())
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
-        // A charge can need two requests (create and cancel), but the caller allows only one timeout for the whole
-        // charge.
+        // A charge can need three requests (create, cancel and read), but the caller allows only one timeout for the
+        // whole charge.
         let response = tokio::time::timeout(self.timeout, self.create_payment_intent(request));
         response.await.unwrap_or_else(|_| ChargeResponse::Unknown { reason: "no response in time".to_owned() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        let (mut payments, mut after) = (Vec::new(), None::<GatewayToken>);
-        loop {
-            let since = since.timestamp().to_string();
-            let mut query = vec![("customer", customer.as_str()), ("created[gte]", &since), ("limit", PAGE_SIZE)];
-            query.push(("expand[0]", "data.latest_charge"));
-            query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: PaymentIntentList =
-                match self.send(self.http.get(self.api_url("payment_intents")).query(&query)).await {
-                    Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") => {
-                        return Ok(self.payments_of_missing_customer(customer).await?);
-                    }
-                    page => page?,
-                };
-            for intent in &page.data {
-                // Ignore PaymentIntents that other programs have created. They must never be cancelled.
-                if intent.payment(PaymentStatus::Processing).is_some() {
-                    let status = self.resolve_status(intent).await?;
-                    payments.extend(intent.payment(status));
-                }
+        let since = since.timestamp().to_string();
+        let filter = [("customer", customer.as_str()), ("created[gte]", &since), ("expand[0]", "data.latest_charge")];
+        let listed = match self.list_all("payment_intents", &filter).await {
+            Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") => {
+                return Ok(self.payments_of_missing_customer(customer).await?);
             }
-            match page.data.last() {
-                Some(last) if page.has_more => after = Some(last.id.clone()),
-                _ => return Ok(payments),
-            }
+            listed => listed?,
+        };
+        // PaymentIntents that other programs have created are ignored. They must never be cancelled.
+        let mut payments = Vec::new();
+        for intent in listed.read_items(PaymentIntent::read_own).into_complete_items()? {
+            // Read the payment before the status is resolved: an unreadable PaymentIntent is not cancelled.
+            let payment = intent.payment(PaymentStatus::Processing)?;
+            payments.push(Payment { status: self.resolve_status(&intent).await?, ..payment });
         }
+        Ok(payments)
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {

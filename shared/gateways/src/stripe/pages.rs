@@ -23,7 +23,9 @@ struct CreatedSession {
 /// A Checkout Session with its current status and, expanded, the payment method that the customer entered.
 #[derive(Debug, Deserialize)]
 struct Session {
-    status: Status,
+    /// `None` if Stripe returns no status (stripe-node, `types/Checkout/Sessions.d.ts`: it can be `null`).
+    #[serde(default)]
+    status: Option<Status>,
     #[serde(default)]
     customer: Option<GatewayToken>,
     #[serde(default)]
@@ -112,13 +114,13 @@ impl CheckoutPages for Stripe {
         let entered = session.setup_intent.and_then(|intent| intent.payment_method);
         let given_at = entered.as_ref().and_then(|entered| DateTime::<Utc>::from_timestamp(entered.created, 0));
         match (session.status, session.customer, entered, given_at) {
-            (Status::Open, ..) => Ok(CheckoutPageState::Open),
-            (Status::Expired, ..) => Ok(CheckoutPageState::Expired),
-            (Status::Complete, Some(customer), Some(entered), Some(given_at)) => {
+            (Some(Status::Open) | None, ..) => Ok(CheckoutPageState::Open),
+            (Some(Status::Expired), ..) => Ok(CheckoutPageState::Expired),
+            (Some(Status::Complete), Some(customer), Some(entered), Some(given_at)) => {
                 let payment_method = PaymentMethod { customer, payment_method: entered.id };
                 Ok(CheckoutPageState::Complete { payment_method, given_at })
             }
-            (Status::Complete, ..) => Err(GatewayError::Unknown {
+            (Some(Status::Complete), ..) => Err(GatewayError::Unknown {
                 reason: format!(
                     "the complete Checkout Session {id} has no customer, or no payment method with a creation time"
                 ),

@@ -4,16 +4,15 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use reqwest::StatusCode;
+use reqwest::{RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use ulid::Ulid;
 
-use super::lists::ListedObject;
-use super::refunds::Refund;
-use super::wire_format::PaymentIntent;
+use super::wire_format::{PaymentIntent, null_as_default};
 use super::{RequestFailure, Stripe, amount};
-use crate::{GatewayDispute, GatewayError, ListPage, TimeRange};
+use crate::{GatewayDispute, GatewayError, UnreadableObject};
 use billing::{DisputeStatus, GatewayToken, Money, Payment, Sku};
 
 /// A payment that was requested by this software.
@@ -37,20 +36,18 @@ pub struct StripeDispute {
     pub opened_at: DateTime<Utc>,
 }
 
-/// A PaymentIntent, with the payment method that it charges.
-#[derive(Debug, Deserialize)]
-struct Intent {
-    #[serde(flatten)]
-    intent: PaymentIntent,
-    #[serde(default)]
-    payment_method: Option<GatewayToken>,
-}
-
 /// A Checkout Session. Only its metadata is read.
 #[derive(Debug, Deserialize)]
 struct Session {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     metadata: HashMap<String, String>,
+}
+
+/// A refund or a dispute. Only the payment that it refunds or disputes is read.
+#[derive(Debug, Deserialize)]
+struct PaymentReference {
+    #[serde(default)]
+    payment_intent: Option<GatewayToken>,
 }
 
 /// A dispute in Stripe's wire format.
@@ -61,24 +58,17 @@ struct Dispute {
     payment_intent: Option<GatewayToken>,
     amount: i64,
     currency: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     reason: String,
     status: String,
     /// The time at which the dispute was opened, in seconds since 1970.
     created: i64,
 }
 
-impl ListedObject for Dispute {
-    fn id(&self) -> &GatewayToken {
-        &self.id
-    }
-}
-
 impl Dispute {
-    /// Converts the amount, the status and the time. Fails if one of them is not valid.
-    fn into_stripe_dispute(self) -> Result<StripeDispute, GatewayError> {
-        let Dispute { id, .. } = &self;
-        let invalid = |field: &str| GatewayError::Unknown { reason: format!("the dispute {id} has no valid {field}") };
+    /// Converts the amount, the status and the time. Fails with the reason if one of them is not valid.
+    fn into_stripe_dispute(self) -> Result<StripeDispute, String> {
+        let invalid = |field: &str| format!("it has no valid {field}");
         let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| invalid("currency"))?;
         Ok(StripeDispute {
             amount: amount::from_stripe(self.amount, currency).ok_or_else(|| invalid("amount"))?,
@@ -89,12 +79,30 @@ impl Dispute {
             reason: self.reason,
         })
     }
+}
 
-    /// Converts this dispute like [`Self::into_stripe_dispute`], without its reason.
-    fn into_gateway_dispute(self) -> Result<GatewayDispute, GatewayError> {
-        let StripeDispute { id, payment, amount, status, opened_at, .. } = self.into_stripe_dispute()?;
-        Ok(GatewayDispute { id, payment, amount, status, opened_at })
-    }
+/// Reads a dispute from `object`.
+///
+/// # Errors
+/// [`UnreadableObject`] if a field is missing or is not valid.
+fn read_dispute(object: &Value) -> Result<StripeDispute, UnreadableObject> {
+    let read = Dispute::deserialize(object).map_err(|error| error.to_string());
+    let payment = || object["payment_intent"].as_str()?.parse().ok();
+    read.and_then(Dispute::into_stripe_dispute).map_err(|reason| UnreadableObject::new(object, payment(), reason))
+}
+
+/// Reads a dispute in a list from `object`. Returns `None` if the disputed charge has no PaymentIntent: this software
+/// creates only PaymentIntents, so such a charge belongs to another program.
+pub(super) fn read_listed_dispute(object: &Value) -> Option<Result<GatewayDispute, UnreadableObject>> {
+    object["payment_intent"].as_str()?;
+    let without_reason = |StripeDispute { id, payment, amount, status, opened_at, .. }| GatewayDispute {
+        id,
+        payment,
+        amount,
+        status,
+        opened_at,
+    };
+    Some(read_dispute(object).map(without_reason))
 }
 
 impl Stripe {
@@ -102,13 +110,27 @@ impl Stripe {
     /// not request it.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no usable response.
+    /// - [`GatewayError::Unreadable`] if the PaymentIntent contradicts itself or cannot be read.
+    /// - Any other [`GatewayError`] if there is no usable response.
     pub async fn get_payment_intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
-        let Some(found) = self.read_object::<Intent>(&format!("payment_intents/{id}")).await? else { return Ok(None) };
-        let Intent { intent, payment_method } = found;
-        let payment_method = payment_method.or_else(|| intent.failed_payment_method());
-        let payment = intent.payment(intent.reported_status()).zip(intent.sku());
-        Ok(payment.map(|(payment, sku)| StripePayment { payment, sku, payment_method }))
+        let object: Option<Value> = self.read_object(self.payment_intent_request(id)).await?;
+        let Some((object, intent)) =
+            object.as_ref().and_then(|object| Some((object, PaymentIntent::read_own(object)?)))
+        else {
+            return Ok(None);
+        };
+        let intent = intent?;
+        let charged = object["payment_method"].as_str().and_then(|id| id.parse().ok());
+        Ok(Some(StripePayment {
+            payment: intent.reported_payment()?,
+            sku: intent.sku().ok_or_else(|| intent.unreadable("it has no valid SKU".to_owned()))?,
+            payment_method: charged.or_else(|| intent.failed_payment_method()),
+        }))
+    }
+
+    /// Returns the request for the PaymentIntent `id` with its latest charge in expanded form.
+    pub(super) fn payment_intent_request(&self, id: &GatewayToken) -> RequestBuilder {
+        self.http.get(self.api_url(&format!("payment_intents/{id}"))).query(&[("expand[0]", "latest_charge")])
     }
 
     /// Returns the id of the payment method setup for which the Checkout Session `id` was created. Returns `None` if
@@ -117,7 +139,7 @@ impl Stripe {
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
     pub async fn setup_id_of_session(&self, id: &GatewayToken) -> Result<Option<Ulid>, GatewayError> {
-        let session = self.read_object::<Session>(&format!("checkout/sessions/{id}")).await?;
+        let session = self.read_object_at::<Session>(&format!("checkout/sessions/{id}")).await?;
         Ok(session.and_then(|session| session.metadata.get("dueday_setup")?.parse().ok()))
     }
 
@@ -127,48 +149,38 @@ impl Stripe {
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
     pub async fn payment_of_refund(&self, id: &GatewayToken) -> Result<Option<GatewayToken>, GatewayError> {
-        Ok(self.read_object::<Refund>(&format!("refunds/{id}")).await?.and_then(|refund| refund.payment_intent))
+        let refund = self.read_object_at::<PaymentReference>(&format!("refunds/{id}")).await?;
+        Ok(refund.and_then(|refund| refund.payment_intent))
+    }
+
+    /// Returns the id of the payment that the dispute `id` disputes; `None` if there is no such dispute, or it disputes
+    /// a charge without a PaymentIntent.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no usable response.
+    pub async fn payment_of_dispute(&self, id: &GatewayToken) -> Result<Option<GatewayToken>, GatewayError> {
+        let dispute = self.read_object_at::<PaymentReference>(&format!("disputes/{id}")).await?;
+        Ok(dispute.and_then(|dispute| dispute.payment_intent))
     }
 
     /// Returns the dispute `id`; `None` if there is no such dispute.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no usable response, or the dispute has a field with an unknown value.
+    /// - [`GatewayError::Unreadable`] if the dispute has a field with an unknown value.
+    /// - Any other [`GatewayError`] if there is no usable response.
     pub async fn get_dispute(&self, id: &GatewayToken) -> Result<Option<StripeDispute>, GatewayError> {
-        let found = self.read_object::<Dispute>(&format!("disputes/{id}")).await?;
-        found.map(Dispute::into_stripe_dispute).transpose()
-    }
-
-    /// Lists all disputes in the Stripe account that were opened at or after `since`.
-    ///
-    /// # Errors
-    /// [`GatewayError`] if the list could not be read completely.
-    pub(super) async fn disputes_opened_since(
-        &self,
-        since: DateTime<Utc>,
-    ) -> Result<Vec<GatewayDispute>, GatewayError> {
-        let since = since.timestamp().to_string();
-        let all: Vec<Dispute> = self.list_all("disputes", Some(("created[gte]", &since))).await?;
-        all.into_iter().map(Dispute::into_gateway_dispute).collect()
-    }
-
-    /// Returns a list page of the disputes in the Stripe account that were opened in `range`.
-    ///
-    /// # Errors
-    /// [`GatewayError`] if there is no usable response.
-    pub(super) async fn disputes_opened_in(
-        &self,
-        range: &TimeRange,
-        after: Option<&str>,
-    ) -> Result<ListPage<GatewayDispute>, GatewayError> {
-        let page: ListPage<Dispute> = self.list_range("disputes", range, after, None).await?;
-        let items = page.items.into_iter().map(Dispute::into_gateway_dispute).collect::<Result<_, GatewayError>>()?;
-        Ok(ListPage { items, next: page.next })
+        let found: Option<Value> = self.read_object_at(&format!("disputes/{id}")).await?;
+        Ok(found.as_ref().map(read_dispute).transpose()?)
     }
 
     /// Returns the object at `path`; `None` if it does not exist.
-    async fn read_object<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, GatewayError> {
-        match self.send::<T>(self.http.get(self.api_url(path))).await {
+    async fn read_object_at<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, GatewayError> {
+        self.read_object(self.http.get(self.api_url(path))).await
+    }
+
+    /// Returns the object that `request` reads; `None` if it does not exist.
+    async fn read_object<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Option<T>, GatewayError> {
+        match self.send::<T>(request).await {
             Ok(object) => Ok(Some(object)),
             Err(RequestFailure::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),
             Err(failure) => Err(failure.into()),

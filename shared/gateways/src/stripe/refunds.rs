@@ -6,32 +6,32 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use reqwest::StatusCode;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::lists::ListedObject;
-use super::wire_format::Error;
-use super::wire_format::PaymentIntent;
-use super::{RequestFailure, Stripe, amount};
+use super::reading::read_listed_dispute;
+use super::wire_format::{Error, PaymentIntent, null_as_default};
+use super::{RequestFailure, Stripe, StripeDispute, amount};
 use crate::{
-    GatewayDispute, GatewayError, GatewayRefund, ListPage, RefundRequest, RefundResponse, RefundState, Refunds,
-    TimeRange,
+    DisputeDetails, GatewayDispute, GatewayError, GatewayRefund, ListPage, RefundRequest, RefundResponse, RefundState,
+    Refunds, TimeRange, UnreadableObject,
 };
 use billing::{GatewayToken, Payment};
 
 /// The metadata key of a refund at Stripe. Its value is our id of the refund.
 const REFUND_METADATA_KEY: &str = "dueday_refund";
 
-/// A refund in Stripe's wire format.
+/// A refund in Stripe's wire format. The types of stripe-node (`types/Refunds.d.ts`) state that the status and the
+/// metadata can be `null`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Refund {
+struct Refund {
     id: GatewayToken,
     amount: i64,
     currency: String,
     #[serde(default)]
-    pub payment_intent: Option<GatewayToken>,
-    status: Status,
+    status: Option<Status>,
     #[serde(default)]
     failure_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     metadata: HashMap<String, String>,
 }
 
@@ -46,33 +46,42 @@ enum Status {
     Canceled,
 }
 
-impl ListedObject for Refund {
-    fn id(&self) -> &GatewayToken {
-        &self.id
+impl Refund {
+    /// Converts the amount and the status. Fails with the reason if the amount or the currency is not valid.
+    fn into_gateway_refund(self) -> Result<GatewayRefund, String> {
+        let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| "it has no valid currency".to_owned())?;
+        let amount = amount::from_stripe(self.amount, currency).ok_or_else(|| "it has no valid amount".to_owned())?;
+        let state = match self.status {
+            Some(Status::Succeeded) => RefundState::Succeeded,
+            // A refund without a status has neither succeeded nor failed.
+            Some(Status::Pending | Status::RequiresAction) | None => RefundState::Pending,
+            Some(Status::Failed) => {
+                RefundState::Failed { code: self.failure_reason.unwrap_or_else(|| "failed".to_owned()) }
+            }
+            Some(Status::Canceled) => RefundState::Failed { code: "canceled".to_owned() },
+        };
+        let our_id = self.metadata.get(REFUND_METADATA_KEY).and_then(|name| name.parse().ok());
+        Ok(GatewayRefund { id: self.id, refund: our_id, amount, state })
     }
 }
 
-impl Refund {
-    /// Converts the amount and the status. Fails if the amount or the currency is not valid.
-    fn into_gateway_refund(self) -> Result<GatewayRefund, GatewayError> {
-        let refund = self;
-        let currency = refund.currency.to_ascii_uppercase().parse().ok();
-        let amount = currency.and_then(|currency| amount::from_stripe(refund.amount, currency));
-        let invalid = || GatewayError::Unknown {
-            reason: format!("Stripe returned the refund {} with an invalid amount or currency", refund.id),
-        };
-        let amount = amount.ok_or_else(invalid)?;
-        let state = match refund.status {
-            Status::Succeeded => RefundState::Succeeded,
-            Status::Pending | Status::RequiresAction => RefundState::Pending,
-            Status::Failed => {
-                RefundState::Failed { code: refund.failure_reason.unwrap_or_else(|| "failed".to_owned()) }
-            }
-            Status::Canceled => RefundState::Failed { code: "canceled".to_owned() },
-        };
-        let our_id = refund.metadata.get(REFUND_METADATA_KEY).and_then(|name| name.parse().ok());
-        Ok(GatewayRefund { id: refund.id, refund: our_id, amount, state })
+/// Reads a refund of `payment` from `object`.
+///
+/// # Errors
+/// [`UnreadableObject`] if a field is missing or is not valid.
+fn read_refund(object: &Value, payment: GatewayToken) -> Result<(GatewayToken, GatewayRefund), UnreadableObject> {
+    let refund = Refund::deserialize(object).map_err(|error| error.to_string()).and_then(Refund::into_gateway_refund);
+    match refund {
+        Ok(refund) => Ok((payment, refund)),
+        Err(reason) => Err(UnreadableObject::new(object, Some(payment), reason)),
     }
+}
+
+/// Reads a refund and its payment from `object`. Returns `None` if the refunded charge has no PaymentIntent: this
+/// software creates only PaymentIntents, so such a charge belongs to another program.
+fn read_listed_refund(object: &Value) -> Option<Result<(GatewayToken, GatewayRefund), UnreadableObject>> {
+    let payment = object["payment_intent"].as_str()?.parse().ok()?;
+    Some(read_refund(object, payment))
 }
 
 /// Returns whether an error proves that no refund was made. Only `invalid_request_error` with status 400 or 404 proves
@@ -95,8 +104,11 @@ impl Refunds for Stripe {
         ];
         let create = self.http.post(self.api_url("refunds")).form(&parameters);
         let create = create.header("Idempotency-Key", format!("refund-{}", request.refund));
-        match self.send::<Refund>(create).await {
-            Ok(refund) => refund.into_gateway_refund().map_or_else(RefundResponse::Unknown, RefundResponse::Made),
+        match self.send::<Value>(create).await {
+            Ok(object) => match read_refund(&object, request.payment.clone()) {
+                Ok((_, refund)) => RefundResponse::Made(refund),
+                Err(unreadable) => RefundResponse::Unknown(unreadable.into()),
+            },
             Err(RequestFailure::Refused(status, error)) if is_rejection(status, &error) => {
                 RefundResponse::Rejected { code: error.most_specific_code().to_owned() }
             }
@@ -105,27 +117,22 @@ impl Refunds for Stripe {
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
-        let refunds: Vec<Refund> = self.list_all("refunds", Some(("payment_intent", payment.as_str()))).await?;
-        refunds.into_iter().map(Refund::into_gateway_refund).collect()
+        let listed = self.list_all("refunds", &[("payment_intent", payment.as_str())]).await?;
+        let refunds = listed.read_items(|object| Some(read_refund(object, payment.clone()))).into_complete_items()?;
+        Ok(refunds.into_iter().map(|(_, refund)| refund).collect())
     }
 
     async fn refunds_since(
         &self,
         since: DateTime<Utc>,
-    ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
+    ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
         let since = since.timestamp().to_string();
-        let refunds: Vec<Refund> = self.list_all("refunds", Some(("created[gte]", &since))).await?;
-        // Ignore refunds of charges without a PaymentIntent: this software creates only PaymentIntents, so such a
-        // charge belongs to another program.
-        let of_intents = refunds.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
-        of_intents
-            .map(|(payment, refund)| Ok((payment, refund.into_gateway_refund()?)))
-            .collect::<Result<_, _>>()
-            .map(Some)
+        Ok(Some(self.list_all("refunds", &[("created[gte]", &since)]).await?.read_items(read_listed_refund)))
     }
 
-    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
-        self.disputes_opened_since(since).await.map(Some)
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
+        let since = since.timestamp().to_string();
+        Ok(Some(self.list_all("disputes", &[("created[gte]", &since)]).await?.read_items(read_listed_dispute)))
     }
 
     async fn payments_in(
@@ -133,17 +140,9 @@ impl Refunds for Stripe {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
-        let expand = Some("data.latest_charge");
-        let page: ListPage<PaymentIntent> = self.list_range("payment_intents", range, after, expand).await?;
-        let mut items = Vec::new();
-        for intent in &page.items {
-            let Some(payment) = intent.payment(intent.reported_status()) else { continue };
-            if let Some(reason) = intent.contradiction() {
-                return Err(GatewayError::Unknown { reason });
-            }
-            items.push(payment);
-        }
-        Ok(Some(ListPage { items, next: page.next }))
+        let listed = self.list_range("payment_intents", range, after, Some("data.latest_charge")).await?;
+        let read = |object: &Value| Some(PaymentIntent::read_own(object)?.and_then(|own| own.reported_payment()));
+        Ok(Some(listed.read_items(read)))
     }
 
     async fn refunds_in(
@@ -151,10 +150,7 @@ impl Refunds for Stripe {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
-        let page: ListPage<Refund> = self.list_range("refunds", range, after, None).await?;
-        let of_intents = page.items.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
-        let items = of_intents.map(|(payment, refund)| Ok((payment, refund.into_gateway_refund()?)));
-        Ok(Some(ListPage { items: items.collect::<Result<_, GatewayError>>()?, next: page.next }))
+        Ok(Some(self.list_range("refunds", range, after, None).await?.read_items(read_listed_refund)))
     }
 
     async fn disputes_in(
@@ -162,6 +158,17 @@ impl Refunds for Stripe {
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
-        self.disputes_opened_in(range, after).await.map(Some)
+        Ok(Some(self.list_range("disputes", range, after, None).await?.read_items(read_listed_dispute)))
+    }
+
+    async fn dispute_details(&self, id: &GatewayToken) -> Result<Option<DisputeDetails>, GatewayError> {
+        let Some(found) = self.get_dispute(id).await? else { return Ok(None) };
+        let StripeDispute { id, payment, amount, reason, status, opened_at } = found;
+        let payment_method = match &payment {
+            Some(payment) => self.get_payment_intent(payment).await?.and_then(|paid| paid.payment_method),
+            None => None,
+        };
+        let dispute = GatewayDispute { id, payment, amount, status, opened_at };
+        Ok(Some(DisputeDetails { dispute, reason, payment_method }))
     }
 }

@@ -1,9 +1,9 @@
 //! Tests of events about successful payments without a receipt. The payment is settled if the rules allow it; otherwise
 //! it becomes a finding, which blocks charging of the period until a person decides.
 
-use billing::{ActionKind, Finding, FindingReason, GatewayToken, Money};
+use billing::{ActionKind, Finding, FindingReason, GatewayToken, Money, RefundStatus};
+use charging::{FindingDecision, FindingError};
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, RefundRequest, Refunds as _};
-use settling::{FindingDecision, FindingError, Findings, Settling};
 use testkit::FAULTS_AT_EACH_CALL;
 
 use super::*;
@@ -48,6 +48,12 @@ impl World {
         self.stripe.refund(&RefundRequest { refund: Ulid::from_parts(9, 9), payment: payment.clone(), amount }).await;
     }
 
+    /// Refunds `minor` minor units of `payment` like [`World::refund_payment`], as a second refund.
+    async fn refund_payment_again(&self, payment: &GatewayToken, minor: i64) {
+        let amount = Money::new(minor, self.gold.price.currency());
+        self.stripe.refund(&RefundRequest { refund: Ulid::from_parts(9, 10), payment: payment.clone(), amount }).await;
+    }
+
     /// Returns the findings that no person has resolved.
     async fn open_findings(&self) -> Vec<Finding> {
         self.table().get_open_findings().await.unwrap()
@@ -67,12 +73,10 @@ impl World {
         payment: &GatewayToken,
         decision: FindingDecision,
     ) -> Result<Subscription, FindingError> {
-        let policy = self.system.deployment.config.billing.policy.clone();
-        let settling = Settling::new(self.table().clone(), policy, self.system.clock.clone());
-        let settling = settling.with_action(sample::action(ActionKind::ResolveFinding));
-        let findings = Findings { settling: &settling, gateway: self.stripe.as_ref() };
-        let today = self.system.clock.now().date_naive();
-        findings.resolve((&self.gold.account, payment), decision, "asked the customer", today).await
+        let engine = self.system.deployment.charging_engine();
+        let engine = engine.with_action(sample::action(ActionKind::ResolveFinding));
+        let (of, today) = ((&self.gold.account, payment), self.system.clock.now().date_naive());
+        engine.resolve_finding(self.stripe.as_ref(), of, decision, "asked the customer", today).await
     }
 
     /// Creates a world with an attempt on 10 March that was rejected: Stripe made no payment.
@@ -162,12 +166,50 @@ async fn period_is_charged_again_only_after_a_person_has_decided() {
 }
 
 #[tokio::test]
+async fn finding_with_a_part_refund_is_not_closed_and_its_receipt_shows_the_refund() {
+    let world = World::with_rejected_attempt().await;
+    let payment = world.make_payment("2026-03-10", 7, 1_299).await;
+    world.send_success_event("evt_1", payment.as_str()).await.unwrap();
+    world.refund_payment(&payment, 1).await;
+    let refused = world.resolve_finding(&payment, FindingDecision::Close).await.unwrap_err();
+    assert!(matches!(refused, FindingError::StillPaid { kept, .. } if kept.minor() == 1_298), "{refused}");
+    world.system.clock.set(at(NEXT_RUN_TIME));
+    let paid = world.resolve_finding(&payment, FindingDecision::Receipt).await.unwrap();
+    assert_eq!((paid.open_findings, paid.due_on), (0, "2026-04-10".parse().unwrap()));
+    let receipts = world.receipts().await;
+    let [receipt] = receipts.as_slice() else { panic!("{receipts:?}") };
+    assert_eq!((&receipt.payment, receipt.refunded.minor()), (&payment, 1));
+    let refunds = world.table().get_refunds_by_receipt(&world.gold.account, &receipt.id()).await.unwrap();
+    let [refund] = refunds.as_slice() else { panic!("{refunds:?}") };
+    assert_eq!((refund.amount.minor(), refund.status), (1, RefundStatus::Succeeded));
+    assert_eq!(world.run_payments(NEXT_RUN_TIME).await, [], "the month is not charged again");
+    // An event about the refund finds it stored already.
+    world.refunds().update_refunds_from_gateway(&world.gold.account, &receipt.id(), &payment).await.unwrap();
+    assert_eq!(world.receipts().await, receipts);
+}
+
+#[tokio::test]
+async fn second_payment_of_a_period_is_closed_only_after_its_whole_refund() {
+    let world = World::new("pm_card_visa").await;
+    world.run_payments(FIRST_RUN_TIME).await;
+    let second = world.make_payment("2026-03-10", 7, 1_299).await;
+    world.send_success_event("evt_1", second.as_str()).await.unwrap();
+    world.refund_payment(&second, 1_298).await;
+    let refused = world.resolve_finding(&second, FindingDecision::Close).await.unwrap_err();
+    assert!(matches!(refused, FindingError::StillPaid { kept, .. } if kept.minor() == 1), "{refused}");
+    world.refund_payment_again(&second, 1).await;
+    world.resolve_finding(&second, FindingDecision::Close).await.unwrap();
+    assert_eq!(world.open_findings().await, []);
+}
+
+#[tokio::test]
 async fn person_can_accept_a_payment_for_the_due_period() {
     let world = World::with_rejected_attempt().await;
     let payment = world.make_payment("2026-03-10", 7, 1_299).await;
     world.send_success_event("evt_1", payment.as_str()).await.unwrap();
     let paid = world.resolve_finding(&payment, FindingDecision::Receipt).await.unwrap();
     assert_eq!((paid.open_findings, paid.due_on), (0, "2026-04-10".parse().unwrap()));
+    assert_eq!(paid.attempt_seq, 7, "no later attempt gets the number of the accepted payment");
     assert_eq!(world.receipts().await.iter().map(|receipt| &receipt.payment).collect::<Vec<_>>(), [&payment]);
     let charged = world.table().get_charge_total("2026-03-10".parse().unwrap()).await.unwrap();
     assert_eq!(charged.sums().iter().collect::<Vec<_>>(), [world.gold.price]);

@@ -51,6 +51,21 @@ async fn event_is_rejected_while_a_worker_has_leased_its_attempt() {
 }
 
 #[tokio::test]
+async fn event_of_a_canceled_payment_whose_charge_succeeded_is_not_believed() {
+    let world = World::new("pm_card_visa").await;
+    world.server.set_next_faults([None, Some(StripeFault::CanceledWithPaidCharge { hours: 24 })]);
+    assert_eq!(world.run_payments("2026-03-10T06:00:00Z").await, [("in_doubt", 1)]);
+    world.system.clock.set(at("2026-03-10T08:00:00Z"));
+    let event = world.server.event("evt_1", "payment_intent.canceled", "pi_000001");
+    let error = world.send_event(&event).await.unwrap_err();
+    assert!(matches!(error, InboundError::Gateway(_)) && error.is_transient(), "{error}");
+    assert!(world.stored_subscription().await.attempt.is_some(), "the attempt is not settled as declined");
+    world.system.clock.set(at("2026-03-11T07:00:00Z"));
+    assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed);
+    assert_eq!((world.receipts().await.len(), world.server.intents().len()), (1, 1));
+}
+
+#[tokio::test]
 async fn event_of_a_settled_month_does_not_change_the_open_month() {
     let world = World::new("pm_usBankAccount_success").await;
     world.run_payments("2026-03-10T06:00:00Z").await;

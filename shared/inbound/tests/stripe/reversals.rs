@@ -163,7 +163,7 @@ fn invariant_checker(world: &World) -> InvariantChecker {
         today: now.date_naive(),
         now,
         records_kept,
-        retry_days: 7,
+        longest_gap: 2,
         lease,
         lead: Default::default(),
     }

@@ -22,9 +22,9 @@ pub use follow_ups::{CreatedFollowUp, FollowUpOutcome, ReplacementRequest};
 
 use billing::{AccountId, Money, Sku};
 use clock::Clock;
-use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse};
+use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
-use super::table::{ChangeRecords, WriteOutcome};
+use super::table::{ChangeRecords, RefusedWrite, WriteOutcome};
 use super::{
     BackOrderReason, Buckets, Customer, FillTarget, Order, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod,
     Parcel, Requester, ShippingAddress, Step, Stock, WarehouseId, choose_representative, choose_warehouse,
@@ -42,8 +42,8 @@ pub enum PlaceOutcome {
     Placed(OrderStatus),
     /// The order for this month exists already.
     AlreadyPlaced,
-    /// The SKU has no products, so nothing is shipped and no order is placed. `needs_report` is true until the caller has
-    /// reported the SKU to the operator and called [`OrdersTable::mark_without_products_reported`].
+    /// The SKU has no products, so nothing is shipped and no order is placed. `needs_report` is true until the SKU was
+    /// reported to the operator, and [`OrdersTable::mark_without_products_reported`] was called.
     NoProducts { sku: Sku, needs_report: bool },
 }
 
@@ -87,13 +87,15 @@ pub struct OrderDesk {
     clock: Arc<dyn Clock>,
     buckets: Buckets,
     index_delay: TimeDelta,
+    /// Whether the merchant perhaps sells no goods (see [`OrderDesk::with_optional_goods`]).
+    goods_are_optional: bool,
 }
 
 impl OrderDesk {
     /// Creates an order desk that stores its data in `table`. `buckets` is the number of partitions over which new
     /// orders are spread in GSI-2, the index over all orders.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
-        Self { table, clock, buckets, index_delay: TimeDelta::zero() }
+        Self { table, clock, buckets, index_delay: TimeDelta::zero(), goods_are_optional: false }
     }
 
     /// Sets the longest time that the indexes lag behind the table. A fill task is deleted only after a pass over its
@@ -101,6 +103,12 @@ impl OrderDesk {
     /// was not in the index yet.
     pub fn with_index_delay(self, index_delay: TimeDelta) -> Self {
         Self { index_delay, ..self }
+    }
+
+    /// Returns this order desk for a merchant who perhaps sells no goods. A SKU without products is then reported only
+    /// if the table contains a product or a warehouse.
+    pub fn with_optional_goods(self) -> Self {
+        Self { goods_are_optional: true, ..self }
     }
 
     /// Returns the clock of the order desk.
@@ -118,6 +126,15 @@ impl OrderDesk {
     /// Returns the number of buckets (partitions of GSI-2) that new orders are spread over.
     pub fn buckets(&self) -> Buckets {
         self.buckets
+    }
+
+    /// Returns whether the merchant sells goods.
+    pub(crate) async fn sells_goods(&self) -> Result<bool, TableError> {
+        if !self.goods_are_optional || !self.table.get_warehouses().await?.is_empty() {
+            return Ok(true);
+        }
+        let products = self.table.get_products(&Paging { after: None, limit: Some(1) }).await?;
+        Ok(!products.items.is_empty() || !products.unreadable.is_empty())
     }
 
     /// Places the order for a paid month. If the order exists already, nothing changes, so the same payment event can
@@ -178,7 +195,7 @@ impl OrderDesk {
                     }
                     return Ok(PlaceOutcome::Placed(order.status));
                 }
-                WriteOutcome::Refused(0) => {
+                WriteOutcome::Refused(RefusedWrite::Creation) => {
                     // An earlier process may have placed the order as backordered, and stopped before it wrote the fill
                     // task.
                     if order.status == OrderStatus::Open {
@@ -187,7 +204,7 @@ impl OrderDesk {
                     return Ok(PlaceOutcome::AlreadyPlaced);
                 }
                 // Try again: another request changed the stock, the customer or the representative's quarter total.
-                WriteOutcome::NoAccount | WriteOutcome::Refused(_) => {}
+                WriteOutcome::NoAccount | WriteOutcome::Refused(RefusedWrite::Other) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })

@@ -2,7 +2,7 @@
 
 use ulid::Ulid;
 
-use super::super::table::{StockBefore, WriteOutcome};
+use super::super::table::{RefusedWrite, StockBefore, WriteOutcome};
 use super::super::{Movement, MovementKind, MovementRequest, ProductId, WarehouseId};
 use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 
@@ -28,7 +28,7 @@ impl OrderDesk {
             let is_in_stock = self.stock_before(product, warehouse).await?.is_some();
             match self.table.add_stock(&arrival, is_in_stock, self.clock.ulid()).await? {
                 WriteOutcome::Done => return Ok(()),
-                WriteOutcome::Refused(0 | 1) => {
+                WriteOutcome::Refused(RefusedWrite::Creation) => {
                     let stored = self.table.get_movement(product, delivery).await?;
                     let is_recorded = match stored {
                         Some(stored) => stored.is_same_request_as(&arrival),
@@ -36,7 +36,7 @@ impl OrderDesk {
                     };
                     return if is_recorded { Ok(()) } else { Err(DeskError::DeliveryMismatch(delivery)) };
                 }
-                WriteOutcome::NoAccount | WriteOutcome::Refused(_) => {}
+                WriteOutcome::NoAccount | WriteOutcome::Refused(RefusedWrite::Other) => {}
             }
         }
         Err(DeskError::WriteConflict { item: format!("the stock of {product}") })

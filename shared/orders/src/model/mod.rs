@@ -9,6 +9,7 @@ mod company;
 mod customer;
 mod fill_task;
 mod follow_up;
+mod follow_up_rules;
 mod ids;
 mod ledger;
 mod lines;
@@ -31,7 +32,8 @@ pub use company::{
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill_task::{FillPass, FillTarget, FillTask, WaitingOrder};
-pub use follow_up::{FollowUp, FollowUpError, FollowUpReason, check_part, lines_without};
+pub use follow_up::{FollowUp, FollowUpReason};
+pub use follow_up_rules::{FollowUpError, check_part, lines_without};
 pub use ids::{
     DepartmentId, EmployeeId, JobId, LocationId, MAX_PART, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId,
 };

@@ -8,12 +8,12 @@ use super::super::{
     WarehouseId, all_days,
 };
 use super::items::{self, relation};
-use super::list_pages::PartitionRange;
+use super::list_pages::{PartitionRange, check_cursor_list, parse_cursor};
 use super::partition_queries::{Partition, Selection};
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
-use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
+use dynamo::{Cursor, Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
 /// An employee with the job history and the quarter totals, but without the confidential data.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ pub enum EmployeeList<'a> {
 impl EmployeeList<'_> {
     /// Returns the key of the list, which the cursors of the list contain. Unless the list is sorted by hire date, this
     /// is the key of the entity or of the name by which GSI-1 finds the employees.
-    pub(super) fn key(self) -> String {
+    fn key(self) -> String {
         match self {
             Self::WithName(name) => keys::key_of_employee_name(name),
             Self::WithTitle(title) => keys::key_of_job_title(title),
@@ -110,6 +110,17 @@ fn employee_log_entry(before: Option<&Employee>, after: &Employee) -> ItemChange
 }
 
 impl OrdersTable {
+    /// Parses a cursor of the list `list` of employees. Returns `None` if `text` is not a cursor of this list.
+    pub fn cursor_of_employees(list: EmployeeList<'_>, text: String) -> Option<Cursor> {
+        match list {
+            EmployeeList::Hired { .. } => {
+                check_cursor_list(&list.key(), &text)?;
+                parse_cursor(text, keys::EMPLOYEE_PREFIX, |data, _| billing::parse_date(data).is_ok())
+            }
+            _ => Self::cursor_of_list(&list.key(), keys::EMPLOYEE_PREFIX, text),
+        }
+    }
+
     /// Creates an employee with the first assignment. The transaction also writes the items by which GSI-1 finds the
     /// employee, the first entry of the job history, and the confidential data. Returns `Refused` if an employee with
     /// this id exists.

@@ -18,7 +18,6 @@ use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Buckets, DateRange, EmployeeId, OrderStatus, Product, ProductId, WarehouseId};
-use super::employees::EmployeeList;
 use super::partition_queries::{ItemPosition, Partition, Selection};
 use super::{OrdersTable, items, keys};
 use billing::AccountId;
@@ -147,7 +146,11 @@ const MAX_KEY_LEN: usize = 1_024;
 
 /// Parses a cursor from `text`. Returns `None` if `text` is not a cursor, if its partition key does not begin with `prefix`,
 /// or if `is_valid_sort_text` returns false for its sort text and the identifier in its partition key.
-fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
+pub(super) fn parse_cursor(
+    text: String,
+    prefix: &str,
+    is_valid_sort_text: impl Fn(&str, &str) -> bool,
+) -> Option<Cursor> {
     let CursorContent(position, _) = serde_json::from_str(&text).ok()?;
     let is_key = |key: &str| (1..=MAX_KEY_LEN).contains(&key.len());
     let is_valid = is_key(&position.sk) && is_valid_sort_text(&position.text, position.pk.strip_prefix(prefix)?);
@@ -155,7 +158,7 @@ fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &s
 }
 
 /// Checks that `text` is a cursor of the list with the key `list`. Returns `None` if it is not.
-fn check_cursor_list(list: &str, text: &str) -> Option<()> {
+pub(super) fn check_cursor_list(list: &str, text: &str) -> Option<()> {
     let CursorContent(_, key) = serde_json::from_str(text).ok()?;
     (key == list).then_some(())
 }
@@ -177,17 +180,6 @@ impl OrdersTable {
     pub(super) fn cursor_of_list(list: &str, prefix: &str, text: String) -> Option<Cursor> {
         check_cursor_list(list, &text)?;
         parse_cursor(text, prefix, is_sort_text_the_id)
-    }
-
-    /// Parses a cursor of the list `list` of employees. Returns `None` if `text` is not a cursor of this list.
-    pub fn cursor_of_employees(list: EmployeeList<'_>, text: String) -> Option<Cursor> {
-        match list {
-            EmployeeList::Hired { .. } => {
-                check_cursor_list(&list.key(), &text)?;
-                parse_cursor(text, keys::EMPLOYEE_PREFIX, |data, _| billing::parse_date(data).is_ok())
-            }
-            _ => Self::cursor_of_list(&list.key(), keys::EMPLOYEE_PREFIX, text),
-        }
     }
 
     /// Parses a cursor of the list of the customers of `representative`. Returns `None` if `text` is not a cursor of

@@ -61,7 +61,7 @@ pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use stock::StockBefore;
 pub use stream::{is_order_key, read_order_from_stream_image};
 pub use warehouse_orders::{NamedLine, OrderToPack};
-pub use write_transaction::WriteOutcome;
+pub use write_transaction::{RefusedWrite, WriteOutcome};
 
 use dynamo::Dynamo;
 

@@ -142,9 +142,9 @@ impl OrdersTable {
     /// Creates an order with its relations (items that relate it to other entities) in one transaction. If the order is
     /// `OPEN`, the transaction also deducts its products from the stock. It also adds the amount of the order to the
     /// representative's quarter total. `at` is the current time, which the movement of the stock records. `refunds` are
-    /// the refunds that were recorded before the order is placed. Returns `Refused(0)` if the order exists. Returns
-    /// `Refused` with another number if the stock does not suffice, or if `customer`, `refunds` or the quarter total
-    /// changed since it was read.
+    /// the refunds that were recorded before the order is placed. Returns `RefusedWrite::Creation` if the order
+    /// exists. Returns `RefusedWrite::Other` if the stock does not suffice, or if `customer`, `refunds` or the quarter
+    /// total changed since it was read.
     pub async fn create_order(
         &self,
         order: &Order,
@@ -153,7 +153,8 @@ impl OrdersTable {
         refunds: Option<&OrderRefunds>,
         at: DateTime<Utc>,
     ) -> Result<WriteOutcome, TableError> {
-        let mut writes = self.transaction().create(order.to_item()).create(items::representative_relation(order));
+        let mut writes =
+            self.transaction().create_entity(order.to_item()).create(items::representative_relation(order));
         for line in lines {
             writes = writes.create(items::product_relation(order, line));
         }

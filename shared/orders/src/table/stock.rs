@@ -68,8 +68,8 @@ impl OrdersTable {
     /// Adds the delivery `delivery` to the stock of its warehouse, and records it as a movement, in one transaction.
     /// `is_in_stock` is whether a stock of the product in the warehouse is already stored. The transaction also writes a
     /// fill task: a request to try again to fill the backordered orders of the product. `change` is the new identifier of
-    /// this request. Returns `Refused(0)` or `Refused(1)` if the identifier of the delivery was used before. Returns `Refused` with another number if the
-    /// product does not exist, or if `is_in_stock` is wrong by now.
+    /// this request. Returns `RefusedWrite::Creation` if the identifier of the delivery was used before. Returns
+    /// `RefusedWrite::Other` if the product does not exist, or if `is_in_stock` is wrong by now.
     pub async fn add_stock(
         &self,
         delivery: &Movement,
@@ -80,8 +80,8 @@ impl OrdersTable {
         let (all, here) = self.stock_keys(product, warehouse);
         let writes = self
             .transaction()
-            .create(delivery.to_item())
-            .check_absent(keys::key_of_delivery_record(product, delivery.id))
+            .create_entity(delivery.to_item())
+            .check_entity_absent(keys::key_of_delivery_record(product, delivery.id))
             .change_total_stock(all, delivery.stock_change);
         let writes = match is_in_stock {
             true => writes.add_stock(here, *quantity),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem, Update};
 
 use super::super::{FillTarget, ProductId};
 use super::OrdersTable;
@@ -21,59 +21,101 @@ const VERSION_UNCHANGED: &str = "#Version = :seen";
 pub enum WriteOutcome {
     /// The transaction was written.
     Done,
-    /// Nothing was written, because a condition failed. Contains the index, from 0 on, of the first write in the
-    /// transaction whose condition failed.
-    Refused(usize),
+    /// Nothing was written, because a condition failed. Contains the first write in the transaction whose condition
+    /// failed.
+    Refused(RefusedWrite),
     /// Nothing was written, because the account that the change needs does not exist, or is being erased.
     NoAccount,
+}
+
+/// A write of a transaction whose condition failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefusedWrite {
+    /// The write that identifies the entity to create, such as an order: the entity exists already.
+    Creation,
+    /// Any other write: another request changed an item since it was read, or an item does not allow the change.
+    Other,
+}
+
+/// The name of a write in a transaction, with which [`WriteTransaction::commit`] finds out why a transaction was
+/// refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum OrdersTableWrite {
+    Creation,
+    AccountCheck,
+    Other,
 }
 
 /// A transaction that is being built. Each method adds one write; [`WriteTransaction::commit`] sends all of them.
 pub(super) struct WriteTransaction<'a> {
     table: &'a OrdersTable,
-    writes: Vec<TransactWriteItem>,
-    /// The index of the write that checks the account; `None` if the transaction does not check an account.
-    account_check: Option<usize>,
+    writes: Vec<(OrdersTableWrite, TransactWriteItem)>,
 }
 
 impl OrdersTable {
     /// Begins a transaction without writes.
     pub(super) fn transaction(&self) -> WriteTransaction<'_> {
-        WriteTransaction { table: self, writes: Vec::new(), account_check: None }
+        WriteTransaction { table: self, writes: Vec::new() }
     }
 }
 
 impl WriteTransaction<'_> {
     /// Adds a put of `item`, on condition that no item with the same key exists.
-    pub fn create(mut self, item: Item) -> Self {
-        self.writes.push(self.table.dynamo.build_put_if(item, ABSENT, None));
+    pub fn create(self, item: Item) -> Self {
+        let put = self.table.dynamo.build_put_if(item, ABSENT, None);
+        self.with(put)
+    }
+
+    /// Like [`WriteTransaction::create`], for the `item` that identifies the entity which the transaction creates. If
+    /// the item exists, the transaction returns [`RefusedWrite::Creation`].
+    pub fn create_entity(self, item: Item) -> Self {
+        let put = self.table.dynamo.build_put_if(item, ABSENT, None);
+        self.with_named(OrdersTableWrite::Creation, put)
+    }
+
+    /// Like [`WriteTransaction::check_absent`], for a `key` under which an earlier version of Dueday stored the entity
+    /// that the transaction creates. If an item has the key, the transaction returns [`RefusedWrite::Creation`].
+    pub fn check_entity_absent(self, key: Key) -> Self {
+        let check = self.table.dynamo.build_condition_check(key, ABSENT);
+        self.with_named(OrdersTableWrite::Creation, check)
+    }
+
+    /// Adds `write`.
+    fn with(self, write: TransactWriteItem) -> Self {
+        self.with_named(OrdersTableWrite::Other, write)
+    }
+
+    /// Adds `write` with the name `name`.
+    fn with_named(mut self, name: OrdersTableWrite, write: TransactWriteItem) -> Self {
+        self.writes.push((name, write));
         self
     }
 
     /// Adds a put of `item`, on condition that an item with the same key exists.
-    pub fn replace(mut self, item: Item) -> Self {
-        self.writes.push(self.table.dynamo.build_put_if(item, PRESENT, None));
-        self
+    pub fn replace(self, item: Item) -> Self {
+        let put = self.table.dynamo.build_put_if(item, PRESENT, None);
+        self.with(put)
     }
 
     /// Adds an unconditional put of `item`.
-    pub fn put(mut self, item: Item) -> Self {
-        self.writes.push(self.table.dynamo.build_put(item));
-        self
+    pub fn put(self, item: Item) -> Self {
+        let put = self.table.dynamo.build_put(item);
+        self.with(put)
     }
 
     /// Adds an update of an entity from `before` to `after`, on condition that the stored version is the version of
     /// `before`. The update increases the version by 1.
-    pub fn change<T: Versioned<OrdersTable>>(mut self, before: &T, after: &T) -> Self {
+    pub fn change<T: Versioned<OrdersTable>>(self, before: &T, after: &T) -> Self {
         let after = after.clone().with_version(before.version() + 1);
-        let update = self.table.dynamo.build_versioned_update(before, &after);
-        self.writes.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
-        self
+        match self.table.dynamo.build_versioned_update(before, &after) {
+            Some(update) => self.with_update(update),
+            None => self,
+        }
     }
 
     /// Adds a condition check without a write: the transaction is refused if the stored version is not the version of
     /// `read`.
-    pub fn check_unchanged<T: Versioned<OrdersTable>>(mut self, read: &T) -> Self {
+    pub fn check_unchanged<T: Versioned<OrdersTable>>(self, read: &T) -> Self {
         let check = ConditionCheck::builder()
             .table_name(self.table.dynamo.name())
             .set_key(Some(read.key().attributes()))
@@ -81,22 +123,22 @@ impl WriteTransaction<'_> {
             .set_expression_attribute_names(Some(collect_attribute_names(&[VERSION_UNCHANGED])))
             .expression_attribute_values(":seen", number(read.version()))
             .build();
-        self.writes
-            .push(TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build());
-        self
+        self.with(TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build())
     }
 
     /// Adds a check without a write that no item has the key `key`.
-    pub fn check_absent(mut self, key: Key) -> Self {
-        self.writes.push(self.table.dynamo.build_condition_check(key, ABSENT));
-        self
+    pub fn check_absent(self, key: Key) -> Self {
+        let check = self.table.dynamo.build_condition_check(key, ABSENT);
+        self.with(check)
     }
 
     /// Adds a put of the response to `request`, on condition that no response is saved under its idempotency key yet.
     /// Adds nothing if `request` is `None`.
-    pub fn save_response(mut self, request: Option<&IdempotentRequest>) -> Self {
-        self.writes.extend(request.map(|request| self.table.dynamo.build_idempotency_put(request)));
-        self
+    pub fn save_response(self, request: Option<&IdempotentRequest>) -> Self {
+        match request.map(|request| self.table.dynamo.build_idempotency_put(request)) {
+            Some(put) => self.with(put),
+            None => self,
+        }
     }
 
     /// Adds the entry of the action log for `change`. Adds nothing if the table has no requester.
@@ -106,40 +148,42 @@ impl WriteTransaction<'_> {
 
     /// Like [`WriteTransaction::log`], but the entry also contains `reason`, which the requester gave for the change.
     pub fn log_with_reason(
-        mut self,
+        self,
         kind: ActionKind,
         reason: Option<&Label>,
         change: impl FnOnce() -> ItemChange,
     ) -> Self {
-        let requester = self.table.requester.as_ref();
-        self.writes.extend(requester.map(|requester| requester.build_action_put(kind, reason.cloned(), change())));
-        self
+        match &self.table.requester {
+            Some(requester) => self.with(requester.build_action_put(kind, reason.cloned(), change())),
+            None => self,
+        }
     }
 
     /// Adds a check that `account` exists in the payments table and is not being erased. Adds nothing if the table has no
     /// requester: the jobs of the order desk get the account from a payment, so it exists.
-    pub fn check_account(mut self, account: &AccountId) -> Self {
-        if let Some(requester) = &self.table.requester {
-            self.account_check = Some(self.writes.len());
-            self.writes.push(requester.payments.build_account_check(account));
+    pub fn check_account(self, account: &AccountId) -> Self {
+        match &self.table.requester {
+            Some(requester) => {
+                self.with_named(OrdersTableWrite::AccountCheck, requester.payments.build_account_check(account))
+            }
+            None => self,
         }
-        self
     }
 
     /// Adds an update that creates the fill task of `target`, or requests the existing task again. `change` is the
     /// identifier of the change that requests the task.
-    pub fn request_fill(mut self, target: &FillTarget, change: Ulid) -> Self {
+    pub fn request_fill(self, target: &FillTarget, change: Ulid) -> Self {
         let update = self.table.build_fill_request(target, change);
-        self.writes.push(TransactWriteItem::builder().update(update).build());
-        self
+        self.with_update(update)
     }
 
     /// Adds an update of one fill task that requests to fill the backordered orders of all `products`. `change` is the
     /// identifier of the change that requests this. Adds nothing if `products` is empty.
-    pub fn request_fill_of_all(mut self, products: &[&ProductId], change: Ulid) -> Self {
-        let update = self.table.build_fill_request_for_all(products, change);
-        self.writes.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
-        self
+    pub fn request_fill_of_all(self, products: &[&ProductId], change: Ulid) -> Self {
+        match self.table.build_fill_request_for_all(products, change) {
+            Some(update) => self.with_update(update),
+            None => self,
+        }
     }
 
     /// Adds an update that sets the attribute `Data` of the relation with the key `key`, on condition that the relation
@@ -194,36 +238,32 @@ impl WriteTransaction<'_> {
     }
 
     /// Adds an update of the item `key` with the update expression `expression`, on condition that `condition` is true.
-    pub fn update(
-        mut self,
-        key: Key,
-        expression: &str,
-        condition: &str,
-        values: HashMap<String, AttributeValue>,
-    ) -> Self {
+    pub fn update(self, key: Key, expression: &str, condition: &str, values: HashMap<String, AttributeValue>) -> Self {
         let update = self.table.dynamo.build_update(key, expression, condition, values);
-        self.writes.push(TransactWriteItem::builder().update(update).build());
-        self
+        self.with_update(update)
+    }
+
+    /// Adds `update`.
+    fn with_update(self, update: Update) -> Self {
+        self.with(TransactWriteItem::builder().update(update).build())
     }
 
     /// Adds a delete of the item with the key `key`, without the condition that the item exists: an earlier version of
     /// Dueday may have stored the item under another key.
-    pub fn delete_if_present(mut self, key: Key) -> Self {
+    pub fn delete_if_present(self, key: Key) -> Self {
         let delete = Delete::builder().table_name(self.table.dynamo.name()).set_key(Some(key.attributes())).build();
-        self.writes.push(TransactWriteItem::builder().delete(delete.expect("the key is set")).build());
-        self
+        self.with(TransactWriteItem::builder().delete(delete.expect("the key is set")).build())
     }
 
     /// Adds a delete of the item with the key `key`, on condition that the item exists.
-    pub fn delete(mut self, key: Key) -> Self {
+    pub fn delete(self, key: Key) -> Self {
         let delete = Delete::builder()
             .table_name(self.table.dynamo.name())
             .set_key(Some(key.attributes()))
             .condition_expression(PRESENT)
             .set_expression_attribute_names(Some(collect_attribute_names(&[PRESENT])))
             .build();
-        self.writes.push(TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build());
-        self
+        self.with(TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build())
     }
 
     /// Commits all added writes or none of them, with a TransactWriteItems request. Sends the request again if another
@@ -232,12 +272,13 @@ impl WriteTransaction<'_> {
         if self.writes.is_empty() {
             return Ok(WriteOutcome::Done);
         }
-        match self.table.dynamo.transact_with_retries(self.writes).await? {
-            TransactionOutcome::Written => Ok(WriteOutcome::Done),
-            TransactionOutcome::ConditionFailed(refused) => Ok(match refused.iter().position(Option::is_some) {
-                first if first.is_some() && first == self.account_check => WriteOutcome::NoAccount,
-                first => WriteOutcome::Refused(first.unwrap_or_default()),
-            }),
-        }
+        Ok(match self.table.dynamo.transact_named(self.writes).await? {
+            TransactionOutcome::Written => WriteOutcome::Done,
+            TransactionOutcome::ConditionFailed(failed) => match failed.first() {
+                Some(OrdersTableWrite::AccountCheck) => WriteOutcome::NoAccount,
+                Some(OrdersTableWrite::Creation) => WriteOutcome::Refused(RefusedWrite::Creation),
+                Some(OrdersTableWrite::Other) | None => WriteOutcome::Refused(RefusedWrite::Other),
+            },
+        })
     }
 }

@@ -13,8 +13,7 @@ use orders::{
     WriteOutcome,
 };
 use orders_api::{OrdersApi, StoredPayments};
-use rest::Caller;
-use rest::caller::ConfidentialAccess;
+use rest::{Caller, ConfidentialAccess};
 use testkit::check_openapi_examples;
 
 use crate::router::test_desk::payments_table;

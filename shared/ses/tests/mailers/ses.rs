@@ -116,7 +116,7 @@ async fn configuration_set_of_the_url_is_sent_to_ses() {
     assert_eq!(ses.server.mails()[0].configuration_set, None);
     let other = Ses::new("ses:?configuration-set=other").await;
     let error = other.mailer.send(&example_mail(MailKind::Upcoming, "en")).await.unwrap_err();
-    assert_eq!((error.reason.as_str(), error.is_transient), ("Amazon SES responded with NotFoundException", true));
+    assert!(error.reason.starts_with("Amazon SES responded with NotFoundException: ") && error.is_transient, "{error}");
 }
 
 #[tokio::test]
@@ -147,8 +147,8 @@ async fn errors_of_ses_are_transient_and_contain_no_address() {
         let (result, accepted, requests) = ses.send_with_faults(&[fault]).await;
         let error = result.unwrap_err();
         assert_eq!((accepted, requests), (0, 1), "{fault:?}: no retry");
-        let reason = format!("Amazon SES responded with {code}");
-        assert_eq!((error.reason.as_str(), error.is_transient), (reason.as_str(), true));
+        let reason = format!("Amazon SES responded with {code}: ");
+        assert!(error.reason.starts_with(&reason) && error.is_transient, "{error}");
         assert_no_personal_data(&error, &example_mail(MailKind::Paid, "en"));
     }
     let mail = Mail { to: "jörg@example.com".parse().unwrap(), ..example_mail(MailKind::Paid, "en") };
@@ -232,10 +232,8 @@ async fn refused_connection_is_retried_and_then_reported() {
     let sleep = FakeSleep { server: ses.server.clone(), delays: ses.delays.clone() };
     let mailer = mailer("ses:", FROM, &sdk_config(&url, sleep)).unwrap();
     let error = mailer.send(&example_mail(MailKind::Paid, "en")).await.unwrap_err();
-    assert_eq!(
-        (error.reason.as_str(), error.is_transient),
-        ("Amazon SES could not be reached or did not respond", true)
-    );
+    let reason = "Amazon SES could not be reached or did not respond: dispatch failure: io error: ";
+    assert!(error.reason.starts_with(reason) && error.is_transient, "{error}");
     assert!(ses.delays.lock().unwrap().len() >= 3);
 }
 

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, Payments, TableError, keys};
+use super::super::{Item, Key, Payments, TableError, keys};
 use billing::{Account, EmailAddress, Label, Locale, MailStatus};
 use dynamo::{Entity, Instant};
 
@@ -16,6 +16,15 @@ pub struct AccountItem {
     created_date: Instant,
     erasure_date: Option<Instant>,
     version: u64,
+}
+
+/// The attribute of an account with the number of creations. Absent means 0.
+pub const CREATIONS: &str = "Creations";
+
+/// Returns the number of subscriptions that were created in the account with the stored item `item`, see
+/// [`super::super::creations`]. An item of an earlier version has no number, which means 0.
+pub fn creations_of_account(item: &Item) -> u64 {
+    item.get(CREATIONS).and_then(|number| number.as_n().ok()?.parse().ok()).unwrap_or(0)
 }
 
 impl Entity<Payments> for Account {

@@ -3,9 +3,9 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Item, Key, SubscriptionKey, TableError};
-use super::subscription::TermsItem;
 use super::subscription::names::SHARD;
-use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status};
+use super::subscription::{SubscriptionItem, TermsItem};
+use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status, last_payment_day_in_sight};
 use dynamo::{from_item, key_of};
 
 /// One row of the list of due subscriptions, read from an index. The row may be stale, so no write is computed from it.
@@ -47,17 +47,31 @@ pub struct DueItem {
     sk: String,
     #[serde(alias = "NextPaymentDate", alias = "NextReminderDate")]
     on: NaiveDate,
-    pub(super) due_date: NaiveDate,
-    pub(super) product_name: Label,
-    pub(super) payment_amount: i64,
-    pub(super) currency: Currency,
-    pub(super) status: Option<Status>,
-    pub(super) payment_day: Option<PaymentDay>,
-    pub(super) cancel_period: Option<Period>,
-    pub(super) unpaid_since: Option<NaiveDate>,
+    due_date: NaiveDate,
+    product_name: Label,
+    payment_amount: i64,
+    currency: Currency,
+    status: Option<Status>,
+    payment_day: Option<PaymentDay>,
+    cancel_period: Option<Period>,
+    unpaid_since: Option<NaiveDate>,
     #[serde(default)]
-    pub(super) waiting_terms: Vec<TermsItem>,
+    waiting_terms: Vec<TermsItem>,
 }
+
+/// Checks at compile time that the fields of [`DueItem`] are also fields of [`SubscriptionItem`], because the
+/// attributes of an index entry are copies of the subscription's attributes.
+const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
+    let _ = (&item.product_name, &row.product_name);
+    let _ = (&item.payment_amount, &row.payment_amount);
+    let _ = (&item.currency, &row.currency);
+    let _ = (&item.due_date, &row.due_date);
+    let _ = (&item.payment_day, &row.payment_day);
+    let _ = (&item.status, &row.status);
+    let _ = (&item.cancel_period, &row.cancel_period);
+    let _ = (&item.unpaid_since, &row.unpaid_since);
+    let _ = (&item.waiting_terms, &row.waiting_terms);
+};
 
 impl DueItem {
     /// Reads a row from an entry of the payment index or the reminder index.
@@ -160,12 +174,15 @@ impl Position {
         self.lane.is_first() && self.is_start_of_lane()
     }
 
-    /// Returns whether this can be the position of an index entry that is due on or before `date`. Used to check a
-    /// position that a caller has sent.
-    pub fn is_due_by(&self, date: NaiveDate) -> bool {
+    /// Returns whether this can be the position of an index entry in the list of due and postponed payments
+    /// ([`Table::get_due_and_postponed_by_date`]) of the date `date`. Used to check a position that a caller has sent.
+    ///
+    /// [`Table::get_due_and_postponed_by_date`]: crate::Table::get_due_and_postponed_by_date
+    pub fn is_in_due_list(&self, date: NaiveDate, today: NaiveDate) -> bool {
         let is_key = |text: &str| (1..=1024).contains(&text.len());
-        let is_due = |on: NaiveDate| on <= date && on.to_string() == self.on;
-        is_key(&self.pk) && is_key(&self.sk) && self.on.parse().is_ok_and(is_due)
+        let is_listed =
+            |on: NaiveDate| (on <= date || on > last_payment_day_in_sight(today)) && on.to_string() == self.on;
+        is_key(&self.pk) && is_key(&self.sk) && self.on.parse().is_ok_and(is_listed)
     }
 
     /// Converts the position to the `ExclusiveStartKey` of a Query. `date_attribute` is the sort key of the index.

@@ -20,6 +20,7 @@ mod removable_item;
 pub(super) mod subscription;
 mod waived_period;
 
+pub(super) use account::{CREATIONS, creations_of_account};
 pub(super) use due_item::DueItem;
 pub use due_item::{Due, Lane, Position};
 pub(super) use erasure::{is_erased_account, read_account};

@@ -6,7 +6,6 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use super::super::{Key, Payments, SubscriptionKey, TableError};
-use super::DueItem;
 use billing::{
     Attempt, ClaimToken, Currency, EmailAddress, ExternalId, GatewayToken, Label, Money, MoneyError, PaymentDay,
     PaymentMethod, Period, ReminderClaim, Sku, Status, Subscription, Terms,
@@ -22,22 +21,22 @@ pub struct SubscriptionItem {
     #[serde(rename = "SKU")]
     sku: Sku,
     external_id: Option<ExternalId>,
-    product_name: Label,
+    pub(super) product_name: Label,
     email: Option<EmailAddress>,
-    payment_day: PaymentDay,
-    payment_amount: i64,
-    currency: Currency,
+    pub(super) payment_day: PaymentDay,
+    pub(super) payment_amount: i64,
+    pub(super) currency: Currency,
     /// Terms that take effect in a later month; absent if there are none.
-    waiting_terms: Option<Vec<TermsItem>>,
+    pub(super) waiting_terms: Option<Vec<TermsItem>>,
     payment_details: PaymentMethod,
     payment_details_date: Option<Instant>,
     disputed_date: Option<Instant>,
     charged_though_disputed_date: Option<Instant>,
     /// The number of open findings that block charges; absent if it is zero.
     open_findings: Option<NonZeroU32>,
-    status: Status,
+    pub(super) status: Status,
     first_due_date: NaiveDate,
-    due_date: NaiveDate,
+    pub(super) due_date: NaiveDate,
     /// The month after the last paid month; absent until a month is paid.
     chargeable_from: Option<Period>,
     next_payment_date: Option<NaiveDate>,
@@ -53,8 +52,8 @@ pub struct SubscriptionItem {
     /// rejected or dropped, or was declined after it had been in doubt.
     rejected_customer: Option<GatewayToken>,
     attempt_seq: u32,
-    cancel_period: Option<Period>,
-    unpaid_since: Option<NaiveDate>,
+    pub(super) cancel_period: Option<Period>,
+    pub(super) unpaid_since: Option<NaiveDate>,
     attempt_no: Option<u32>,
     attempt_table: Option<Ulid>,
     attempt_due: Option<NaiveDate>,
@@ -222,20 +221,6 @@ impl Entity<Payments> for Subscription {
         })
     }
 }
-
-/// Checks at compile time that the fields of [`DueItem`] are also fields of [`SubscriptionItem`], because the
-/// attributes of an index entry are copies of the subscription's attributes.
-const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
-    let _ = (&item.product_name, &row.product_name);
-    let _ = (&item.payment_amount, &row.payment_amount);
-    let _ = (&item.currency, &row.currency);
-    let _ = (&item.due_date, &row.due_date);
-    let _ = (&item.payment_day, &row.payment_day);
-    let _ = (&item.status, &row.status);
-    let _ = (&item.cancel_period, &row.cancel_period);
-    let _ = (&item.unpaid_since, &row.unpaid_since);
-    let _ = (&item.waiting_terms, &row.waiting_terms);
-};
 
 /// The names of the attributes that expressions, leases and indexes use.
 pub mod names {

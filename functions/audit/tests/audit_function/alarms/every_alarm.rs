@@ -12,13 +12,13 @@ use std::sync::Arc;
 use audit_function::{Response, VIOLATIONS_MESSAGE};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentMethod;
+use charging::{FindingDecision, PAYMENT_WITHOUT_RECEIPT_MESSAGE};
 use chrono::{Days, NaiveDate};
-use deployment::{Deployment, Faulty};
+use deployment::Faulty;
 use emulator::{Call, EngineConnection, Fault, Injector, Operation};
-use gateways::{ChargeRequest, Refunds};
+use gateways::ChargeRequest;
 use reconciling::{Reconciler, Settlement};
 use sandbox::LedgerEntry;
-use settling::{FindingDecision, Findings, PAYMENT_WITHOUT_RECEIPT_MESSAGE, Settling};
 use store::Batch;
 use testkit::{fault_at_call, short_or_long, without_faults};
 
@@ -233,7 +233,7 @@ impl World {
         let mut reconciler = Reconciler::new(
             (self.system.with_connection(connection).table, settings.table_id),
             Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
-            (self.system.deployment.config.billing.policy.clone(), Settlement::of_table(&settings)),
+            (&self.system.deployment.config.billing, Settlement::of_table(&settings)),
             self.system.clock.clone(),
             day.succ_opt().unwrap(),
         );
@@ -263,12 +263,11 @@ impl World {
 
     /// Closes all open findings (successful payments without a receipt), as a person does in the morning.
     async fn close_findings(&self, today: NaiveDate) {
-        let Deployment { table, config, clock, .. } = self.system.deployment.clone();
-        let settling = Settling::new(table.clone(), config.billing.policy, clock);
-        let findings = Findings { settling: &settling, gateway: self.system.sandbox.as_ref() as &dyn Refunds };
-        for open in table.get_open_findings().await.unwrap() {
+        let (deployment, decision) = (&self.system.deployment, FindingDecision::CloseAlthoughPaid);
+        let (engine, gateway) = (deployment.charging_engine(), self.system.sandbox.as_ref());
+        for open in deployment.table.get_open_findings().await.unwrap() {
             let finding = (&open.account, &open.payment);
-            findings.resolve(finding, FindingDecision::Close, "refunded", today).await.unwrap();
+            engine.resolve_finding(gateway, finding, decision, "kept", today).await.unwrap();
         }
     }
 }

@@ -18,7 +18,7 @@ use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{EngineConnection, Fault, Injector, Operation};
 use sandbox::LedgerEntry;
 use store::Batch;
-use sweep::{BatchRequest, Task};
+use sweep::{BatchRequest, Report, Task};
 use testkit::{RecordedMails, config, fault_at_call, sample, short_or_long};
 use ulid::Ulid;
 
@@ -110,10 +110,14 @@ impl World {
         Self { system, mails, payment_days }
     }
 
-    /// Runs the batch of `task` for `day` with the faults of `injector`. Returns the largest age of an attempt in
-    /// doubt, in hours, in the report of the run. Ignores an error of the run: the check in the evening must report
-    /// that the batch is not done.
-    async fn run<T: Task>(&self, day: NaiveDate, injector: Injector, task: impl FnOnce(&Deployment) -> T) -> u64 {
+    /// Runs the batch of `task` for `day` with the faults of `injector`. Returns the report of the run; `None` if the
+    /// run failed or was killed. The check in the evening must then report that the batch is not done.
+    async fn run<T: Task>(
+        &self,
+        day: NaiveDate,
+        injector: Injector,
+        task: impl FnOnce(&Deployment) -> T,
+    ) -> Option<Report<T::Outcome>> {
         let injector = Arc::new(injector);
         let deployment = Deployment {
             gateway: Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
@@ -121,15 +125,20 @@ impl World {
         };
         let sweep = deployment.sweep(task(&deployment)).await.unwrap();
         let (request, deadline) = (BatchRequest::for_date(day), at(day, 23));
-        let report = injector.run(sweep.run(&request, deadline)).await.and_then(Result::ok);
-        report.map_or(0, |report| report.totals.oldest_in_doubt_hours(self.system.clock.now()))
+        injector.run(sweep.run(&request, deadline)).await.and_then(Result::ok)
     }
 
     /// Runs `batch` for `day` with the faults of `injector`. Returns the largest age of an attempt in doubt, in hours.
     async fn run_batch(&self, batch: Batch, day: NaiveDate, injector: Injector) -> u64 {
         match batch {
-            Batch::Payments => self.run(day, injector, Deployment::payment_task).await,
-            Batch::Reminders => self.run(day, injector, Deployment::reminder_task).await,
+            Batch::Payments => {
+                let report = self.run(day, injector, Deployment::payment_task).await;
+                report.map_or(0, |report| report.totals.oldest_in_doubt_hours(self.system.clock.now()))
+            }
+            Batch::Reminders => {
+                self.run(day, injector, Deployment::reminder_task).await;
+                0
+            }
         }
     }
 

@@ -5,7 +5,7 @@ mod stored_audits;
 
 use std::collections::BTreeSet;
 
-use audit::{AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair};
+use audit::{AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair, check_prices};
 use billing::{ActionKind, AuditRecord, NewAction};
 use clap::{Args, Subcommand};
 use gateways::GatewayError;
@@ -48,7 +48,11 @@ The invariants:
                        charged, and no stopped one
   shard_swept          every subscription is in a shard that the runs process
   dates_near           no date is too far in the future, and no payment is planned
-                       before its due date or long after it
+                       before its due date or long after it; no lease ends too late
+  recorded_in_past     no payment, receipt, reminder or change has a time in the
+                       future, and no month is paid long before it is due
+  chargeable           the gateway can charge every price of a subscription that is
+                       not cancelled
   runs_finished        a later run has finished every shard that a run left unfinished
   resolved             every payment without a receipt is resolved (`dueday findings`)
   encrypted            every signing secret of a webhook endpoint is encrypted
@@ -74,8 +78,8 @@ In the audits of the function on AWS, if there is an order desk:
   quarter_total        the total of a representative is the sum of the orders
   compared             these numbers could be compared (`dueday orders audit`)
 
-With --fix, the command shows and makes the repairs of NextPaymentDate and NextReminderDate, if nothing else is wrong \
-with the subscription. Audit again afterwards.
+With --fix, the command shows and makes the repairs of NextPaymentDate and NextReminderDate, and of the leases and dates \
+that a clock that was ahead wrote, if nothing else is wrong with the subscription. Audit again afterwards.
 
 The command reads the whole table. It exits with 1 if an invariant is broken. Months whose records have expired are \
 not checked. The audit and its violations are stored for 90 days, and the event audit.completed is published at its end. \
@@ -98,7 +102,7 @@ pub struct AuditArgs {
     /// Also compare receipts, refunds and disputes with the gateway's lists
     #[arg(long)]
     pub gateway_list: bool,
-    /// Show the repairs of damaged dates of the indexes, and make them
+    /// Show the repairs of damaged dates of the indexes and of leases that end too late, and make them
     #[arg(long)]
     pub fix: bool,
     #[command(flatten)]
@@ -144,12 +148,14 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
     let stored = if args.resume { Some(stored_audits::interrupted_audit(table, now).await?) } else { None };
     let mut reconciliation = None;
+    let mut rules = open_table.known_amount_rules(context);
     let mut unlisted = Vec::new();
     if args.gateway_list || stored.as_ref().is_some_and(|stored| stored.has_gateway_lists) {
         let gateway = open_table.gateway(context).await?;
         let (started, missing) =
             Reconciliation::begin(gateway, checker, open_table.settings.table_id).await.map_err(refused)?;
         (reconciliation, unlisted) = (Some(started), missing);
+        rules = open_table.amount_rules(context).await;
     }
     let mut recorder = match stored {
         // The interrupted audit has recorded at its start which lists the gateway does not offer, so these lists are
@@ -166,6 +172,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     let (mut partitions, mut repairs) = (table.partitions_after(recorder.audit().position.clone()), Vec::new());
     while let Some(partition) = partitions.next().await? {
         let mut broken = checker.check(&partition);
+        broken.extend(check_prices(&partition, &rules));
         if let Some(reconciliation) = &mut reconciliation {
             broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use billing::GatewayAccount;
+use charging::GATEWAY_TIMEOUT;
 use clock::SystemClock;
 use config::{ConfigError, Env};
 use gateways::{
     FullGateway, GATEWAY_KEY_SECRET_NAME, GatewayError, GatewayUrl, SANDBOX_URL, Stripe, http_gateway_with,
     is_live_stripe_key, stripe_with,
 };
-use payments::GATEWAY_TIMEOUT;
 
 use super::aws_cli::AwsCli;
 use super::dynamodb_table::{ORDERS_TABLE, PAYMENTS_TABLE};
@@ -89,7 +89,6 @@ async fn check_gateway(
         [RESPONDS_CHECK, ACCOUNT_CHECK, MODE_CHECK].map(|check| Finding::not_checked(check, reason)).into()
     };
     let Some(stack) = stack else { return not_checked("the stack is not known") };
-    let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
     let (name, api) = (stack.parameter("Gateway"), stack.outputs.get("ApiUrl").map_or("", String::as_str));
     if name == "sandbox" {
         return check_sandbox(stack, stored).await;
@@ -100,7 +99,7 @@ async fn check_gateway(
         None => not_checked("its key is not known"),
         Some(GatewayKey::Stripe(key)) => {
             let is_live = is_live_stripe_key(&key);
-            match stripe_with(Env::process(), key.into(), timeout) {
+            match stripe_with(Env::process(), key.into(), GATEWAY_TIMEOUT) {
                 Err(error) => invalid(error),
                 Ok(stripe) => {
                     let has_webhooks = !stack.parameter("StripeWebhookSecret").is_empty();
@@ -124,7 +123,7 @@ async fn check_gateway(
                 }
             };
             let keys = (&GATEWAY_KEY_SECRET_NAME, Some(keys.into()));
-            match http_gateway_with(&url, keys, timeout, Arc::new(SystemClock)) {
+            match http_gateway_with(&url, keys, GATEWAY_TIMEOUT, Arc::new(SystemClock)) {
                 Err(error) => invalid(error),
                 Ok(gateway) => {
                     let identity = gateway_account::identify_gateway_account(&gateway, false, stored).await;

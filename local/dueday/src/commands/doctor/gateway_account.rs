@@ -58,7 +58,7 @@ pub fn check(
                 GatewayError::Unusable { .. } => {
                     Finding::wrong(RESPONDS_CHECK, error.to_string(), "Store a key that the gateway accepts")
                 }
-                GatewayError::Unknown { .. } => Finding::wrong(
+                GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } => Finding::wrong(
                     RESPONDS_CHECK,
                     error.to_string(),
                     "Check the URL of the gateway, and whether it runs",

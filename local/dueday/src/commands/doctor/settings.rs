@@ -34,14 +34,12 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
                 "The deployed functions create it when they first start: send GET /health to the output ApiUrl";
             return vec![Finding::wrong(SETTINGS_CHECK, "the table has no settings item", advice)];
         }
-        Err(TableError::Request { code: Some(code), .. }) => {
-            return vec![Finding::not_checked(
-                SETTINGS_CHECK,
-                AwsError::from_code(code, "dynamodb:GetItem", "").to_string(),
-            )];
-        }
-        Err(error @ TableError::Request { .. }) => {
-            return vec![Finding::not_checked(SETTINGS_CHECK, error.to_string())];
+        Err(TableError::Request { source, .. }) => {
+            let reason = match &source.code {
+                Some(code) => AwsError::from_code(code, "dynamodb:GetItem", source.innermost_text()).to_string(),
+                None => source.short_text(),
+            };
+            return vec![Finding::not_checked(SETTINGS_CHECK, reason)];
         }
         Err(error) => {
             let advice = "Deploy the version that wrote the table, or repair the item";
@@ -82,6 +80,7 @@ pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use aws_errors::AwsRequestError;
     use clock::{Clock as _, SystemClock};
 
     use super::*;
@@ -103,9 +102,8 @@ mod tests {
         assert!(!other[0].is_good(), "{other:?}");
         let denied = TableError::Request {
             operation: "GetItem",
-            code: Some("AccessDeniedException".to_owned()),
             transient: false,
-            source: "denied".into(),
+            source: AwsRequestError::of_code("AccessDeniedException", None),
         };
         let expected = Finding::not_checked(SETTINGS_CHECK, "the permission dynamodb:GetItem is missing");
         assert_eq!(check(&Err(denied)), [expected]);

@@ -1,30 +1,27 @@
 //! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
-//! The importer assumes that all rows of a batch are new, and writes them without reading the table, as long as this
-//! assumption was right for the last batch. This is safe. The transaction fails if the account of a row exists, unless
-//! this import has created the account. So all subscriptions of the account come from this import, and have idempotency
-//! records, which prevent a second creation. If the transaction fails, the importer looks up the rows of the batch in
-//! the table, and creates only the new rows in a second transaction. If the second transaction also fails, the importer
-//! creates the new rows one by one.
+//! The importer assumes that all accounts of a batch are new, and writes them without reading the table, as long as this
+//! assumption was right for the last batch. This is safe: the transaction fails if an account exists. Then the importer
+//! reads the accounts of the batch with their subscriptions, and creates only the missing subscriptions in a second
+//! transaction. If the second transaction also fails, the importer creates the subscriptions one by one. Accounts that
+//! this import has created are always read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use billing::{Account, AccountId, SubscriptionId};
+use billing::{AccountId, AccountRecords, SubscriptionId};
 use futures::{StreamExt as _, stream};
-use store::NewSubscriptions;
+use store::{AccountOfNewSubscriptions as AccountOfRows, AccountState, NewSubscriptions};
+use tokio::sync::MutexGuard;
 
-use super::importer::{Importer, LineOutcome, Outcome, compare_with_stored};
+use super::importer::{Importer, MAX_BATCH_ROWS};
+use super::outcome::{LineOutcome, Outcome, compare_with_stored};
 use super::row::Row;
 use super::rows::ReadRow;
 use crate::Failure;
-
-/// The largest number of rows in one transaction. A row writes up to four items: the subscription, the item by which
-/// the subscription's code is looked up, the idempotency record, and the account. DynamoDB allows a hundred items per
-/// transaction.
-pub const MAX_BATCH_ROWS: usize = 25;
+use crate::commands::hash::hash;
 
 /// If a batch has at least this many rows, it ends before the first row of another account. Rows of one account in two
 /// concurrent batches would conflict, because both batches would create the account.
@@ -34,13 +31,24 @@ const MIN_ROWS_TO_SPLIT: usize = 18;
 /// are usually next to each other.
 const MAX_REMEMBERED_ACCOUNTS: usize = 10_000;
 
-/// The state of a row before the transaction that creates the new rows.
-enum RowState {
-    /// The row needs no transaction: its outcome is already known.
-    Done(LineOutcome),
-    /// The subscription must be created, with its account if `account` is set.
-    New { line: u64, row: Box<Row>, id: SubscriptionId, account: Option<Account> },
+/// A row of a batch.
+enum BatchRow {
+    /// The row is invalid, so its outcome is already known.
+    Invalid(LineOutcome),
+    /// The row can be read.
+    Valid { line: u64, row: Box<Row>, id: SubscriptionId },
 }
+
+/// An account that was read before the transaction.
+enum ReadAccount {
+    Stored(AccountState),
+    Missing,
+    /// An item of the account cannot be read.
+    Unreadable,
+}
+
+/// The accounts of a batch that were read.
+type ReadAccounts = HashMap<AccountId, ReadAccount>;
 
 /// Splits `rows` into batches of at most [`MAX_BATCH_ROWS`] rows, where possible between two accounts.
 pub(super) fn split_into_batches(
@@ -67,105 +75,129 @@ fn account_of_row(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     Some(&row.account)
 }
 
-/// Returns whether the account of a new row must be created, too; `None` if the row is not new. If the row was not
-/// looked up in the table, the result is only an assumption.
-fn is_new_with_account(found: &Result<RowState, Failure>) -> Option<bool> {
-    match found {
-        Ok(RowState::New { account, .. }) => Some(account.is_some()),
-        _ => None,
-    }
-}
-
 impl Importer<'_> {
-    /// Imports `rows`. Returns the outcome of each row in the same order.
+    /// Imports `rows`. Returns the outcome of each row in the same order, up to the first failure: after a failure,
+    /// such as a full disk, the import ends, so the other rows are not tried.
     pub(super) async fn import_batch(&self, rows: Vec<io::Result<ReadRow>>) -> Vec<Result<LineOutcome, Failure>> {
         self.wait_for_rate_limit(rows.len()).await;
         if self.is_dry_run {
             return stream::iter(rows).map(|row| self.import_row(row)).buffered(MAX_BATCH_ROWS).collect().await;
         }
-        let mut found: Vec<Result<RowState, Failure>> = rows.into_iter().map(|row| self.mark_row_as_new(row)).collect();
-        let mut created =
-            if self.expects_new_rows.load(Ordering::Relaxed) { self.create_batch(&found).await } else { None };
-        if created.is_none() {
-            let assumed: Vec<Option<bool>> = found.iter().map(is_new_with_account).collect();
-            found =
-                stream::iter(found).map(|assumed| self.look_up_row(assumed)).buffered(MAX_BATCH_ROWS).collect().await;
-            created = self.create_batch(&found).await;
-            // If the assumptions were right for this batch, they are probably right for the next batches.
-            self.expects_new_rows.store(found.iter().map(is_new_with_account).eq(assumed), Ordering::Relaxed);
+        let rows: Vec<Result<BatchRow, Failure>> = rows.into_iter().map(read_batch_row).collect();
+        let accounts: BTreeSet<AccountId> = rows.iter().filter_map(account_of_batch_row).cloned().collect();
+        let _locks = self.lock_accounts(&accounts).await;
+        let expects_new = self.expects_new_rows.load(Ordering::Relaxed);
+        let must_read = |account: &&AccountId| !expects_new || self.has_created(account);
+        let mut read = self.read_accounts(accounts.iter().filter(must_read)).await;
+        let mut outcomes = self.create_batch(&rows, &read).await;
+        if outcomes.is_none() && expects_new {
+            read = self.read_accounts(accounts.iter()).await;
+            outcomes = self.create_batch(&rows, &read).await;
         }
-        let mut done = Vec::with_capacity(found.len());
-        for (index, found) in found.into_iter().enumerate() {
-            done.push(match found {
+        if read.len() == accounts.len() {
+            // If the assumption was right for this batch, it is probably right for the next batches.
+            let is_new = |(account, read): (&AccountId, &ReadAccount)| {
+                matches!(read, ReadAccount::Missing) || self.has_created(account)
+            };
+            self.expects_new_rows.store(read.iter().all(is_new), Ordering::Relaxed);
+        }
+        let mut outcomes = outcomes.unwrap_or_default();
+        let mut done = Vec::with_capacity(rows.len());
+        for (index, row) in rows.into_iter().enumerate() {
+            done.push(match row {
                 Err(failure) => Err(failure),
-                Ok(RowState::Done(outcome)) => Ok(outcome),
-                Ok(RowState::New { line, row, id, .. }) => match created.as_ref().and_then(|all| all.get(&index)) {
-                    Some(subscription) => Ok((line, Outcome::Created(Box::new(subscription.clone())))),
-                    // The transaction failed, or the row cannot be created. Creating the row alone returns the reason.
+                Ok(BatchRow::Invalid(outcome)) => Ok(outcome),
+                Ok(BatchRow::Valid { line, row, id }) => match outcomes.remove(&index) {
+                    Some(outcome) => Ok((line, outcome)),
+                    // The transactions failed, or the account cannot be read. Creating the row alone returns the reason.
                     None => self.create_row(line, &row, id).await,
                 },
             });
+            if done.last().is_some_and(Result::is_err) {
+                break;
+            }
         }
         done
     }
 
-    /// Returns the state of a row that is assumed to be new. Its account is assumed to be new as well, unless this
-    /// import has created it.
-    fn mark_row_as_new(&self, row: io::Result<ReadRow>) -> Result<RowState, Failure> {
-        let (line, row) = match row? {
-            Ok(row) => row,
-            Err(rejections) => return Ok(RowState::Done(Self::outcome_of_rejected_row(rejections))),
-        };
-        let id = row.external_id.subscription_id(&row.account);
-        let is_created = self.created_accounts.lock().unwrap_or_else(PoisonError::into_inner).contains(&row.account);
-        let account = (!is_created).then(|| row.new_account(self.context.clock.now()));
-        Ok(RowState::New { line, row: Box::new(row), id, account })
-    }
-
-    /// Looks up the account and the subscription of a row in the table, and returns the actual state of the row.
-    /// `assumed` is the state that `mark_row_as_new` returned. A state other than `New` is returned unchanged.
-    async fn look_up_row(&self, assumed: Result<RowState, Failure>) -> Result<RowState, Failure> {
-        let (line, row, id) = match assumed? {
-            RowState::New { line, row, id, .. } => (line, row, id),
-            done => return Ok(done),
-        };
-        let account = match self.open_table.table.get_account(&row.account).await {
-            Ok(None) => Some(row.new_account(self.context.clock.now())),
-            Ok(Some(_)) => match self.open_table.table.get_subscription(&row.account, id).await {
-                Ok(Some(stored)) => {
-                    return Ok(RowState::Done((
-                        line,
-                        compare_with_stored(line, &stored, &Row::clone(&row).subscription(id)),
-                    )));
-                }
-                Ok(None) => None,
-                // The stored item cannot be read. Creating the row alone repeats the look-up, and returns what is wrong
-                // with the item.
-                Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
-            },
-            Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
-        };
-        Ok(RowState::New { line, row, id, account })
-    }
-
-    /// Creates the subscriptions of all new rows in one transaction, and returns them by the index of their row.
-    /// Returns `None` if the transaction failed or its outcome is unknown.
-    async fn create_batch(&self, found: &[Result<RowState, Failure>]) -> Option<HashMap<usize, billing::Subscription>> {
-        let now = self.context.clock.now();
-        let (mut all, mut accounts) = (HashMap::new(), HashMap::<AccountId, Option<Account>>::new());
-        let mut many = NewSubscriptions::default();
-        for (index, found) in found.iter().enumerate() {
-            let Ok(RowState::New { row, id, account, .. }) = found else { continue };
-            // A row that is refused, such as for a first payment date in the past, is left out, so that the transaction
-            // of the other rows succeeds.
-            let Ok(subscription) = self.new_subscription(row, *id, now) else { continue };
-            accounts.entry(row.account.clone()).or_insert_with(|| account.clone());
-            many.subscriptions.push((subscription.clone(), self.idempotency_record(&row.account, *id, now)));
-            all.insert(index, subscription);
+    /// Locks `accounts` for this batch. Two batches with rows of one account would conflict, because both count their
+    /// subscriptions in the account.
+    async fn lock_accounts(&self, accounts: &BTreeSet<AccountId>) -> Vec<MutexGuard<'_, ()>> {
+        let lock_of = |account| usize::try_from(hash(account) % self.account_locks.len() as u64).unwrap_or_default();
+        // Lock in one order, so that two batches never wait for each other.
+        let locks: BTreeSet<usize> = accounts.iter().map(lock_of).collect();
+        let mut guards = Vec::with_capacity(locks.len());
+        for lock in locks {
+            guards.push(self.account_locks[lock].lock().await);
         }
-        many.accounts = accounts.into_iter().collect();
-        if all.is_empty() {
-            return Some(all);
+        guards
+    }
+
+    /// Returns whether this import has created `account`.
+    fn has_created(&self, account: &AccountId) -> bool {
+        self.created_accounts.lock().unwrap_or_else(PoisonError::into_inner).contains(account)
+    }
+
+    /// Reads `accounts` with their subscriptions from the table.
+    async fn read_accounts(&self, accounts: impl Iterator<Item = &AccountId>) -> ReadAccounts {
+        let read = async |account: &AccountId| {
+            let read = match self.open_table.table.get_account_state(account).await {
+                Ok(state) if state.exists => ReadAccount::Stored(state),
+                Ok(_) => ReadAccount::Missing,
+                Err(_) => ReadAccount::Unreadable,
+            };
+            (account.clone(), read)
+        };
+        stream::iter(accounts).map(read).buffered(MAX_BATCH_ROWS).collect().await
+    }
+
+    /// Creates the subscriptions of all new rows in one transaction. An account that is not in `read` is assumed to be
+    /// new. Returns the outcomes of the rows by their index; a row without an outcome must be created alone. Returns
+    /// `None` if the transaction failed or its outcome is unknown.
+    async fn create_batch(
+        &self,
+        rows: &[Result<BatchRow, Failure>],
+        read: &ReadAccounts,
+    ) -> Option<HashMap<usize, Outcome>> {
+        let now = self.context.clock.now();
+        let (mut outcomes, mut many) = (HashMap::new(), NewSubscriptions::default());
+        let mut records = HashMap::<&AccountId, AccountRecords>::new();
+        for (index, row) in rows.iter().enumerate() {
+            let Ok(BatchRow::Valid { line, row, id }) = row else { continue };
+            let (account, is_first) = (&row.account, !records.contains_key(&row.account));
+            let (stored, account_of_row) = match read.get(account) {
+                Some(ReadAccount::Unreadable) => continue,
+                Some(ReadAccount::Stored(state)) => {
+                    (state.records.clone(), AccountOfRows::Existing(account.clone(), state.clone()))
+                }
+                Some(ReadAccount::Missing) | None => {
+                    (AccountRecords::default(), AccountOfRows::New(row.new_account(now)))
+                }
+            };
+            let records = records.entry(account).or_insert(stored);
+            if let Some(stored) = records.subscriptions.iter().find(|stored| stored.id == *id) {
+                outcomes.insert(index, compare_with_stored(*line, stored, &Row::clone(row).subscription(*id)));
+                continue;
+            }
+            match self.new_subscription(*line, row, *id, records, now) {
+                Ok(subscription) => {
+                    if is_first || !many.accounts.iter().any(|known| known.id() == account) {
+                        many.accounts.push(account_of_row);
+                    }
+                    records.subscriptions.push(subscription.clone());
+                    many.subscriptions.push((subscription.clone(), self.idempotency_record(account, *id, now)));
+                    let (subscription, allow_second) = (Box::new(subscription), row.allow_second);
+                    outcomes.insert(index, Outcome::Created { subscription, allow_second });
+                }
+                Err(rejections) if read.contains_key(account) => {
+                    outcomes.insert(index, Outcome::Rejected(rejections));
+                }
+                // The account was not read, so the subscription may exist already, and need not be created.
+                Err(_) => {}
+            }
+        }
+        if many.subscriptions.is_empty() {
+            return Some(outcomes);
         }
         // The error of the transaction is dropped, because each row is then created alone, which returns the error of
         // this row.
@@ -176,7 +208,29 @@ impl Importer<'_> {
         if created.len() >= MAX_REMEMBERED_ACCOUNTS {
             created.clear();
         }
-        created.extend(many.accounts.into_iter().filter_map(|(id, new)| new.map(|_| id)));
-        Some(all)
+        created.extend(many.accounts.into_iter().filter_map(|account| match account {
+            AccountOfRows::New(account) => Some(account.id),
+            AccountOfRows::Existing(..) => None,
+        }));
+        Some(outcomes)
+    }
+}
+
+/// Returns the row of a batch that was read from the file.
+fn read_batch_row(row: io::Result<ReadRow>) -> Result<BatchRow, Failure> {
+    Ok(match row? {
+        Ok((line, row)) => {
+            let id = row.external_id.subscription_id(&row.account);
+            BatchRow::Valid { line, row: Box::new(row), id }
+        }
+        Err(rejections) => BatchRow::Invalid(Importer::outcome_of_rejected_row(rejections)),
+    })
+}
+
+/// Returns the account of a row of a batch; `None` if the row is invalid.
+fn account_of_batch_row(row: &Result<BatchRow, Failure>) -> Option<&AccountId> {
+    match row {
+        Ok(BatchRow::Valid { row, .. }) => Some(&row.account),
+        Ok(BatchRow::Invalid(_)) | Err(_) => None,
     }
 }

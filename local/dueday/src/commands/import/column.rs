@@ -2,7 +2,7 @@
 
 use strum::{Display, IntoStaticStr, VariantArray};
 
-/// A column of the file. Each file must have all columns, in any order.
+/// A column of the file. Each file must have all columns except [`Column::AllowSecond`], in any order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Column {
@@ -19,6 +19,14 @@ pub enum Column {
     Customer,
     PaymentMethod,
     FirstPaymentDate,
+    AllowSecond,
+}
+
+impl Column {
+    /// Returns whether a file may lack the column.
+    fn is_optional(self) -> bool {
+        self == Self::AllowSecond
+    }
 }
 
 /// The length of the longest unknown column name that an error message contains. A longer text may be personal data: if
@@ -28,7 +36,7 @@ const MAX_NAME_CHARS: usize = 40;
 /// The header of a file: the position of each column in a row.
 #[derive(Clone, Debug)]
 pub struct Header {
-    positions: [usize; Column::VARIANTS.len()],
+    positions: [Option<usize>; Column::VARIANTS.len()],
     /// The number of cells in each row.
     pub width: usize,
 }
@@ -37,8 +45,8 @@ impl Header {
     /// Reads the cells of the first line. Ignores case, spaces, `_` and `-`, so `Payment Day` means `payment_day`.
     ///
     /// # Errors
-    /// If the first line does not contain the name of every column exactly once, or contains any other name. The
-    /// message states the problem and the allowed columns.
+    /// If the first line does not contain the name of every required column exactly once, or contains any other name.
+    /// The message states the problem and the allowed columns.
     pub fn read<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Result<Self, String> {
         let join =
             |columns: &[Column], separator| columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator);
@@ -57,20 +65,20 @@ impl Header {
             return Err(format!("the header contains {repeated} more than once"));
         }
         let position = |column: Column| positions(column).next().map(|(index, _)| index);
-        let is_missing = |column: &Column| position(*column).is_none();
+        let is_missing = |column: &Column| !column.is_optional() && position(*column).is_none();
         let missing: Vec<Column> = Column::VARIANTS.iter().copied().filter(is_missing).collect();
         if !missing.is_empty() {
             return Err(format!("the header lacks {}; {}", join(&missing, ", "), allowed()));
         }
         let mut header = Self { positions: Default::default(), width: columns.len() };
         for (index, column) in header.positions.iter_mut().zip(Column::VARIANTS) {
-            *index = position(*column).unwrap_or_default();
+            *index = position(*column);
         }
         Ok(header)
     }
 
-    /// Returns the index of the cell of `column` in a row.
-    pub fn position(&self, column: Column) -> usize {
+    /// Returns the index of the cell of `column` in a row; `None` if the file does not have this column.
+    pub fn position(&self, column: Column) -> Option<usize> {
         self.positions[column as usize]
     }
 }

@@ -22,8 +22,11 @@ use crate::{Exit, Failure};
 
 mod batch;
 mod column;
+mod file_rows;
+mod import_rows;
 mod importer;
 mod line_counter;
+mod outcome;
 mod parse_cell;
 mod rejects;
 mod row;
@@ -37,6 +40,7 @@ pub use rows::{parse_rows, read_rows};
 use importer::Importer;
 use rejects::Rejects;
 use rows::Rows;
+use summary::ImportReport;
 
 /// The file name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -48,7 +52,13 @@ The first line contains the column names, in any order: account, email, name, lo
 payment_day, amount, currency, customer, payment_method, first_payment_date. Cells are separated by commas, semicolons \
 or tabs. The text is UTF-8, or UTF-16 with a byte order mark. An amount is written like 12.99, a date like 2027-01-31, \
 and payment_day is 1 to 31 or last. locale and first_payment_date may be blank. email, name and locale are only used \
-for new accounts.
+for new accounts; all rows of an account must have the same. A price that the payment gateway can \
+never charge is rejected.
+
+A row is rejected if its account has another subscription of the same sku that is not cancelled, because the customer \
+would be charged twice. Write true into the optional column allow_second, or give --allow-second for the whole file, \
+if customers really have two. A dry run also lists ids that differ only in case, leading zeros or Unicode form; \
+`dueday duplicates` finds them in the table.
 
 external_id is the subscription's id in your earlier system. The new id of the subscription is computed from \
 external_id and account, so a file can be imported again, also after an interruption: no subscription is created twice \
@@ -74,6 +84,9 @@ pub struct ImportArgs {
     /// The largest number of rows per second, to leave capacity of the table to other users
     #[arg(long, value_name = "N", value_parser = |text: &str| parse_number(text, NonZeroU32::MIN..=NonZeroU32::MAX))]
     pub rate: Option<NonZeroU32>,
+    /// Import rows even if their account has another subscription of the same SKU
+    #[arg(long)]
+    pub allow_second: bool,
     /// The file for rows that are not imported [default: FILE.rejects.csv]
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
@@ -102,9 +115,15 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
         // import.
         table.put_action(&action.on_job([])).await?;
     }
-    let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &progress).await;
+    let (importer, mut imported) =
+        (Importer::new(context, open_table, args.dry_run, args.rate).await, ImportReport::default());
+    let rows = rows.with_allow_second(args.allow_second);
+    let result = importer.import(rows, rejects, &progress, &mut imported).await;
     drop(progress);
-    let imported = imported?;
+    result.map_err(|failure| Failure::ImportEnded {
+        failure: failure.into(),
+        imported: imported.text_of_ended_import(),
+    })?;
     if !args.dry_run {
         let counts = [("rows", imported.rows), ("created", imported.created), ("rejected", imported.rejected)];
         table.put_action(&action.on_job(counts)).await?;

@@ -44,6 +44,18 @@ pub fn parse_locale(text: &str) -> Result<Locale, String> {
     }
 }
 
+/// Parses `true` or `false`, in any case. A blank cell means `false`.
+///
+/// # Errors
+/// A message with the allowed values.
+pub fn parse_flag(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "" | "false" => Ok(false),
+        _ => Err("must be true or false; blank means false".to_owned()),
+    }
+}
+
 /// Parses an amount in `currency`.
 ///
 /// # Errors

@@ -25,6 +25,8 @@ pub struct Row {
     pub price: Money,
     pub payment_method: PaymentMethod,
     pub first_payment_on: Option<NaiveDate>,
+    /// Whether the account may have another subscription of the same SKU.
+    pub allow_second: bool,
 }
 
 impl Row {
@@ -41,6 +43,7 @@ impl Row {
             price: self.price,
             payment_method: self.payment_method,
             first_payment_on: self.first_payment_on,
+            allow_second: self.allow_second,
         }
     }
 
@@ -113,6 +116,7 @@ impl<'a> Cells<'a> {
             "" => Ok(None),
             text => parse_cell::parse_date_cell(text).map(Some),
         });
+        let allow_second = self.cell(Column::AllowSecond, parse_cell::parse_flag);
         currency?;
         Some(Row {
             account: account?,
@@ -126,12 +130,13 @@ impl<'a> Cells<'a> {
             price: price?,
             payment_method: PaymentMethod { customer: customer?, payment_method: payment_method? },
             first_payment_on: first_payment_on?,
+            allow_second: allow_second?,
         })
     }
 
-    /// Returns the bytes of the cell of `column`.
+    /// Returns the bytes of the cell of `column`; none if the file does not have this column.
     fn cell_bytes(&self, column: Column) -> &'a [u8] {
-        self.record.get(self.header.position(column)).unwrap_or_default()
+        self.header.position(column).and_then(|index| self.record.get(index)).unwrap_or_default()
     }
 
     /// Parses the cell of `column` with `read`; `None` if the cell is invalid. Does not add an invalid cell to the

@@ -28,6 +28,8 @@ pub struct Rows<R> {
     delimiter: u8,
     header: Header,
     today: NaiveDate,
+    /// Whether every row may be the second subscription of its SKU.
+    allow_second: bool,
 }
 
 /// A row and its line number, or the reasons to reject the row.
@@ -90,7 +92,13 @@ impl<R: Read> Rows<R> {
         }
         reader.read_byte_record(&mut names).map_err(|error| io::Error::from(error).to_string())?;
         let header = Header::read(names.iter())?;
-        Ok(Self { reader, delimiter, header, today })
+        Ok(Self { reader, delimiter, header, today, allow_second: false })
+    }
+
+    /// Imports the second subscriptions of a SKU of all rows, whatever their column `allow_second` contains, if
+    /// `allow_second` is true.
+    pub fn with_allow_second(self, allow_second: bool) -> Self {
+        Self { allow_second, ..self }
     }
 
     /// Returns the next row; `None` at the end of the file.
@@ -122,7 +130,8 @@ impl<R: Read> Rows<R> {
             let hint = "a field that contains the delimiter must be in double quotes";
             return reject_row(format!("must have {} fields, not {}; {hint}", self.header.width, record.len()));
         }
-        Ok(Some(Row::read(&self.header, &record, line, self.today).map(|row| (line, row))))
+        let row = Row::read(&self.header, &record, line, self.today);
+        Ok(Some(row.map(|row| (line, Row { allow_second: row.allow_second || self.allow_second, ..row }))))
     }
 }
 

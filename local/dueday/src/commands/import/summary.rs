@@ -9,6 +9,7 @@ use chrono::NaiveDate;
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use crate::commands::duplicates::{DuplicateGroup, groups_text};
 use crate::terminal::output::format_count;
 
 /// The largest number of first payment dates that are printed individually. More dates are printed as a range.
@@ -34,6 +35,9 @@ pub struct ImportReport {
     pub sums: Sums,
     /// The number of created subscriptions by the date of their first payment.
     pub first_payments: BTreeMap<NaiveDate, u64>,
+    /// In a dry run, the ids of the file that are probably the same as another id of the file or of the table.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probable_duplicates: Vec<DuplicateGroup>,
 }
 
 impl ImportReport {
@@ -47,6 +51,19 @@ impl ImportReport {
     /// Returns whether the table contains all subscriptions of the file with the same values.
     pub fn is_complete(&self) -> bool {
         self.differs == 0 && self.rejected == 0
+    }
+
+    /// Returns a sentence about an import that a failure has ended: what was imported before, and how to continue.
+    pub fn text_of_ended_import(&self) -> String {
+        if self.dry_run {
+            return format!("The dry run ended after {}", format_count(self.rows, "row"));
+        }
+        format!(
+            "The import ended after {}: {} created, {} already existed; run it again to continue, no row is imported twice",
+            format_count(self.rows, "row"),
+            HumanCount(self.created),
+            HumanCount(self.already_there)
+        )
     }
 
     /// Formats the dates of the first payments with the number of subscriptions.
@@ -88,6 +105,9 @@ impl fmt::Display for ImportReport {
         if let Some(path) = &self.rejects {
             let path = path.display();
             writeln!(f, "rows that were not imported are listed with line, field, value and reason in {path}")?;
+        }
+        if !self.probable_duplicates.is_empty() {
+            write!(f, "{}", groups_text(&self.probable_duplicates))?;
         }
         if self.dry_run {
             writeln!(f, "this was a dry run: nothing was written to the table")?;

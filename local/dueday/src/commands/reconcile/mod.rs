@@ -22,13 +22,14 @@ use crate::{Exit, Failure};
 pub use accept::AcceptArgs;
 
 /// The columns of the table of compared days.
-const DAY_COLUMNS: [Column; 8] = [
+const DAY_COLUMNS: [Column; 9] = [
     Column::whole("day (UTC)"),
     Column::number("payments"),
     Column::number("refunds"),
     Column::number("disputes"),
     Column::number("receipts"),
     Column::number("settled"),
+    Column::number("applied"),
     Column::number("accepted"),
     Column::text("result"),
 ];
@@ -43,7 +44,8 @@ const DIFFERENCE_COLUMNS: [Column; 4] =
 Compares all payments, refunds and disputes that the gateway has created on a day in UTC with the table, and the \
 receipts, refunds and disputes of that day in the table with the gateway. A payment without a receipt is settled if \
 that is safe; otherwise it is a finding (`dueday findings`). `settled` is the number of payments that this command has \
-settled. Payments that the bank is still processing are not compared; the function on AWS compares their day again when the bank \
+settled. The state of a refund or a dispute whose event never came is stored as the gateway reports it; `applied` is the \
+number of these refunds and disputes. Refunds and disputes of earlier days that have no outcome yet are compared too. Payments that the bank is still processing are not compared; the function on AWS compares their day again when the bank \
 has had its time (`max-processing-days` of `dueday settings`).
 
 If a difference must stay, `accept` stores the decision of a person and its reason. A later comparison of the day only \
@@ -70,7 +72,7 @@ pub struct ReconcileArgs {
     /// The last day to compare; it must have ended at least an hour ago in UTC [default: the latest such day]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     pub to: Option<NaiveDate>,
-    /// Do not settle payments without a receipt, and store no findings
+    /// Do not settle payments without a receipt, store no findings, and apply no state of a refund or a dispute
     #[arg(long)]
     pub report_only: bool,
 }
@@ -161,7 +163,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     let mut reconciler = Reconciler::new(
         (open_table.table.clone(), open_table.settings.table_id),
         gateway,
-        (context.config.billing.policy.clone(), settlement),
+        (&context.config.billing, settlement),
         context.clock.clone(),
         context.today(),
     );
@@ -179,10 +181,13 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
             error => Failure::Refused(error.to_string()),
         })?;
         days.push(ReconciledDay::from(day));
-        let settled = days.iter().fold(0, |sum: u64, day| sum.saturating_add(day.counts.settled));
+        let sum_of = |count: fn(&ReconciledCounts) -> u64| {
+            days.iter().fold(0, |sum: u64, day| sum.saturating_add(count(&day.counts)))
+        };
+        let (settled, applied) = (sum_of(|counts| counts.settled), sum_of(|counts| counts.applied));
         if settlement != Settlement::ReportOnly {
             // The entry that is written after the next day replaces this entry.
-            table.put_action(&action.on_job([("settled", settled)])).await?;
+            table.put_action(&action.on_job([("settled", settled), ("applied", applied)])).await?;
         }
     }
     drop(progress);
@@ -192,9 +197,10 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
 
 fn reconciliation_text(days: &[ReconciledDay]) -> String {
     let rows = days.iter().map(|day| {
-        let ReconciledCounts { payments, refunds, disputes, receipts, settled, accepted, processing: _ } = day.counts;
+        let ReconciledCounts { payments, refunds, disputes, receipts, settled, applied, accepted, processing: _ } =
+            day.counts;
         let result = if day.clean { output::green(&day.result()) } else { output::red(&day.result()) };
-        let counts = [payments, refunds, disputes, receipts, settled, accepted].map(|count| count.to_string());
+        let counts = [payments, refunds, disputes, receipts, settled, applied, accepted].map(|count| count.to_string());
         [day.date.to_string()].into_iter().chain(counts).chain([result]).collect()
     });
     let shown = days.iter().flat_map(|day| day.first_differences.iter().map(|difference| (day.date, difference)));

@@ -27,7 +27,8 @@ causes the same faults.
 
 With --stripe, the gateway is a stand-in for Stripe, used through the Stripe adapter. It returns errors before a \
 payment is made, after a payment was made, or hours before a payment is made. The checker reads the stand-in's records \
-of payments, not its responses.
+of payments, not its responses. At the end, a backup replaces the table of most seeds, and people execute the steps \
+after a restore.
 
 With --keep, the folder gets the events of the simulation as the archive has them: a file for each day, with late and \
 repeated events. Try a program that consumes events with them. The file items.jsonl contains the items of the table at \

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use simulator::{FaultSimulationResult, FaultSimulationSettings, GatewayKind, NewSubscriber, simulate_seeds};
+use simulator::{
+    FaultSimulationResult, FaultSimulationSettings, GatewayKind, NewSubscriber, RestoreCounts, simulate_seeds,
+};
 
 use super::{SimulateArgs, format_lines, simulation_files};
 use crate::context::Context;
@@ -31,6 +33,9 @@ struct SimulationReport {
     outage_days: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     late_payments: Option<LatePayments>,
+    /// The acts after a backup has replaced the table at the end of each seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restores: Option<RestoreCounts>,
     #[serde(rename = "wrong")]
     failed_seeds: Vec<FailedSeed>,
 }
@@ -106,7 +111,8 @@ impl SimulationReport {
     /// Sums up the results of all seeds.
     fn new(first_seed: u64, is_stripe: bool, results: Vec<FaultSimulationResult>) -> Self {
         let late_payments = is_stripe.then(LatePayments::default);
-        let mut report = Self { seeds: results.len(), first_seed, late_payments, ..Self::default() };
+        let restores = is_stripe.then(RestoreCounts::default);
+        let mut report = Self { seeds: results.len(), first_seed, late_payments, restores, ..Self::default() };
         let days: u64 = results.iter().map(|result| result.subscription_days).sum();
         report.subscription_years = days / 365;
         for result in results {
@@ -122,6 +128,9 @@ impl SimulationReport {
                 late.made += result.counts.late_payments;
                 late.after_another_charge += result.counts.late_duplicates;
                 late.findings += result.counts.findings;
+            }
+            if let Some(restores) = &mut report.restores {
+                restores.add(&result.restore);
             }
             if !result.violations.is_empty() {
                 report.failed_seeds.push(FailedSeed { seed: result.seed, problems: result.violations });
@@ -147,6 +156,15 @@ impl SimulationReport {
             let late =
                 format!("{made}, of which {after_another_charge} followed another charge, {findings} are findings");
             text += &format_lines([("late payments", late)]);
+        }
+        if let Some(RestoreCounts { noticed, receipts, decisions, refused_decisions, payments }) = &self.restores {
+            let restored = format!("{noticed} older tables were noticed, {receipts} receipts were written");
+            let decided = format!("{decisions}, and {refused_decisions} wrong decisions were refused");
+            text += &format_lines([
+                ("restores", restored),
+                ("findings", decided),
+                ("then", format!("{payments} payments without a second charge")),
+            ]);
         }
         text += if self.failed_seeds.is_empty() { "\nNo problems were found.\n" } else { "\n" };
         for FailedSeed { seed, problems } in &self.failed_seeds {

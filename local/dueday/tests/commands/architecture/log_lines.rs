@@ -1,46 +1,50 @@
 //! Checks that each log line with an error has the type of the error.
 
-use super::source::tokens;
+use proc_macro2::{TokenStream, TokenTree};
+
 use super::source_files;
 
-/// Returns the tokens between the parentheses of each log statement in `tokens`, such as `error!(...)`.
-fn log_statements(tokens: &[String]) -> Vec<&[String]> {
-    let starts = tokens.windows(3).enumerate().filter(|(_, three)| {
-        ["error", "warn", "info", "debug", "trace"].contains(&three[0].as_str())
-            && (three[1].as_str(), three[2].as_str()) == ("!", "(")
-    });
-    let statement = |(place, _): (usize, &[String])| {
-        let inside = &tokens[place + 3..];
-        let mut depth = 1_usize;
-        let end = inside.iter().position(|token| {
-            match token.as_str() {
-                "(" => depth += 1,
-                ")" => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        });
-        &inside[..end.unwrap_or(inside.len())]
+/// A log statement: the tokens between its parentheses.
+type LogStatement = Vec<TokenTree>;
+
+/// Returns the log statements in `tokens`, such as `error!(...)`.
+fn log_statements(tokens: TokenStream) -> Vec<LogStatement> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let statement = |three: &[TokenTree]| match three {
+        [TokenTree::Ident(name), TokenTree::Punct(mark), TokenTree::Group(arguments)]
+            if mark.as_char() == '!'
+                && ["error", "warn", "info", "debug", "trace"].contains(&name.to_string().as_str()) =>
+        {
+            Some(arguments.stream().into_iter().collect())
+        }
+        _ => None,
     };
-    starts.map(statement).collect()
+    let mut found: Vec<LogStatement> = tokens.windows(3).filter_map(statement).collect();
+    for token in tokens {
+        if let TokenTree::Group(group) = token {
+            found.extend(log_statements(group.stream()));
+        }
+    }
+    found
 }
 
 /// Returns whether `statement` has the field `name`, as `name`, `%name`, `?name` or `name = value`.
-fn has_field(statement: &[String], name: &str) -> bool {
-    let fields = std::iter::once(None).chain(statement.iter().map(Some)).zip(statement);
-    let mut names = fields.filter(|(before, _)| before.is_none_or(|mark| [",", "%", "?"].contains(&mark.as_str())));
-    names.any(|(_, token)| token == name)
+fn has_field(statement: &[TokenTree], name: &str) -> bool {
+    let is_mark = |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if ",%?".contains(mark.as_char()));
+    let is_name = |token: &TokenTree| matches!(token, TokenTree::Ident(ident) if ident == name);
+    let before = std::iter::once(None).chain(statement.iter().map(Some));
+    before.zip(statement).any(|(before, token)| is_name(token) && before.is_none_or(is_mark))
 }
 
 #[test]
 fn architecture_log_lines_with_an_error_have_the_type_of_the_error() {
     let (mut with_error, mut without_type) = (0, Vec::new());
     for (path, text) in source_files() {
-        let tokens = tokens(&text);
-        for statement in log_statements(&tokens).into_iter().filter(|statement| has_field(statement, "error")) {
+        let statements = log_statements(text.parse().unwrap());
+        for statement in statements.into_iter().filter(|statement| has_field(statement, "error")) {
             with_error += 1;
-            if !has_field(statement, "error_type") {
-                without_type.push(format!("{path}: {}", statement.join(" ")));
+            if !has_field(&statement, "error_type") {
+                without_type.push(format!("{path}: {}", TokenStream::from_iter(statement)));
             }
         }
     }
@@ -52,8 +56,7 @@ fn architecture_log_lines_with_an_error_have_the_type_of_the_error() {
 fn architecture_finds_the_fields_of_log_statements() {
     let source =
         "fn f() { tracing::error!(%error, error_type = error.kind(), \"a (text)\"); warn!(error = %g(x), \"b\"); }";
-    let tokens = tokens(source);
-    let statements = log_statements(&tokens);
+    let statements = log_statements(source.parse().unwrap());
     let found: Vec<(bool, bool)> =
         statements.iter().map(|one| (has_field(one, "error"), has_field(one, "error_type"))).collect();
     assert_eq!(found, [(true, true), (true, false)]);

@@ -1,149 +1,138 @@
-//! Checks that the top-level modules of a crate have no cyclic dependencies, and that the pages of `billing` and `store`
-//! name all their modules.
+//! Checks that the files of a crate have no cyclic dependencies, that each item has one path, and that the pages of
+//! `billing` and `store` name all their modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::crates::Crates;
-use super::source::{RustPath, defined_names, rust_paths, tokens};
+use super::source::{RustPath, SourceFile};
 use super::{CRATE_FOLDERS, root};
 
-/// The path of a module from the root of its crate. The path of the root is empty.
+/// The path of a module from the root of its crate. The path of the root is empty. Each module is one file.
 type Module = Vec<String>;
 
-/// The modules of a crate, the Rust paths in their source, and their imports.
+/// The largest number of imports that are followed to find the file that defines an item.
+const MAX_IMPORTS: usize = 20;
+
+/// The source files of a crate.
 #[derive(Debug, Default)]
 struct Source {
-    /// The Rust paths in each module, each with the file that contains the path.
-    modules: BTreeMap<Module, Vec<(String, RustPath)>>,
-    /// The full path of each name that a module imports or re-exports.
-    imports: BTreeMap<(Module, String), Module>,
-    /// The modules whose names a module imports or re-exports with `*`.
-    globs: BTreeMap<Module, Vec<Module>>,
-    /// The names that a module defines.
-    defined: BTreeSet<(Module, String)>,
+    files: BTreeMap<Module, SourceFile>,
 }
 
-/// For each dependency between two top-level modules, the Rust paths that cause the dependency, as `file: path`.
+/// For each dependency between two modules, the imports and paths that cause the dependency, as `module: path`.
 type Dependencies = BTreeMap<(String, String), BTreeSet<String>>;
 
 impl Source {
-    /// Reads the source files of the crate in `folder`.
-    fn read(folder: &Path) -> Self {
-        let mut source = Self::default();
-        source.read_folder(&folder.join("src"), &[]);
-        let (mut imports, mut globs) = (BTreeMap::new(), BTreeMap::<Module, Vec<Module>>::new());
-        for (module, (_, named)) in source.rust_paths().filter(|(_, (_, named))| named.inside.is_empty()) {
-            let (Some(mut path), Some(name)) = (source.absolute(module, named), &named.imported_as) else { continue };
-            if name == "*" {
-                path.pop();
-                globs.entry(module.clone()).or_default().push(path);
-            } else {
-                imports.insert((module.clone(), name.clone()), path);
-            }
-        }
-        source.globs = globs;
-        source.imports = imports;
-        source
-    }
-
-    /// Reads the source files of the module `module`, which are in `folder`, and of its child modules.
-    fn read_folder(&mut self, folder: &Path, module: &[String]) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let below = [module, std::slice::from_ref(&name)].concat();
-            // Each file in `bin` is a crate of its own.
-            if path.is_dir() && name != "bin" {
-                self.read_folder(&path, &below);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let of = if ["lib", "main", "mod"].contains(&name.as_str()) { module.to_vec() } else { below };
-                let file = path.strip_prefix(root()).unwrap().display().to_string();
-                let tokens = tokens(&std::fs::read_to_string(&path).unwrap());
-                self.defined.extend(defined_names(&tokens).map(|name| (of.clone(), name.to_owned())));
-                let paths = rust_paths(&tokens);
-                self.modules.entry(of).or_default().extend(paths.into_iter().map(|named| (file.clone(), named)));
-            }
-        }
-    }
-
-    /// Returns each Rust path in the source, with the module and the file that contain it.
-    fn rust_paths(&self) -> impl Iterator<Item = (&Module, &(String, RustPath))> {
-        self.modules.iter().flat_map(|(module, files)| files.iter().map(move |file| (module, file)))
-    }
-
-    /// Returns the path of `named` from the root of the crate; `None` if the path leads to another crate.
-    fn absolute(&self, module: &Module, named: &RustPath) -> Option<Module> {
-        let mut base: Module = [module.as_slice(), &named.inside].concat();
-        let mut path = named.path.as_slice();
-        match path.first()?.as_str() {
-            "crate" => {
-                base.clear();
-                path = &path[1..];
-            }
-            "self" => path = &path[1..],
-            "super" => {
-                while path.first().is_some_and(|first| first == "super") {
-                    base.pop();
-                    path = &path[1..];
-                }
-            }
-            first => {
-                let child = [base.as_slice(), &[first.to_owned()]].concat();
-                if !self.modules.contains_key(&child) {
-                    return None;
-                }
-            }
-        }
-        base.extend_from_slice(path);
-        Some(base)
-    }
-
-    /// Returns the module that defines the item at `path`. Follows at most ten re-exports; `steps` is the number of
-    /// re-exports that were followed before.
-    fn owner(&self, path: &[String], steps: usize) -> Module {
-        let mut module = Module::new();
-        for (place, name) in path.iter().enumerate() {
-            let child = [module.as_slice(), std::slice::from_ref(name)].concat();
-            if self.modules.contains_key(&child) {
-                module = child;
-                continue;
-            }
-            let key = (module.clone(), name.clone());
-            let of_glob = || {
-                let all = self.globs.get(&module).into_iter().flatten();
-                let key = |target: &Module| (target.clone(), name.clone());
-                let is_there =
-                    |target: &&Module| self.defined.contains(&key(target)) || self.imports.contains_key(&key(target));
-                all.filter(|target| **target != module)
-                    .find(is_there)
-                    .map(|target| [target.as_slice(), std::slice::from_ref(name)].concat())
+    /// Returns the source of each library and program of the project, with the name of its crate. Leaves out the programs in
+    /// `bin`, which consist of one file each.
+    fn of_project() -> &'static [(&'static str, Self)] {
+        static SOURCES: LazyLock<Vec<(&str, Source)>> = LazyLock::new(|| {
+            let crates = Crates::of_project();
+            let names = CRATE_FOLDERS.into_iter().flat_map(|folder| crates.of_folder(folder));
+            let main_files = names.flat_map(|name| ["lib.rs", "main.rs"].map(|file| (name, file)));
+            let read = |(name, file)| {
+                let (folder, mut source) = (crates.path(name).join("src"), Source::default());
+                folder.join(file).exists().then(|| source.read(&folder.join(file), &folder, Module::new()))?;
+                Some((name, source))
             };
-            return match self.imports.get(&key).cloned().or_else(of_glob) {
-                Some(target) if steps < 10 && target != child => {
-                    self.owner(&[target.as_slice(), &path[place + 1..]].concat(), steps + 1)
-                }
-                _ => module,
-            };
-        }
-        module
+            main_files.filter_map(read).collect()
+        });
+        &SOURCES
     }
 
-    /// Returns the dependencies between top-level modules.
+    /// Reads the file `path` of the module `module`, and the files of its child modules in `folder`.
+    fn read(&mut self, path: &Path, folder: &Path, module: Module) {
+        let file = SourceFile::parse(&std::fs::read_to_string(path).unwrap());
+        for name in file.children.keys() {
+            let (below, path) = (folder.join(name), folder.join(format!("{name}.rs")));
+            let path = if path.exists() { path } else { below.join("mod.rs") };
+            self.read(&path, &below, [module.as_slice(), std::slice::from_ref(name)].concat());
+        }
+        self.files.insert(module, file);
+    }
+
+    /// Returns the path from the root of the crate for `path`, which `module` contains; `None` if the path leads to
+    /// another crate.
+    fn absolute(&self, module: &[String], path: &[String]) -> Option<RustPath> {
+        let (file, mut base, mut rest) = (&self.files[module], module.to_vec(), path);
+        while let Some((first, below)) = rest.split_first() {
+            match first.as_str() {
+                "crate" => base.clear(),
+                "self" => {}
+                "super" => drop(base.pop()),
+                _ => break,
+            }
+            rest = below;
+        }
+        let is_here = |name: &String| {
+            file.children.contains_key(name)
+                || file.defined.contains(name)
+                || file.imports.iter().any(|import| import.name == *name && import.path != path)
+        };
+        (rest.len() < path.len() || is_here(&path[0])).then(|| [base.as_slice(), rest].concat())
+    }
+
+    /// Returns the module that defines the item at `path`, a path from the root of the crate. Follows at most `imports`
+    /// imports. Returns `None` if another crate defines the item.
+    fn owner(&self, path: &[String], imports: usize) -> Option<Module> {
+        let is_module = |length: &usize| self.files.contains_key(&path[..*length]);
+        let length = (0..=path.len()).take_while(is_module).last()?;
+        let (module, rest) = path.split_at(length);
+        let file = &self.files[module];
+        let Some(name) = rest.first().filter(|name| !file.defined.contains(*name)) else {
+            return Some(module.to_vec());
+        };
+        let imports = imports.checked_sub(1)?;
+        file.imports.iter().filter(|import| import.name == *name || import.name == "*").find_map(|import| {
+            let rest = if import.name == "*" { rest } else { &rest[1..] };
+            let target = self.absolute(module, &import.path)?;
+            self.owner(&[target.as_slice(), rest].concat(), imports)
+        })
+    }
+
+    /// Returns the dependencies between modules with the same parent. A dependency between two files is a dependency
+    /// between the modules that contain them, below their closest common parent. So a module and its child modules, which
+    /// are parts of it, may depend on each other.
     fn dependencies(&self) -> Dependencies {
         let mut dependencies = Dependencies::new();
-        for (module, (file, named)) in self.rust_paths() {
-            let Some(path) = self.absolute(module, named) else { continue };
-            let owner = self.owner(&path, 0);
-            if let (Some(from), Some(to)) = (module.first(), owner.first())
-                && from != to
-            {
-                let because = format!("{file}: {}", named.path.join("::"));
-                dependencies.entry((from.clone(), to.clone())).or_default().insert(because);
+        for (module, file) in &self.files {
+            for path in file.imports.iter().map(|import| &import.path).chain(&file.paths) {
+                let owner = self.absolute(module, path).and_then(|path| self.owner(&path, MAX_IMPORTS));
+                let Some(owner) = owner else { continue };
+                let common = common_length(module, &owner);
+                if let (Some(from), Some(to)) = (module.get(..=common), owner.get(..=common)) {
+                    let because = format!("{}: {}", module.join("::"), path.join("::"));
+                    dependencies.entry((from.join("::"), to.join("::"))).or_default().insert(because);
+                }
             }
         }
         dependencies
     }
+
+    /// Returns the re-exports, as `module: path`, that give an item or a module a second path: the modules of the path are
+    /// public, so the path is open to all users of the re-export.
+    fn second_paths(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (module, file) in &self.files {
+            for import in file.imports.iter().filter(|import| import.is_public) {
+                let Some(path) = self.absolute(module, &import.path) else { continue };
+                let below = common_length(module, &path)..path.len();
+                let child = |at: usize| self.files.get(&path[..at])?.children.get(&path[at]);
+                let mut are_public = below.map_while(child).peekable();
+                if are_public.peek().is_some() && are_public.all(|is_public| *is_public) {
+                    found.push(format!("{}: {}", module.join("::"), import.path.join("::")));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Returns the number of segments with which both paths begin.
+fn common_length(one: &[String], other: &[String]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
 /// Returns the modules that `from` depends on, directly or through other modules.
@@ -170,37 +159,55 @@ fn cycles(dependencies: &Dependencies) -> BTreeSet<Vec<&str>> {
 }
 
 #[test]
-fn architecture_has_no_cycle_between_modules() {
-    let crates = Crates::of_project();
+fn architecture_has_no_cycle_between_files() {
     let mut report = String::new();
-    for folder in CRATE_FOLDERS {
-        // The protocol model consists of tests only.
-        for name in crates.of_folder(folder).into_iter().filter(|name| crates.path(name).join("src").exists()) {
-            let dependencies = Source::read(crates.path(name)).dependencies();
-            for cycle in cycles(&dependencies) {
-                report += &format!("\n{name}: {}\n", cycle.join(", "));
-                let is_inside = |module: &String| cycle.contains(&module.as_str());
-                for ((from, to), files) in
-                    dependencies.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to))
-                {
-                    let files: Vec<&str> = files.iter().take(3).map(String::as_str).collect();
-                    report += &format!("  {from} depends on {to}: {}\n", files.join("; "));
-                }
+    for (name, source) in Source::of_project() {
+        let dependencies = source.dependencies();
+        for cycle in cycles(&dependencies) {
+            report += &format!("\n{name}: {}\n", cycle.join(", "));
+            let is_inside = |module: &String| cycle.contains(&module.as_str());
+            for ((from, to), paths) in dependencies.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to)) {
+                let paths: Vec<&str> = paths.iter().take(3).map(String::as_str).collect();
+                report += &format!("  {from} depends on {to}: {}\n", paths.join("; "));
             }
         }
     }
-    assert!(report.is_empty(), "cyclic dependencies between modules:{report}");
+    assert!(report.is_empty(), "cyclic dependencies between files:{report}");
 }
 
 #[test]
-fn architecture_pages_of_billing_and_store_name_every_public_module() {
+fn architecture_has_one_path_for_each_item() {
+    let mut found = Vec::new();
+    for (name, source) in Source::of_project() {
+        found.extend(source.second_paths().into_iter().map(|path| format!("{name} {path}")));
+    }
+    assert!(found.is_empty(), "re-exports of items whose own path is public too:\n{}", found.join("\n"));
+}
+
+#[test]
+fn architecture_check_follows_re_exports_and_finds_second_paths() {
+    let files = [
+        ("", "mod a; mod b; pub mod c; pub use a::A; pub use c::d::D;"),
+        ("a", "use crate::b::B; pub struct A;"),
+        ("b", "pub use self::inner::*; mod inner;"),
+        ("b::inner", "pub struct B(crate::A);"),
+        ("c", "pub mod d; mod e; pub use e::E; fn f() -> d::D {}"),
+        ("c::d", "pub struct D;"),
+        ("c::e", "use super::d::D; pub struct E;"),
+    ];
+    let module = |name: &str| name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let source = Source { files: files.iter().map(|(name, text)| (module(name), SourceFile::parse(text))).collect() };
+    assert_eq!(cycles(&source.dependencies()), BTreeSet::from([vec!["a", "b"]]));
+    assert_eq!(source.second_paths(), [": c::d::D"]);
+}
+
+#[test]
+fn architecture_pages_of_billing_and_store_name_every_module() {
     for name in ["billing", "store"] {
         let text = std::fs::read_to_string(root().join("shared").join(name).join("src/lib.rs")).unwrap();
         let page: String = text.lines().filter(|line| line.starts_with("//!")).collect();
-        let modules = text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-        let is_missing =
-            |module: &&str| !page.contains(&format!("[`{module}`]")) && !page.contains(&format!("@{module}`]"));
-        let missing: Vec<&str> = modules.filter(is_missing).collect();
+        let modules = SourceFile::parse(&text).children.into_keys();
+        let missing: Vec<String> = modules.filter(|module| !page.contains(&format!("`{module}`"))).collect();
         assert!(missing.is_empty(), "{name}: the reading order does not contain {missing:?}");
     }
 }

@@ -52,10 +52,13 @@ const OWN_OPERATION_IDS: [&str; 22] = [
 /// The ids of the operations with the access [`RouteAccess::Confidential`].
 const CONFIDENTIAL_OPERATION_IDS: [&str; 2] = ["get_confidential", "hire_employee"];
 /// The ids of the operations with the access [`RouteAccess::Operator`].
-const OPERATOR_OPERATION_IDS: [&str; 63] = [
+const OPERATOR_OPERATION_IDS: [&str; 66] = [
     "put_account",
     "erase_account",
     "create_subscription",
+    "correct_price",
+    "waive_month",
+    "record_paid_elsewhere",
     "refund_receipt",
     "find_receipt",
     "list_due",

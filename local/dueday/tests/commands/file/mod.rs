@@ -47,14 +47,15 @@ pub fn read_rejects(path: &Path) -> Vec<[String; 4]> {
     rows.map(|row| std::array::from_fn(|cell| row.as_ref().unwrap()[cell].to_owned())).collect()
 }
 
-/// Returns the text of a CSV file for `dueday import` with `count` subscriptions, three for each account.
+/// Returns the text of a CSV file for `dueday import` with `count` subscriptions, three for each account, each with its
+/// own SKU.
 pub fn csv_with_rows(count: u32) -> String {
     let mut text = format!("{HEADER}\n");
     for n in 0..count {
-        let (account, day) = (n / 3, n % 31 + 1);
+        let (account, sku, day) = (n / 3, ["gold", "gold-2", "gold-3"][(n % 3) as usize], n % 31 + 1);
         let _ = writeln!(
             text,
-            "account-{account},a{account}@example.com,Customer {account},,order {n},gold,Gold plan,{day},12.99,EUR,cus_{account},pm_card_visa,"
+            "account-{account},a{account}@example.com,Customer {account},,order {n},{sku},Gold plan,{day},12.99,EUR,cus_{account},pm_card_visa,"
         );
     }
     text

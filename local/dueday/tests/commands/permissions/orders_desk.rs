@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{Buckets, Customer, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
 use orders_api::{OrdersApi, StoredPayments};
-use rest::caller::ConfidentialAccess;
+use rest::ConfidentialAccess;
 use simulator::{Company, CompanySize};
 use testkit::sample;
 

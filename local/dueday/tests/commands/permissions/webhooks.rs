@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use deployment::Deployment;
 use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
+use gateway_objects::PaymentMethodSetups;
 use gateways::{SigningSecrets, Stripe};
 use inbound::{InboundOutcome, MailFeedbackHandler, StripeEventHandler};
-use settling::PaymentMethodSetups;
 use testkit::sample;
 
 use super::policies::assert_policy;

@@ -85,7 +85,7 @@ async fn process_batch(desk: &OrderDesk, batch: &[ReceivedEvent]) -> Vec<Receive
     let mut failed = Vec::new();
     for event in batch {
         match process_event(desk, event).await {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(error) => {
                 assert!(error.is_transient(), "{error}");
                 failed.push(event.clone());

@@ -37,7 +37,7 @@ const fn case(
 }
 
 /// The test cases, in an order in which each request succeeds.
-const CASES: [Case; 17] = [
+const CASES: [Case; 20] = [
     case(
         "put_account",
         "PUT /accounts/acme",
@@ -78,6 +78,27 @@ const CASES: [Case; 17] = [
         "{}",
         r#"{"subscriptions": []}"#,
         "payment_method_setup.create",
+    ),
+    case(
+        "correct_price",
+        "POST {gold}/correct-price",
+        r#"{"amount": 999, "reason": "wrong price"}"#,
+        r#"{"amount": 999}"#,
+        "subscription.correct_price",
+    ),
+    case(
+        "waive_month",
+        "POST {gold}/waive",
+        r#"{"month": "2026-04", "reason": "goodwill"}"#,
+        r#"{"month": "2026-05", "reason": "goodwill"}"#,
+        "subscription.waive",
+    ),
+    case(
+        "record_paid_elsewhere",
+        "POST {gold}/paid-elsewhere",
+        r#"{"month": "2026-05", "reason": "cash"}"#,
+        r#"{"month": "2026-04", "reason": "cash"}"#,
+        "subscription.paid_elsewhere",
     ),
     case(
         "create_webhook_endpoint",

@@ -10,6 +10,7 @@ mod limits;
 mod lists;
 mod payment_method_setups;
 mod payments;
+mod prices;
 mod refunds;
 mod repeated;
 mod root_route;

@@ -1,6 +1,10 @@
-//! Tests of the route for refunds: the required idempotency key, and repeated requests under the same key.
+//! Tests of the route for refunds: the required idempotency key, repeated requests under the same key, and refunds of
+//! disputed payments.
 
+use billing::{Dispute, DisputeStatus, Reversal};
+use clock::Clock as _;
 use serde_json::Value;
+use store::Paging;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World};
 
@@ -108,4 +112,45 @@ async fn repeated_refund_by_number_is_one_refund_for_an_account_called_receipts_
     assert_eq!(refunds[0], refunds[1]);
     let receipt = world.request("GET /accounts/receipts/receipts", "").await.json()["data"][0].clone();
     assert_eq!(receipt["refunded_amount"], 100);
+}
+
+#[tokio::test]
+async fn refund_of_a_disputed_payment_needs_a_permission_and_the_net_amount_may_be_negative() {
+    let (world, refund) = charge_payment().await;
+    let account = "acme".parse().unwrap();
+    let receipts = world.table.get_receipts_by_account(&account, &Paging::all(), world.clock.now()).await;
+    let receipt = receipts.unwrap().items.remove(0);
+    let dispute = Dispute {
+        id: "dp_1".parse().unwrap(),
+        account,
+        receipt: receipt.id(),
+        payment: receipt.payment.clone(),
+        payment_method: "pm_card_visa".parse().unwrap(),
+        amount: receipt.amount,
+        reason: "fraudulent".to_owned(),
+        status: DisputeStatus::Open,
+        opened_at: world.clock.now(),
+        closed_at: None,
+        version: 1,
+    };
+    world.table.write_dispute(&dispute, None).await.unwrap();
+    for body in [REFUND_REMAINING_AMOUNT, r#"{"amount": 100, "reason": "late", "although_disputed": false}"#] {
+        let problem = world.request_with_key(&refund, "disputed", body).await.problem();
+        assert!(problem.starts_with("409 disputed -: the customer would get the money twice"), "{body}: {problem}");
+        assert!(problem.contains("`although_disputed`"), "{problem}");
+    }
+    assert_eq!(refunded_amount(&world).await, 0);
+    let body = r#"{"amount": 100, "reason": "late", "although_disputed": true}"#;
+    let made = world.request_with_key(&refund, "disputed", body).await;
+    assert_eq!((made.status, &made.json()["status"]), (201, &"succeeded".into()), "{}", made.text);
+    let actions = world.request("GET /accounts/acme/log", "").await.json();
+    let is_refund = |action: &&Value| action["action"].as_str().is_some_and(|kind| kind.starts_with("refund."));
+    let logged = actions["data"].as_array().unwrap().iter().find(is_refund).unwrap_or(&Value::Null);
+    assert_eq!(logged["action"], "refund.create_although_disputed", "{actions}");
+
+    let receipts = world.table.get_receipts_by_account(&receipt.account, &Paging::all(), world.clock.now()).await;
+    let reversal = Reversal { at: world.clock.now(), amount: receipt.amount };
+    world.table.mark_reversal(&receipts.unwrap().items[0], Some(reversal)).await.unwrap();
+    let receipt = world.request("GET /accounts/acme/receipts", "").await.json()["data"][0].clone();
+    assert_eq!(receipt["net_amount"], -100);
 }

@@ -12,9 +12,11 @@ use testkit::fault_at_call;
 
 use crate::router::world::{TickingClock, World, acme, at};
 
-/// Returns the body of a request that creates a subscription and charges its first payment to `card`.
+/// Returns the body of a request that creates a subscription and charges its first payment to `card`. The account may
+/// have other subscriptions of the same SKU.
 pub fn sign_up_with(card: &str) -> String {
     json!({
+        "allow_second": true,
         "sku": "tea", "product_name": "Tea", "payment_day": 5, "amount": 599, "currency": "EUR",
         "payment_method": {"customer": "cus_1", "payment_method": card},
         "first_payment_date": "2026-03-05", "charge_now": true,
@@ -174,4 +176,41 @@ async fn only_an_operator_may_retry_a_disputed_card() {
     assert_eq!(retried["disputed_at"], Value::Null);
     world.run_payments("2026-03-10T09:00:00Z").await;
     assert_eq!(charge_count(&world), 1);
+}
+
+#[tokio::test]
+async fn second_sign_up_for_a_sku_is_refused_until_the_first_is_cancelled() {
+    let world = World::new().await;
+    let sign_up_with = |card: &str| sign_up_with(card).replace("\"allow_second\":true,", "");
+    let first = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await;
+    assert_eq!(first.status, 201, "{}", first.text);
+    // The same sign-up again: without its key, and with another key.
+    for key in [None, Some("k2")] {
+        let body = sign_up_with("pm_card_visa");
+        let body = if key.is_none() { body.replace("\"charge_now\":true", "\"charge_now\":false") } else { body };
+        let again = match key {
+            None => world.request(CREATE_SUBSCRIPTION, &body).await,
+            Some(key) => world.request_with_key(CREATE_SUBSCRIPTION, key, &body).await,
+        };
+        assert!(again.problem().starts_with("409 already-subscribed sku: the account already has"), "{}", again.text);
+        let existing = &again.json()["existing_subscription"];
+        assert_eq!((&existing["id"], &existing["status"]), (&first.json()["id"], &"active".into()));
+    }
+    assert_eq!(charge_count(&world), 1);
+    let replayed = world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa")).await;
+    assert_eq!(replayed.json()["id"], first.json()["id"], "the repeated request gets its stored response");
+
+    let allowed = sign_up_with("pm_card_visa").replace("\"charge_now\":true", "\"allow_second\":true");
+    assert_eq!(world.request(CREATE_SUBSCRIPTION, &allowed).await.status, 201);
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    let other_sku = sign_up_with("pm_card_visa").replace("\"tea\"", "\"coffee\"").replace(",\"charge_now\":true", "");
+    let other_sku = other_sku.replace("\"charge_now\":true,", "");
+    assert_eq!(world.request(CREATE_SUBSCRIPTION, &other_sku).await.status, 201, "{other_sku}");
+    let list = world.request("GET /accounts/acme/subscriptions", "").await.json();
+    for subscription in list["data"].as_array().unwrap().iter().filter(|subscription| subscription["sku"] == "tea") {
+        let path = format!("POST /accounts/acme/subscriptions/{}/cancel", subscription["id"].as_str().unwrap());
+        assert_eq!(world.request(&path, "{}").await.status, 200, "{id}");
+    }
+    let after_cancel = sign_up_with("pm_card_visa").replace("\"charge_now\":true", "\"charge_now\":false");
+    assert_eq!(world.request(CREATE_SUBSCRIPTION, &after_cancel).await.status, 201);
 }

@@ -9,6 +9,7 @@ use axum::{Extension, Router};
 use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
+use config::Env;
 use deployment::{Deployment, InMemoryDeployment};
 use emulator::{EngineConnection, Limits, STRIPE_KEY, StripeServer, serve};
 use encryption::EncryptionKeys;
@@ -136,6 +137,21 @@ impl World {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
         let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
         Self { router: api.with_docs().router(), ..self }
+    }
+
+    /// Returns this world, changed so that its API charges through `gateway`.
+    pub async fn with_gateway(self, gateway: Arc<dyn FullGateway>) -> Self {
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        Self { router: api.with_gateway(gateway, &config.charging).router(), ..self }
+    }
+
+    /// Returns this world, changed so that its API has no gateway, because the API key of Stripe is missing.
+    pub async fn with_stripe_without_key(self) -> Self {
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        let env = |name: &str| (name == "DUEDAY_GATEWAY").then(|| "stripe".to_owned());
+        Self { router: api.with_known_amount_rules(Env(&env)).router(), ..self }
     }
 
     /// Returns this world, changed so that its API uses `clock`.

@@ -1,0 +1,44 @@
+//! The one way through the money. The engine has two doors: it looks an attempt up at the gateway
+//! ([`ChargingEngine::look_up`]), and it applies what the gateway reports ([`ChargingEngine::apply`]). A report settles an
+//! attempt, is stored as a finding, or leaves the attempt open, for a reason ([`Applied`]). A [`Charger`] claims due
+//! payments, charges them through these doors, and takes over attempts in doubt.
+//!
+//! A success passes these types: `ChargeResponse` (of the gateway), `Outcome`, [`Applied`], and in a run the result and
+//! the outcome of its row.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod apply;
+mod breaker;
+mod charge;
+mod charge_request_metrics;
+mod charge_run;
+mod charger;
+mod claim;
+mod config;
+mod engine;
+mod findings;
+mod first_payment;
+mod gateway_account;
+mod lookup;
+mod older_table;
+mod open_attempt;
+mod reported_payment;
+mod request_pace;
+mod sign_up;
+mod take_over;
+mod uncounted_charges;
+
+pub use apply::{Applied, ApplyError, OpenReason, Settled};
+pub use charge_request_metrics::ChargeRequestMetrics;
+pub use charge_run::{ChargeContext, ChargeRun};
+pub use charger::{Charger, GATEWAY_TIMEOUT};
+pub use claim::{ChargePermit, NotClaimed};
+pub use config::*;
+pub use engine::ChargingEngine;
+pub use findings::{FindingDecision, FindingError, PAYMENT_WITHOUT_RECEIPT_MESSAGE, unresolved_findings};
+pub use first_payment::{FirstPayment, SubscriptionWithFirstPayment};
+pub use lookup::{LookUpError, LookedUp};
+pub use older_table::OlderTableCheck;
+pub use open_attempt::StatedOutcome;
+pub use sign_up::{SIGN_UP_GATEWAY_TIMEOUT, SignUpCharges};
+pub use uncounted_charges::UncountedCharges;
