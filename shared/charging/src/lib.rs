@@ -4,7 +4,7 @@
 //! payments, charges them through these doors, and takes over attempts in doubt.
 //!
 //! A success passes these types: `ChargeResponse` (of the gateway), `Outcome`, [`Applied`], and in a run the result and
-//! the outcome of its row.
+//! the outcome of its row. In a take-over, `Resolution` (the rule about what a look-up has found) replaces `ChargeResponse`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod apply;
