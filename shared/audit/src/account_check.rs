@@ -174,10 +174,10 @@ impl InvariantChecker {
         let of_subscription = |receipt: &&Receipt| receipt.subscription == subscription.id;
         let mut paid: BTreeMap<Period, u32> = BTreeMap::new();
         for receipt in partition.receipts.iter().filter(of_subscription) {
-            *paid.entry(Period::from_day(receipt.due_on)).or_default() += 1;
+            *paid.entry(receipt.period()).or_default() += 1;
         }
         let waived = partition.waived.iter().filter(|waived| waived.subscription == subscription.id);
-        let waived: BTreeSet<Period> = waived.map(|waived| Period::from_day(waived.due_on)).collect();
+        let waived: BTreeSet<Period> = waived.map(WaivedPeriod::period).collect();
         for (month, times) in &paid {
             if *times > 1 {
                 violations.add(Invariant::PaidOnce, &key, format!("{month} has {times} receipts"));
@@ -212,14 +212,14 @@ impl InvariantChecker {
         let is_waived_by_person = |month: &Period| {
             waived.iter().any(|waived| {
                 waived.subscription == subscription.id
-                    && Period::from_day(waived.due_on) == *month
+                    && waived.period() == *month
                     && matches!(waived.reason, WaivedReason::Merchant | WaivedReason::PaidElsewhere)
             })
         };
         let next_month = Period::from_day(self.today).next();
         let mut months = std::iter::successors(Some(next_month), |month| Some(month.next()));
         let latest = months.find(|month| !is_waived_by_person(month)).unwrap_or(next_month);
-        let is_far = Period::from_day(*due_on) > latest && due_on > first_due_on;
+        let is_far = subscription.due_period() > latest && due_on > first_due_on;
         if is_far && !self.is_paid_in_advance(subscription) {
             violations.push(format!("the next due date is {due_on}, but it cannot be after {latest}"));
         }

@@ -79,7 +79,7 @@ impl InvariantChecker {
     /// Returns the contradictions between the dates of `s`.
     fn date_contradictions(&self, s: &Subscription) -> Vec<String> {
         let Subscription { due_on, payment_day, first_due_on, waiting_terms, .. } = s;
-        let month = Period::from_day(*due_on);
+        let month = s.due_period();
         let mut all = Vec::new();
         if *due_on != payment_day.due_in(month) {
             all.push(format!("the due date {due_on} is not the payment day {payment_day} of its month"));
@@ -108,7 +108,7 @@ impl InvariantChecker {
     /// Returns the contradictions between the status of `s`, its other attributes, and the attempt records `attempts`.
     fn status_contradictions(&self, s: &Subscription, attempts: &[&AttemptRecord]) -> Vec<String> {
         let Subscription { status, due_on, cancel_from, unpaid_since, failed_attempts, first_declined_on, .. } = s;
-        let month = Period::from_day(*due_on);
+        let month = s.due_period();
         let mut all = Vec::new();
         match (status, cancel_from) {
             (Status::Cancelled, None) => all.push("it is cancelled, but has no CancelPeriod".to_owned()),
@@ -168,7 +168,7 @@ impl InvariantChecker {
         }
         // If an earlier version of Dueday made the last payment, the subscription has no `ChargeableFrom`, so only
         // compare an existing value.
-        let after_paid = receipts.iter().map(|receipt| Period::from_day(receipt.due_on).next()).max();
+        let after_paid = receipts.iter().map(|receipt| receipt.period().next()).max();
         if let Some((from, after_paid)) = s.chargeable_from.zip(after_paid).filter(|(from, after)| from != after) {
             all.push(format!("ChargeableFrom is {from}, but should be {after_paid}"));
         }
@@ -189,7 +189,7 @@ impl InvariantChecker {
         }
         let first = Period::from_day(s.first_due_on);
         for receipt in receipts {
-            if Period::from_day(receipt.due_on) < first {
+            if receipt.period() < first {
                 all.push(format!("{} is paid, but the first due date is {}", receipt.due_on, s.first_due_on));
             }
             if receipt.amount.currency() != s.price.currency() {

@@ -112,7 +112,7 @@ impl Subscription {
         let last = self.last_due_by(today).filter(|_| was_given_up || self.status.is_chargeable());
         let Some(last) = last else { return self.into() };
         let is_waived = policy.after_won_dispute == AfterWonDispute::Waive;
-        let oldest = Period::from_day(self.due_on);
+        let oldest = self.due_period();
         let not_owed_from = |period: Period| self.cancel_from.map_or(period, |from| from.min(period)).max(oldest);
         // `ahead` is the next period to charge if the periods that fell due during the dispute are waived. `latest` is
         // the latest of these periods if they are owed.

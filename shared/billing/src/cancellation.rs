@@ -14,7 +14,7 @@ impl Subscription {
         if self.status == Status::Cancelled {
             return self.clone().into();
         }
-        let due_next = Period::from_day(self.due_on);
+        let due_next = self.due_period();
         let last = self.last_due_by(today).map(Period::from_day);
         // The month in which a planned cancellation takes effect is not owed, even if its due date has been reached.
         let first_not_owed = |last: Period| self.cancel_from.map_or(last.next(), |from| from.min(last.next()));
@@ -85,6 +85,6 @@ impl Subscription {
 
     /// Returns whether the subscription will be cancelled on its current due date instead of being charged.
     pub fn is_ending(&self) -> bool {
-        self.cancel_from.is_some_and(|from| from <= Period::from_day(self.due_on))
+        self.cancel_from.is_some_and(|from| from <= self.due_period())
     }
 }

@@ -24,7 +24,7 @@ impl CatchUp {
         }
         let last = Period::from_day(subscription.last_due_by(today)?);
         let latest = subscription.cancel_from.map_or(last, |from| from.previous().min(last));
-        let oldest = Period::from_day(subscription.due_on);
+        let oldest = subscription.due_period();
         if latest <= oldest {
             return None;
         }

@@ -56,7 +56,7 @@ impl Subscription {
         now: DateTime<Utc>,
     ) -> Result<Settlement, Refusal> {
         self.refuse_correction("waived")?;
-        let due = Period::from_day(self.due_on);
+        let due = self.due_period();
         if self.is_ending() {
             return Err(Refusal::Ends { on: self.due_on });
         }

@@ -57,7 +57,7 @@ impl Subscription {
         if let Some(last) = self.last_due_by(today) {
             let is_owed = on_resume == OnResume::Charge || last == today;
             let next = if is_owed { Period::from_day(last) } else { Period::from_day(last).next() };
-            waived = waive_periods(self, Period::from_day(self.due_on), next, WaivedReason::Paused, now);
+            waived = waive_periods(self, self.due_period(), next, WaivedReason::Paused, now);
             resumed.move_to_period(next);
         }
         resumed.schedule_payment_and_reminder(lead, today);

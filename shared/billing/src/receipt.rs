@@ -3,8 +3,8 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{
-    AccountId, Card, Dispute, DisputeStatus, EmailAddress, GatewayToken, Label, Money, ReceiptId, ReceiptNumber, Sku,
-    SubscriptionId,
+    AccountId, Card, Dispute, DisputeStatus, EmailAddress, GatewayToken, Label, Money, Period, ReceiptId,
+    ReceiptNumber, Sku, SubscriptionId,
 };
 
 /// The receipt of the successful payment of one due date. Receipts are deleted when they expire, so the protection
@@ -77,6 +77,11 @@ impl Receipt {
         let none = Money::new(0, self.amount.currency());
         let sum = disputes.iter().try_fold(none, |sum, dispute| sum.checked_add(dispute.amount));
         sum.ok().filter(|sum| sum.minor() < self.amount.minor()).unwrap_or(self.amount)
+    }
+
+    /// Returns the period (the month) that the receipt is for.
+    pub fn period(&self) -> Period {
+        Period::from_day(self.due_on)
     }
 
     /// Returns the id of the receipt.

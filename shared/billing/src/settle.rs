@@ -275,7 +275,7 @@ fn retry_payment_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -
     if next.status != Status::Cancelled {
         return next.into();
     }
-    let unpaid = Period::from_day(next.due_on);
+    let unpaid = next.due_period();
     let end = next.cancel_from.unwrap_or(unpaid.next());
     let waived = waive_periods(&next, unpaid, unpaid.next(), WaivedReason::Cancelled, now);
     next.cancel_from = Some(end);

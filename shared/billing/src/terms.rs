@@ -88,7 +88,7 @@ impl Subscription {
     /// Returns the terms that apply after all waiting terms have taken effect. If there are no waiting terms, returns
     /// the current terms, which apply from the month of `due_on`.
     pub fn latest_terms(&self) -> Terms {
-        let current = Terms { from: Period::from_day(self.due_on), payment_day: self.payment_day, price: self.price };
+        let current = Terms { from: self.due_period(), payment_day: self.payment_day, price: self.price };
         self.waiting_terms.last().copied().unwrap_or(current)
     }
 
@@ -152,7 +152,7 @@ impl Subscription {
         let from = self.first_changeable_month(|due_on, period| due_on > today && day.due_in(period) > today);
         self.change_terms_from(from, |terms| terms.payment_day = day);
         let moved = day.due_in(from);
-        if from != Period::from_day(self.due_on) || moved == self.due_on {
+        if from != self.due_period() || moved == self.due_on {
             return;
         }
         if self.last_payment_at.is_none() && self.first_due_on == self.due_on {
@@ -168,7 +168,7 @@ impl Subscription {
     /// search begins with the due month, or with the month after it if an attempt for the due month is open or was
     /// declined. The arguments of `is_changeable` are the due date of the month, and the month.
     fn first_changeable_month(&self, is_changeable: impl Fn(NaiveDate, Period) -> bool) -> Period {
-        let due_next = Period::from_day(self.due_on);
+        let due_next = self.due_period();
         let is_untried = self.attempt.is_none() && self.failed_attempts == 0;
         let first = if is_untried { due_next } else { due_next.next() };
         let mut months = std::iter::successors(Some(first), |period| Some(period.next()));
@@ -177,7 +177,7 @@ impl Subscription {
 
     /// Applies `change` to the terms of the month `from` and of all later months.
     fn change_terms_from(&mut self, from: Period, change: impl Fn(&mut Terms)) {
-        let due_next = Period::from_day(self.due_on);
+        let due_next = self.due_period();
         let mut all: Vec<Terms> = self.waiting_terms.clone();
         let place = all.partition_point(|terms| terms.from < from);
         if all.get(place).is_none_or(|terms| terms.from != from) {

@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-use super::{AccountId, SubscriptionId};
+use super::{AccountId, Period, SubscriptionId};
 
 /// The reason why a month is waived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
@@ -51,6 +51,11 @@ pub struct WaivedPeriod {
 }
 
 impl WaivedPeriod {
+    /// Returns the period (the month) that is waived.
+    pub fn period(&self) -> Period {
+        Period::from_day(self.due_on)
+    }
+
     /// Returns the time from which the retention of this record counts: the due date of a month that was waived in
     /// advance, otherwise the time of the waiver. So the record is kept as long as that of a paid month.
     pub fn recorded_from(&self) -> DateTime<Utc> {

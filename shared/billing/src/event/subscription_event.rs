@@ -4,7 +4,7 @@
 //! contains all public data of the subscription after the write, so a consumer needs only the event with the highest
 //! version.
 
-use super::super::{Period, Status, Subscription};
+use super::super::{Status, Subscription};
 use super::{EventData, SubscriptionData};
 
 /// The constructor of an [`EventData`] variant with the data of a changed subscription, such as
@@ -37,7 +37,7 @@ fn change_constructor(old: &Subscription, new: &Subscription) -> Option<EventCon
     if old.reminded_for != new.reminded_for && new.reminded_for.is_some() {
         return Some(EventData::SubscriptionReminded);
     }
-    let is_next_month = Period::from_day(new.due_on) > Period::from_day(old.due_on);
+    let is_next_month = new.due_period() > old.due_period();
     is_next_month.then_some(EventData::SubscriptionRenewed)
 }
 
