@@ -1,4 +1,5 @@
-//! Compares the payments, refunds and disputes of one account in the table with the lists that the gateway returned.
+//! Compares the payments, refunds and disputes of one account in the table with the lists that the gateway returned. The
+//! rules are those of the daily comparison.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,15 +8,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::invariants::Violations;
 use super::{BrokenInvariant, Invariant, InvariantChecker};
 use billing::{
-    Dispute, DisputeStatus, GatewayToken, MAX_EXPECTED_CLOCK_DIFFERENCE, Money, Payment, PaymentStatus, Period,
-    Receipt, Refund, RefundStatus, Subscription,
+    AccountId, Difference, GatewayToken, MAX_EXPECTED_CLOCK_DIFFERENCE, Money, Payment, PaymentStatus, Period, Receipt,
+    Refund, RefundStatus, Subscription,
 };
-use gateways::{GatewayDispute, GatewayRefund};
+use gateways::{
+    GatewayDispute, GatewayRefund, PaymentComparison, TimeRange, compare_dispute, compare_payment, compare_receipt,
+    compare_refund, compare_stored_dispute, compare_stored_refund,
+};
 use store::{AccountPartition, SubscriptionKey};
 
 /// The gateway's lists must contain a stored record only if the record is at least this much later than the start of
 /// the lists. The payment, refund or dispute of an earlier record may have been created before the start of the lists.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
+
+/// The time range of the payments whose amounts [`compare_payment`] has compared: all payments in the lists.
+const ALL_TIMES: TimeRange = TimeRange { from: DateTime::<Utc>::MIN_UTC, to: DateTime::<Utc>::MAX_UTC };
 
 /// The payments, refunds and disputes of one account, as the gateway lists them.
 #[derive(Clone, Debug)]
@@ -45,6 +52,11 @@ impl GatewayLists {
     /// refunds and disputes.
     fn is_before_list(&self, at: DateTime<Utc>) -> bool {
         at + MAX_EXPECTED_CLOCK_DIFFERENCE < self.listed_at
+    }
+
+    /// Returns whether the lists of refunds and disputes must contain a record that was created at the time `at`.
+    fn must_contain(&self, at: DateTime<Utc>) -> bool {
+        at > self.since + LIST_START_MARGIN && self.is_before_list(at)
     }
 }
 
@@ -88,6 +100,11 @@ fn is_decided(payment: &Payment, partition: &AccountPartition, listed: &GatewayL
     is_resolved && !has_receipt && (is_refunded || failed.is_empty())
 }
 
+/// Returns the text about the difference `found`, with the gateway's id of the payment, refund or dispute.
+fn text_of(found: &Difference) -> String {
+    format!("{}: {}", found.id, found.what)
+}
+
 /// Adds a violation for each month of `subscription` that was charged more than once, and for each difference between
 /// its receipts and its payments at the gateway. Payments about which a person has decided are no difference.
 fn compare_payments(
@@ -97,14 +114,12 @@ fn compare_payments(
     violations: &mut Violations,
 ) {
     let key = SubscriptionKey::from_subscription(subscription).key();
-    let made: Vec<&Payment> = listed
+    let undecided: Vec<&Payment> = listed
         .payments
         .iter()
         .filter(|payment| payment.subscription == subscription.id && payment.account == subscription.account)
-        .filter(|payment| payment.status == PaymentStatus::Succeeded)
+        .filter(|payment| payment.status == PaymentStatus::Succeeded && !is_decided(payment, partition, listed))
         .collect();
-    let undecided: Vec<&Payment> =
-        made.iter().copied().filter(|payment| !is_decided(payment, partition, listed)).collect();
     let mut by_month: BTreeMap<Period, Vec<&Payment>> = BTreeMap::new();
     undecided.iter().for_each(|payment| by_month.entry(payment.period()).or_default().push(payment));
     for (month, payments) in by_month.iter().filter(|(_, payments)| payments.len() > 1) {
@@ -114,14 +129,13 @@ fn compare_payments(
     let receipts: Vec<&Receipt> =
         partition.receipts.iter().filter(|receipt| receipt.subscription == subscription.id).collect();
     for payment in undecided.iter().filter(|payment| !subscription.has_open_attempt_of(payment.period())) {
-        match receipts.iter().find(|receipt| receipt.payment == payment.id) {
-            Some(receipt) if receipt.amount == payment.amount => {}
-            Some(receipt) => {
-                let (stated, charged) = (receipt.amount, payment.amount);
-                let what = format!("the receipt of {} states {stated}, but the gateway charged {charged}", payment.id);
-                violations.add(Invariant::Receipted, &key, what);
+        let of_payment = receipts.iter().find(|receipt| receipt.payment == payment.id);
+        let receipt = of_payment.or_else(|| receipts.iter().find(|receipt| receipt.period() == payment.period()));
+        match compare_payment(payment, receipt.copied()) {
+            PaymentComparison::Matches => {}
+            PaymentComparison::Differs(found) | PaymentComparison::WithoutReceipt(found) => {
+                violations.add(Invariant::Receipted, &key, text_of(&found));
             }
-            None => violations.add(Invariant::Receipted, &key, format!("the payment {} has no receipt", payment.id)),
         }
     }
     // If the gateway did not list the payments of a customer, do not check the receipts of this customer: the missing
@@ -133,17 +147,12 @@ fn compare_payments(
     for receipt in
         receipts.iter().filter(|receipt| receipt.processed_at > listed.since + LIST_START_MARGIN && is_listed(receipt))
     {
-        // Do not check a receipt whose payment the bank reversed: the gateway may list that payment as failed.
-        if receipt.reversal.is_none() && !made.iter().any(|payment| payment.id == receipt.payment) {
-            let mut what = format!(
-                "the payment {} has a receipt, but is missing from the gateway's list or did not succeed",
-                receipt.payment
-            );
-            if receipt.customer.is_none() {
-                what += "; the receipt does not name the charged customer, whose payments may not be among the lists";
-            }
-            violations.add(Invariant::Receipted, &key, what);
+        let payment = listed.payments.iter().find(|payment| payment.id == receipt.payment);
+        let Some(mut found) = compare_receipt(receipt, payment, &ALL_TIMES) else { continue };
+        if receipt.customer.is_none() {
+            found.what += "; the receipt does not name the charged customer, whose payments may not be among the lists";
         }
+        violations.add(Invariant::Receipted, &key, text_of(&found));
     }
 }
 
@@ -158,40 +167,18 @@ fn compare_refunds(
     let id = receipt.id();
     let key = format!("{} {id}", partition.key);
     let Some(made) = made.get(&receipt.payment) else { return };
-    let stored: Vec<&Refund> = partition.refunds.iter().filter(|refund| refund.receipt == id).collect();
+    let stored: Vec<Refund> = partition.refunds.iter().filter(|refund| refund.receipt == id).cloned().collect();
     for made in made {
-        let state = made.state.status();
-        let what = match stored.iter().find(|refund| made.matches(refund)) {
-            None if state == RefundStatus::Failed => continue,
-            None => format!("the gateway made the refund {} of {}, but no refund is stored", made.id, made.amount),
-            Some(refund) if refund.amount != made.amount && state != RefundStatus::Failed => {
-                format!(
-                    "the refund {} is stored with {}, but the gateway made the refund {} with {}",
-                    refund.id, refund.amount, made.id, made.amount
-                )
-            }
-            Some(refund) if refund.status == state => continue,
-            // Do not compare the stored item: it may have changed after the gateway returned its lists.
-            Some(refund) if !listed.is_before_list(refund.settled_at.unwrap_or(refund.created_at)) => continue,
-            Some(refund) => {
-                format!(
-                    "the refund {} of {} is {} in the table and {state} at the gateway",
-                    refund.id, refund.amount, refund.status
-                )
-            }
-        };
-        violations.add(Invariant::Refunded, &key, what);
+        // Do not compare a stored item that may have changed after the gateway returned its lists.
+        let is_older = |refund: &Refund| listed.is_before_list(refund.settled_at.unwrap_or(refund.created_at));
+        if stored.iter().all(|refund| !made.matches(refund) || is_older(refund)) {
+            let found = compare_refund(made, (&receipt.account, &receipt.payment), &stored);
+            found.into_iter().for_each(|found| violations.add(Invariant::Refunded, &key, text_of(&found)));
+        }
     }
-    let is_missing = |refund: &&&Refund| {
-        refund.status != RefundStatus::Failed
-            && refund.created_at > listed.since + LIST_START_MARGIN
-            && listed.is_before_list(refund.created_at)
-            && !made.iter().any(|made| made.matches(refund))
-    };
-    for refund in stored.iter().filter(is_missing) {
-        let Refund { id, amount, status, .. } = refund;
-        let what = format!("the refund {id} of {amount} is {status} in the table, but the gateway does not list it");
-        violations.add(Invariant::Refunded, &key, what);
+    for refund in stored.iter().filter(|refund| listed.must_contain(refund.created_at)) {
+        let found = compare_stored_refund(refund, made);
+        found.into_iter().for_each(|found| violations.add(Invariant::Refunded, &key, text_of(&found)));
     }
 }
 
@@ -202,35 +189,27 @@ fn compare_disputes(
     listed: &GatewayLists,
     violations: &mut Violations,
 ) {
-    let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
-    let disputed = partition.disputes.iter().map(|dispute| &dispute.payment);
-    let payments: BTreeSet<&GatewayToken> = receipted.chain(disputed).collect();
-    for (payment, made) in payments.iter().filter_map(|payment| made.get(*payment).map(|made| (payment, made))) {
-        for GatewayDispute { id, status, amount, opened_at, .. } in made {
-            let what = match partition.disputes.iter().find(|stored| stored.id == *id) {
-                Some(stored) if stored.status == *status => continue,
-                // Do not compare the stored item: it may have changed after the gateway returned its lists.
-                Some(stored) if !listed.is_before_list(stored.closed_at.unwrap_or(stored.opened_at)) => continue,
-                Some(stored) => {
-                    format!("the dispute {id} is {} in the table and {status} at the gateway", stored.status)
-                }
-                None if !listed.is_before_list(*opened_at) => continue,
-                None => {
-                    format!("the dispute {id} of {amount} for {payment} is {status} at the gateway, but is not stored")
-                }
-            };
-            violations.add(Invariant::Disputed, &partition.key, what);
+    let stored = &partition.disputes;
+    let receipted = partition.receipts.iter().map(|receipt| (&receipt.payment, &receipt.account));
+    let disputed = stored.iter().map(|dispute| (&dispute.payment, &dispute.account));
+    let payments: BTreeMap<&GatewayToken, &AccountId> = receipted.chain(disputed).collect();
+    let listed_disputes = |payment: &GatewayToken| made.get(payment).map(Vec::as_slice).unwrap_or_default();
+    for (payment, account) in payments {
+        for dispute in listed_disputes(payment) {
+            let of_table = stored.iter().find(|stored| stored.id == dispute.id);
+            // Do not compare a stored item that may have changed after the gateway returned its lists.
+            let changed_at = of_table.map_or(dispute.opened_at, |stored| stored.closed_at.unwrap_or(stored.opened_at));
+            if listed.is_before_list(changed_at) {
+                let found = compare_dispute(dispute, (account, payment), stored);
+                found
+                    .into_iter()
+                    .for_each(|found| violations.add(Invariant::Disputed, &partition.key, text_of(&found)));
+            }
         }
     }
-    // A debit that the bank returned without a dispute is stored as a dispute, which the gateway does not list.
-    let is_missing = |stored: &&Dispute| {
-        stored.status != DisputeStatus::Returned
-            && stored.opened_at > listed.since + LIST_START_MARGIN
-            && listed.is_before_list(stored.opened_at)
-            && !made.get(&stored.payment).is_some_and(|made| made.iter().any(|made| made.id == stored.id))
-    };
-    for Dispute { id, status, .. } in partition.disputes.iter().filter(is_missing) {
-        let what = format!("the dispute {id} is {status} in the table, but the gateway does not list it");
-        violations.add(Invariant::Disputed, &partition.key, what);
+    for dispute in stored.iter().filter(|dispute| listed.must_contain(dispute.opened_at)) {
+        let is_listed = listed_disputes(&dispute.payment).iter().any(|made| made.id == dispute.id);
+        let found = compare_stored_dispute(dispute, is_listed);
+        found.into_iter().for_each(|found| violations.add(Invariant::Disputed, &partition.key, text_of(&found)));
     }
 }

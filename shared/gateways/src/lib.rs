@@ -10,6 +10,7 @@
 mod amount_rules;
 mod charges;
 mod checkout_pages;
+mod comparison;
 mod config;
 pub mod conformance;
 mod contradictory_response;
@@ -26,6 +27,10 @@ mod time_range;
 pub use amount_rules::AmountRulesReader;
 pub use charges::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 pub use checkout_pages::{CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages};
+pub use comparison::{
+    PaymentComparison, compare_dispute, compare_dispute_status, compare_payment, compare_receipt, compare_refund,
+    compare_refund_status, compare_stored_dispute, compare_stored_refund,
+};
 pub use config::*;
 pub use refunds::{DisputeDetails, GatewayDispute, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
 pub use stripe::{

@@ -5,9 +5,10 @@ use billing::{
     DayReconciliation, Difference, DifferenceKind, GatewayList, GatewayToken, Payment, PaymentStatus, Receipt, Refund,
 };
 use futures::future::try_join_all;
-use gateways::{GatewayError, TimeRange, UnreadableObject};
+use gateways::{
+    GatewayError, PaymentComparison, TimeRange, UnreadableObject, compare_dispute, compare_payment, compare_refund,
+};
 
-use crate::comparison_rules::{PaymentComparison, compare_dispute, compare_payment, compare_refund};
 use crate::reconciler::{ReconcileError, Reconciler, Settlement};
 use crate::request_retries::with_retries;
 use crate::without_receipt::MissingReceiptResult;
@@ -130,10 +131,10 @@ impl Reconciler {
                 None if self.has_finding(&payment, |_| true).await? || self.may_have_expired(&payment) => continue,
                 None => Vec::new(),
             };
-            let Some(difference) = compare_refund(refund, &payment, &stored) else { continue };
+            let Some(difference) = compare_refund(refund, (&payment.account, id), &stored) else { continue };
             match receipt {
                 Some(receipt) => {
-                    let still_differs = |stored: &[Refund]| compare_refund(refund, &payment, stored);
+                    let still_differs = |stored: &[Refund]| compare_refund(refund, (&payment.account, id), stored);
                     self.apply_refunds((&receipt.account, &receipt.id(), id), difference, still_differs, day).await?;
                 }
                 None => self.add(day, difference),
@@ -161,7 +162,7 @@ impl Reconciler {
             let Some(payment) = self.payment_of_this_table(id, day).await? else { continue };
             day.counts.disputes = day.counts.disputes.saturating_add(1);
             let stored = self.table.get_disputes_by_account(&payment.account).await?;
-            if let Some(difference) = compare_dispute(dispute, &payment, &stored) {
+            if let Some(difference) = compare_dispute(dispute, (&payment.account, id), &stored) {
                 match stored.iter().find(|stored| stored.id == dispute.id) {
                     Some(stored) => self.apply_stored_dispute(stored, dispute, difference, day).await?,
                     None => self.apply_new_dispute(&payment, dispute, difference, day).await?,

@@ -7,7 +7,7 @@
 //! one account of the table, at most 100 differences, and the hashes of at most [`MAX_SEEN_PAYMENTS`] payments
 //! ([`SeenPayments`]).
 //!
-//! `comparison_rules.rs` contains the rules as pure functions. A payment without a receipt is settled like a payment
+//! The rules are pure functions of `gateways`, which the audit uses, too. A payment without a receipt is settled like a payment
 //! that the gateway reports late, or stored as a finding (`charging::Findings`). If the event of a refund or a dispute
 //! never came, its state at the gateway is stored (`applied_states.rs`). All other differences are only reported.
 //! [`DailyComparison`] chooses the days that are compared automatically.
@@ -19,7 +19,6 @@
 
 mod applied_states;
 mod attempts_of_backup;
-mod comparison_rules;
 mod confirmation;
 mod customer_lists;
 mod daily_comparison;
@@ -30,10 +29,6 @@ mod seen_payments;
 mod table_records;
 mod without_receipt;
 
-pub use comparison_rules::{
-    PaymentComparison, compare_dispute, compare_dispute_status, compare_payment, compare_receipt, compare_refund,
-    compare_refund_status, compare_stored_dispute, compare_stored_refund,
-};
 pub use confirmation::{ConfirmationProblem, DaysToCompare};
 pub use daily_comparison::{DailyComparison, DailyComparisonError};
 pub use reconciler::{ReconcileError, Reconciler, Settlement, latest_comparable_day};

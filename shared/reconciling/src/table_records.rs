@@ -3,12 +3,12 @@
 
 use billing::{DayReconciliation, Difference, DifferenceKind, Dispute, GatewayList, Refund, RefundStatus};
 use chrono::{Days, NaiveTime};
-use gateways::{GatewayDispute, GatewayError, GatewayRefund, ListProgress, TimeRange};
+use gateways::{
+    GatewayDispute, GatewayError, GatewayRefund, ListProgress, TimeRange, compare_dispute_status, compare_receipt,
+    compare_refund_status, compare_stored_dispute, compare_stored_refund,
+};
 use store::AccountPartition;
 
-use crate::comparison_rules::{
-    compare_dispute_status, compare_receipt, compare_refund_status, compare_stored_dispute, compare_stored_refund,
-};
 use crate::reconciler::{ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 
@@ -56,7 +56,8 @@ impl Reconciler {
                 requests = requests.saturating_add(1);
                 let read = with_retries(|| self.gateway.payment(&receipt.payment)).await;
                 let Some(payment) = self.value_or_difference(read, &receipt.payment, day)? else { continue };
-                let difference = compare_receipt(receipt, payment.as_ref(), self.table_id, range);
+                let payment = payment.filter(|payment| self.is_of_this_table(payment));
+                let difference = compare_receipt(receipt, payment.as_ref(), range);
                 difference.into_iter().for_each(|difference| self.add(day, difference));
             }
         }

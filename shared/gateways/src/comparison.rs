@@ -1,11 +1,13 @@
-//! The rules of the comparison, as pure functions. Each function compares one payment, refund or dispute of the gateway
-//! with the table, or one stored record of the table with the gateway.
+//! The rules by which the table is compared with the gateway, as pure functions. The daily comparison and the audit use
+//! the same rules. Each function compares one payment, refund or dispute of the gateway with the table, or one stored
+//! record of the table with the gateway.
 
 use billing::{
-    Difference, DifferenceKind, Dispute, DisputeStatus, Payment, PaymentStatus, Receipt, Refund, RefundStatus,
+    AccountId, Difference, DifferenceKind, Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, Receipt,
+    Refund, RefundStatus,
 };
-use gateways::{GatewayDispute, GatewayRefund, TimeRange};
-use ulid::Ulid;
+
+use crate::{GatewayDispute, GatewayRefund, TimeRange};
 
 /// The result of the comparison of a successful payment with the receipt of its period.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,15 +53,19 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
     }
 }
 
-/// Compares `refund`, a refund of `payment` at the gateway, with `stored`, the stored refunds of the receipt. Returns
-/// the difference; `None` if there is none. A failed refund need not be stored.
-pub fn compare_refund(refund: &GatewayRefund, payment: &Payment, stored: &[Refund]) -> Option<Difference> {
+/// Compares `refund`, a refund of `payment` of `account` at the gateway, with `stored`, the stored refunds of the
+/// receipt. Returns the difference; `None` if there is none. A failed refund need not be stored.
+pub fn compare_refund(
+    refund: &GatewayRefund,
+    (account, payment): (&AccountId, &GatewayToken),
+    stored: &[Refund],
+) -> Option<Difference> {
     let has_failed = refund.state.status() == RefundStatus::Failed;
-    let (id, amount, account) = (&refund.id, refund.amount, &payment.account);
+    let (id, amount) = (&refund.id, refund.amount);
     match stored.iter().find(|stored| refund.matches(stored)) {
         None if has_failed => None,
         None => {
-            let what = format!("the gateway refunded {amount} of {} ({account}), but no refund is stored", payment.id);
+            let what = format!("the gateway refunded {amount} of {payment} ({account}), but no refund is stored");
             Some(create_difference(DifferenceKind::RefundNotStored, id, what))
         }
         Some(stored) if stored.amount != amount && !has_failed => {
@@ -84,15 +90,18 @@ pub fn compare_refund_status(stored: &Refund, made: &GatewayRefund) -> Option<Di
     })
 }
 
-/// Compares `dispute`, a dispute of `payment` at the gateway, with `stored`, the stored disputes of the account.
-/// Returns the difference; `None` if there is none.
-pub fn compare_dispute(dispute: &GatewayDispute, payment: &Payment, stored: &[Dispute]) -> Option<Difference> {
+/// Compares `dispute`, a dispute of `payment` of `account` at the gateway, with `stored`, the stored disputes of the
+/// account. Returns the difference; `None` if there is none.
+pub fn compare_dispute(
+    dispute: &GatewayDispute,
+    (account, payment): (&AccountId, &GatewayToken),
+    stored: &[Dispute],
+) -> Option<Difference> {
     if let Some(stored) = stored.iter().find(|stored| stored.id == dispute.id) {
         return compare_dispute_status(stored, dispute);
     }
     let GatewayDispute { id, amount, status, .. } = dispute;
-    let what =
-        format!("the dispute of {amount} for {} ({}) is {status}, but is not stored", payment.id, payment.account);
+    let what = format!("the dispute of {amount} for {payment} ({account}) is {status}, but is not stored");
     Some(create_difference(DifferenceKind::DisputeNotStored, id, what))
 }
 
@@ -110,23 +119,17 @@ pub fn compare_dispute_status(stored: &Dispute, listed: &GatewayDispute) -> Opti
     })
 }
 
-/// Compares `receipt` with `payment`, the payment that the gateway returns for the id in the receipt. Returns the
-/// difference; `None` if there is none. `table` is the id of the table. If the payment was created on the compared day
-/// (`day`), its amount is not compared here, because the step [`billing::ReconciliationStep::Payments`] compares it.
-pub fn compare_receipt(
-    receipt: &Receipt,
-    payment: Option<&Payment>,
-    table: Ulid,
-    day: &TimeRange,
-) -> Option<Difference> {
+/// Compares `receipt` with `payment`, the payment of this table that the gateway returns for the id in the receipt.
+/// Returns the difference; `None` if there is none. If the payment was created in the time range `listed`, its amount is
+/// not compared here: [`compare_payment`] compares the payments that the gateway lists for this time range.
+pub fn compare_receipt(receipt: &Receipt, payment: Option<&Payment>, listed: &TimeRange) -> Option<Difference> {
     let Receipt { account, due_on, amount, payment: id, .. } = receipt;
     let without = |reason: &str| {
         let what = format!("the receipt of {account} for {due_on} states {amount}, but {reason}");
         Some(create_difference(DifferenceKind::ReceiptWithoutPayment, id, what))
     };
     let Some(payment) = payment else { return without("the gateway does not have the payment") };
-    let is_of_receipt = (&payment.account, payment.subscription) == (account, receipt.subscription)
-        && payment.table.is_none_or(|of| of == table);
+    let is_of_receipt = (&payment.account, payment.subscription) == (account, receipt.subscription);
     match payment.status {
         _ if !is_of_receipt => without("the payment belongs to another subscription"),
         // This is no difference if the receipt shows a reversal: the gateway may report a payment that the bank has
@@ -134,7 +137,7 @@ pub fn compare_receipt(
         PaymentStatus::Processing | PaymentStatus::Declined(_) if receipt.reversal.is_some() => None,
         PaymentStatus::Processing => without("the bank is still processing the payment"),
         PaymentStatus::Declined(_) => without("the payment has not succeeded"),
-        PaymentStatus::Succeeded if payment.amount != *amount && !day.contains(payment.created_at) => {
+        PaymentStatus::Succeeded if payment.amount != *amount && !listed.contains(payment.created_at) => {
             let what = format!(
                 "the receipt of {account} for {due_on} states {amount}, but the gateway charged {}",
                 payment.amount
@@ -175,6 +178,7 @@ pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<Diff
 mod tests {
     use billing::{Decline, Money, Reversal, SubscriptionId};
     use chrono::{DateTime, TimeDelta, Utc};
+    use ulid::Ulid;
 
     use super::*;
 
@@ -251,17 +255,14 @@ mod tests {
         let earlier = at() - TimeDelta::days(1);
         let reversal = Some(Reversal { at: at(), amount: eur(1299) });
         let reversed = || Receipt { reversal, ..receipt() };
-        let other_table = Some(Ulid::from_parts(2, 2));
         let later = SubscriptionId::new(Ulid::from_parts(3, 3));
         for (name, receipt, payment, expected) in [
             ("equal", receipt(), Some(payment()), None),
-            ("of an earlier version", receipt(), Some(Payment { table: None, ..payment() }), None),
             ("unknown", receipt(), None, Some(ReceiptWithoutPayment)),
             ("declined", receipt(), with_status(declined.clone()), Some(ReceiptWithoutPayment)),
             ("processing", receipt(), with_status(PaymentStatus::Processing), Some(ReceiptWithoutPayment)),
             ("reversed", reversed(), with_status(declined), None),
             ("reversed, unknown", reversed(), None, Some(ReceiptWithoutPayment)),
-            ("other table", receipt(), Some(Payment { table: other_table, ..payment() }), Some(ReceiptWithoutPayment)),
             ("other owner", receipt(), Some(Payment { subscription: later, ..payment() }), Some(ReceiptWithoutPayment)),
             ("other amount on the day", receipt(), Some(Payment { amount: eur(1), ..payment() }), None),
             (
@@ -271,7 +272,7 @@ mod tests {
                 Some(AmountDiffers),
             ),
         ] {
-            let found = compare_receipt(&receipt, payment.as_ref(), Ulid::nil(), &day);
+            let found = compare_receipt(&receipt, payment.as_ref(), &day);
             assert_eq!(found.map(|found| found.kind), expected, "{name}");
         }
     }
