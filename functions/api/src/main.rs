@@ -8,7 +8,7 @@ use api::{Api, INVALID_GATEWAY_SETTINGS_MESSAGE};
 use axum::Extension;
 use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
-use config::{BillingConfig, Env, SECRET_UNREADABLE};
+use config::{Env, SECRET_UNREADABLE};
 use gateway_secrets::FirstRead;
 use lambda_http::{Error, run, tracing};
 use mail::{API_URL, Merchant};
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Error> {
     logs::init();
     let env = Env::process();
     let (config, charging) = (TableConfig::read(env)?, ChargeConfig::read(env)?);
-    let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
+    let terms = (&config, Merchant::read(env)?);
     let sdk = load_sdk_config().await;
     let sqs = aws_sdk_sqs::Client::new(&sdk);
     let queue = SqsQueue::new(sqs.clone(), env.text(&DELIVERY_QUEUE)?);

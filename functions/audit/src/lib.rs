@@ -13,7 +13,7 @@ use ::orders::{ORDERS_TABLE, OrdersTable};
 use audit::NightlyAudit;
 use chrono::{DateTime, Utc};
 use clock::Clock;
-use config::{BillingConfig, ConfigError, Env};
+use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,10 +82,9 @@ impl InvocationError {
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, ConfigError> {
-    let (config, billing) = (TableConfig::read(env)?, BillingConfig::read(env)?);
-    let table = config.connect(&load_sdk_config().await);
+    let table = TableConfig::read(env)?.connect(&load_sdk_config().await);
     let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
-    Ok(Checks { audit: NightlyAudit { table, orders, billing, clock } })
+    Ok(Checks { audit: NightlyAudit { table, orders, clock } })
 }
 
 /// Handles one invocation of the function.
@@ -100,8 +99,8 @@ pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Respons
 
 impl Checks {
     /// Creates the checks of `table`.
-    pub fn new(table: Table, billing: BillingConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { audit: NightlyAudit { table, orders: None, billing, clock } }
+    pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
+        Self { audit: NightlyAudit { table, orders: None, clock } }
     }
 
     /// Adds the checks of the order desk, whose table is `orders`.
@@ -118,6 +117,7 @@ impl Checks {
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
         let request: Request = serde_json::from_value(event)?;
         let settings = self.audit.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
+        self.audit.table.use_policy(&settings, None)?;
         match request.check {
             RequestedCheck::AllItems => Ok(Response::Table(self.audit_table(&settings, deadline).await?)),
             RequestedCheck::BatchesOfToday => Ok(Response::Day(self.check_day(&settings).await?)),

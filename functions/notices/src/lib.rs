@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use clock::Clock;
-use config::{BillingConfig, ConfigError, Env};
+use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{API_URL, Merchant};
 use notices::{NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
@@ -29,14 +29,14 @@ pub enum SetUpError {
 /// # Errors
 /// Returns an error if a variable is missing or invalid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
-    let (config, billing, merchant) = (TableConfig::read(env)?, BillingConfig::read(env)?, Merchant::read(env)?);
+    let (config, merchant) = (TableConfig::read(env)?, Merchant::read(env)?);
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
     let mailer = ses::mailer(env, &sdk, clock.clone())?;
     let api_url = env.read_optional(&API_URL, |url| {
         config::parse_displayable_url(url).map_err(|allowed| format!("must be {allowed}"))
     })?;
-    Ok(Notices::new(table, mailer, merchant, billing.zone, clock).with_card_links(api_url))
+    Ok(Notices::new(table, mailer, merchant, clock).with_card_links(api_url))
 }
 
 /// Processes a batch of messages. The response lists the messages that must stay in the queue.

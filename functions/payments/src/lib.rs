@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use charging::{ChargeConfig, GATEWAY_TIMEOUT};
 use clock::Clock;
-use config::{BillingConfig, ConfigError, Env};
+use config::{ConfigError, Env};
 use gateway_secrets::FirstRead;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use payments::{PaymentBatch, PaymentOutcome};
@@ -31,14 +31,13 @@ pub enum SetUpError {
 /// # Errors
 /// [`SetUpError::Config`] if a variable is missing or not valid. [`SetUpError::Table`] if the table could not be read.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
-    let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
-    let limits = RunLimits::read(env, billing.zone)?;
+    let (config, charging, limits) = (TableConfig::read(env)?, ChargeConfig::read(env)?, RunLimits::read(env)?);
     let sdk = load_sdk_config().await;
     let gateway =
         gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed, clock.clone())
             .await?;
     let table = config.connect(&sdk);
-    let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
+    let batch = PaymentBatch::new(table.clone(), gateway, &charging, clock.clone());
     batch.connect().await;
     Ok(Sweep::new(table, batch, (&config, limits), clock).await?)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use billing::DayReconciliation;
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
-use config::{BillingConfig, ConfigError, Env};
+use config::{ConfigError, Env};
 use gateway_secrets::FirstRead;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use reconciling::{DailyComparison, DailyComparisonError};
@@ -83,12 +83,12 @@ impl InvocationError {
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparison, ConfigError> {
-    let (config, billing) = (TableConfig::read(env)?, BillingConfig::read(env)?);
+    let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
     let first_read = FirstRead::MustSucceed;
     let gateway =
         gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT, first_read, clock.clone()).await?;
-    Ok(DailyComparison::new(config.connect(&sdk), gateway, billing, clock))
+    Ok(DailyComparison::new(config.connect(&sdk), gateway, clock))
 }
 
 /// Handles one invocation of the function: compares the day in the event, or else the days that are compared

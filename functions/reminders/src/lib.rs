@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use clock::Clock;
-use config::{BillingConfig, ConfigError, Env};
+use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::Merchant;
 use reminders::{ReminderBatch, ReminderOutcome};
@@ -32,7 +32,7 @@ pub enum SetUpError {
 /// variables that select the mail service and the sender of the mails.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
-    let limits = RunLimits::read(env, BillingConfig::read(env)?.zone)?;
+    let limits = RunLimits::read(env)?;
     let merchant = Merchant::read(env)?;
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);

@@ -48,11 +48,6 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Returns how long the table stores receipts.
-fn receipt_retention() -> TimeDelta {
-    TimeDelta::days(190)
-}
-
 /// The successful responses of the embedded engine (the local replacement of DynamoDB), each with its operation.
 #[derive(Default)]
 struct RecordedResponses(Mutex<Vec<(String, String)>>);
@@ -108,7 +103,6 @@ fn due_payment(runtime: &Runtime) -> DuePayment {
     let table = Table::new(
         engine.client_with_connection(Arc::new(EngineConnection::default().and_observer(responses.clone()))),
         TABLE,
-        receipt_retention(),
     );
     let due = Subscription { next_reminder_on: None, ..sample::subscription(31, today() - TimeDelta::days(31)) };
     let due = Subscription { due_on: today(), next_payment_on: Some(today()), ..due };

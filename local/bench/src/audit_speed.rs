@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use audit::InvariantChecker;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use billing::{LeadDays, Subscription};
-use chrono::{Days, NaiveDate, TimeDelta, Utc};
+use chrono::{Days, NaiveDate, Utc};
 use clap::Args;
 use dynamo::Entity as _;
 use emulator::{Engine, EngineConnection};
@@ -38,7 +38,7 @@ pub struct AuditArgs {
 /// Creates the table in memory. In each round, measures a scan and then an audit. Prints the ratio of the median times.
 pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
     let client = Engine::memory().client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
-    let table = Table::new(client, TABLE, TimeDelta::days(190));
+    let table = Table::new(client, TABLE);
     create_items(&table, args.subscriptions).await?;
     let (mut scans, mut audits) = (Vec::new(), Vec::new());
     for round in 1..=args.rounds.max(1) {
@@ -122,7 +122,6 @@ async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure
         now,
         records_kept: table.receipt_retention(),
         longest_gap: 2,
-        lease: TimeDelta::minutes(20),
         lead: LeadDays::default(),
     };
     let (mut partitions, mut found) = (table.partitions(), 0);

@@ -166,7 +166,7 @@ impl Environment {
             .send()
             .try_collect()
             .await?;
-        let table = Table::new(client, TABLE, TimeDelta::days(190));
+        let table = Table::new(client, TABLE);
         let all: Vec<Subscription> = table.all_subscriptions().try_collect().await?;
         let today = Utc::now().date_naive();
         let is_settled = |s: &&Subscription| {

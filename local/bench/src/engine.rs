@@ -13,7 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use billing::{Account, AccountRecords, LeadDays, NewSubscription, Subscription, SubscriptionId};
-use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
+use chrono::{Datelike as _, NaiveDate, Utc};
 use clap::Args;
 use emulator::{Engine, EngineConnection};
 use store::{Settings, Table};
@@ -99,7 +99,7 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::memory() };
     let client = engine.client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
-    let table = Table::new(client, TABLE, TimeDelta::days(190));
+    let table = Table::new(client, TABLE);
     table.create_if_absent().await?;
     let settings = Settings::new(args.shards, ulid(0));
     table.init_settings(&settings).await?;

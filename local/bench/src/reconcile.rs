@@ -12,7 +12,6 @@ use billing::{
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use clock::SimulatedClock;
-use config::{BillingConfig, Env};
 use dynamo::{Entity as _, TIME_TO_LIVE, expiry, n};
 use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
@@ -50,14 +49,13 @@ pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
     for &count in &args.payments {
         let arguments = ["engine", "--rows", "0", "--on-disk", "--without-tokens"].map(str::to_owned);
         let mut engine = Process::start_bench_command(&arguments)?;
-        let table = Table::new(client_of(&engine.read_line().await?), TABLE, RETENTION);
+        let table = Table::new(client_of(&engine.read_line().await?), TABLE);
         let gateway = Arc::new(NumberedPayments { count, at: noon(day) });
         create_receipts(&table, &gateway).await?;
         let before = peak_mb(std::process::id())?;
         let clock = Arc::new(SimulatedClock::new(noon(day) + TimeDelta::days(1), 1));
-        let billing = BillingConfig::read(Env(&|_| None))?;
         let settlement = Settlement::SettleOrStoreFinding;
-        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, (&billing, settlement), clock, day);
+        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, settlement, clock, day);
         let started = Instant::now();
         let result = reconciler.reconcile(day, None).await?;
         let seconds = started.elapsed().as_secs_f64();

@@ -110,7 +110,7 @@ async fn time_first_response(binary: &str, name: &str, servers: &StandInServers)
 /// of the order desk, and the table of the sandbox gateway.
 async fn engine_with_account() -> Result<Engine, Failure> {
     let engine = Engine::memory();
-    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(engine.client(), "dueday");
     table.create_if_absent().await?;
     table.init_settings(&Settings::new(4, ulid(0))).await?;
     table.put_account(&sample::account()).await?;

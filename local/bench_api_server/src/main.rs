@@ -7,7 +7,7 @@ use api::Api;
 use axum::Extension;
 use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
-use config::{BillingConfig, Env};
+use config::Env;
 use emulator::Limits;
 use gateways::HttpGateway;
 use mail::Merchant;
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Failure> {
     tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn")).with_writer(std::io::stderr).init();
     let (env, clock) = (Env::process(), Arc::new(SystemClock));
     let config = TableConfig::read(env)?;
-    let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
+    let terms = (&config, Merchant::read(env)?);
     let gateway = std::env::var("DUEDAY_GATEWAY").map_err(|error| format!("DUEDAY_GATEWAY: {error}"))?;
     let gateway = HttpGateway::new(&gateway, SIGN_UP_GATEWAY_TIMEOUT);
     let table = config.connect(&load_sdk_config().await);

@@ -1,7 +1,7 @@
 //! The settings of all Lambda functions, for a deployment in one process.
 
 use charging::ChargeConfig;
-use config::{BillingConfig, ConfigError, Env, Variable};
+use config::{ConfigError, Env, Variable};
 use gateways::GatewayChoice;
 use mail::{MAIL_FROM, MERCHANT, Merchant, Outbox};
 use store::TableConfig;
@@ -11,7 +11,6 @@ use sweep::RunLimits;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub table: TableConfig,
-    pub billing: BillingConfig,
     /// The sender of mails and the issuer of receipts.
     pub merchant: Merchant,
     /// The limits of the batches.
@@ -55,19 +54,19 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with the first invalid or missing variable and its allowed values.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
-        let billing = BillingConfig::read(env)?;
+        let table = TableConfig::read(env)?;
+        table.configured_policy.check()?;
         Ok(Self {
-            table: TableConfig::read(env)?,
+            table,
             merchant: Merchant::read(Env(&|name| env.0(name).or_else(|| example_merchant(name))))?,
-            limits: RunLimits::read(env, billing.zone)?,
+            limits: RunLimits::read(env)?,
             charging: ChargeConfig::read(env)?,
-            billing,
         })
     }
 
     /// Returns the settings of the payments API.
-    pub fn api_config(&self) -> (&TableConfig, BillingConfig, Merchant) {
-        (&self.table, self.billing.clone(), self.merchant.clone())
+    pub fn api_config(&self) -> (&TableConfig, Merchant) {
+        (&self.table, self.merchant.clone())
     }
 
     /// Checks whether `text` is a valid value of `variable`.
@@ -89,9 +88,7 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use billing::Policy;
-    use chrono::TimeDelta;
-    use chrono_tz::Tz;
+    use config::ConfiguredPolicy;
 
     use super::*;
 
@@ -102,10 +99,9 @@ mod tests {
 
     #[test]
     fn read_uses_the_default_of_a_variable_that_is_not_set() {
-        let Config { table, billing, .. } = read("DUEDAY_TABLE", " ").unwrap();
-        assert_eq!((table.name.as_str(), billing.zone, table.endpoint), ("dueday", Tz::UTC, None));
-        assert_eq!(billing.policy, Policy::default());
-        assert_eq!((table.receipt_retention, billing.lease), (TimeDelta::days(190), TimeDelta::minutes(20)));
+        let Config { table, .. } = read("DUEDAY_TABLE", " ").unwrap();
+        assert_eq!((table.name.as_str(), table.endpoint), ("dueday", None));
+        assert_eq!(table.configured_policy, ConfiguredPolicy::default());
     }
 
     #[test]
@@ -118,7 +114,6 @@ mod tests {
             ("DUEDAY_CATCH_UP", "all", "must be each or latest"),
             ("DUEDAY_AFTER_WON_DISPUTE", "owe", "must be waive or charge, not \"owe\""),
             ("DUEDAY_SHARDS", "x", "must be a whole number from 1 to 1000, not \"x\""),
-            ("DUEDAY_LEASE_MINUTES", "5", "must be a whole number from 10 to 1440, not \"5\""),
         ] {
             let error = read(name, value).unwrap_err().to_string();
             assert!(error.starts_with(name) && error.contains(expected), "{name}={value}: {error}");

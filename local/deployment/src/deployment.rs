@@ -71,24 +71,19 @@ impl Deployment {
 
     /// Returns the engine that applies reports of the gateway to the payments of the table.
     pub fn charging_engine(&self) -> ChargingEngine {
-        ChargingEngine::new(self.table.clone(), &self.config.billing, self.clock.clone())
+        ChargingEngine::new(self.table.clone(), self.clock.clone())
     }
 
     /// Returns the task that the payment batch executes for each row.
     pub fn payment_task(&self) -> PaymentBatch {
-        PaymentBatch::new(
-            self.table.clone(),
-            self.gateway.clone(),
-            (&self.config.billing, &self.config.charging),
-            self.clock.clone(),
-        )
-        .with_older_table_check(self.older_table_check.clone())
+        PaymentBatch::new(self.table.clone(), self.gateway.clone(), &self.config.charging, self.clock.clone())
+            .with_older_table_check(self.older_table_check.clone())
     }
 
     /// Returns the charges at sign-ups.
     pub fn sign_up_charges(&self) -> SignUpCharges {
-        let settings = (&self.config.billing, &self.config.charging);
-        let charges = SignUpCharges::new(self.table.clone(), self.gateway.clone(), settings, self.clock.clone());
+        let config = &self.config.charging;
+        let charges = SignUpCharges::new(self.table.clone(), self.gateway.clone(), config, self.clock.clone());
         charges.with_older_table_check(self.older_table_check.clone())
     }
 
@@ -106,12 +101,19 @@ impl Deployment {
         Sweep::new(self.table.clone(), task, (&self.config.table, self.config.limits), self.clock.clone()).await
     }
 
+    /// Returns the same deployment for a batch: a run uses one policy from its beginning to its end, although another user
+    /// of the table reads the policy again.
+    fn with_own_policy(&self) -> Self {
+        Self { table: self.table.with_own_policy(), ..self.clone() }
+    }
+
     /// Returns the payment batch.
     ///
     /// # Errors
     /// [`TableError`] if the settings cannot be read.
     pub async fn payments(&self) -> Result<Sweep<PaymentBatch>, TableError> {
-        self.sweep(self.payment_task()).await
+        let own = self.with_own_policy();
+        own.sweep(own.payment_task()).await
     }
 
     /// Returns the reminder batch.
@@ -119,7 +121,8 @@ impl Deployment {
     /// # Errors
     /// [`TableError`] if the settings cannot be read.
     pub async fn reminders(&self) -> Result<Sweep<ReminderBatch>, TableError> {
-        self.sweep(self.reminder_task()).await
+        let own = self.with_own_policy();
+        own.sweep(own.reminder_task()).await
     }
 
     /// Creates the subscription `new` on the day `today`, and its account if it does not exist.
@@ -134,9 +137,9 @@ impl Deployment {
         new: NewSubscription,
         today: NaiveDate,
     ) -> Result<(), CreateSubscriptionError> {
-        let lead: LeadDays = self.config.billing.policy.lead;
         let settings = self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         self.table.create_account(account).await?;
+        let lead: LeadDays = self.table.policy().lead;
         let (shard, now) = (settings.shard_of(&account.id), self.clock.now());
         let subscription = |existing: &AccountRecords| new.clone().into_subscription(existing, shard, lead, today, now);
         let to_json = |_: &Subscription| String::new();

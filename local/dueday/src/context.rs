@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use billing::{ActionKind, Actor, ActorName, Label, NewAction};
+use billing::{ActionKind, Actor, ActorName, Label, NewAction, Policy};
 use charging::ChargingEngine;
 use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
-use config::{REMINDER_LEAD_DAYS, TIME_ZONE};
+use config::{PolicyDifference, variable_of};
 use deployment::Config;
 use orders::Requester;
 use orders_api::StoredPayments;
@@ -37,12 +37,25 @@ impl Context {
 
     /// Returns the engine that applies decisions and reports of the gateway to the payments of `table`.
     pub fn charging_engine(&self, table: &Table) -> ChargingEngine {
-        ChargingEngine::new(table.clone(), &self.config.billing, self.clock.clone())
+        ChargingEngine::new(table.clone(), self.clock.clone())
     }
 
-    /// Returns today's date in the billing time zone.
-    pub fn today(&self) -> NaiveDate {
-        self.config.billing.date_at(self.clock.now())
+    /// Returns today's date in the billing time zone of `table`.
+    pub fn today(&self, table: &Table) -> NaiveDate {
+        table.policy().date_at(self.clock.now())
+    }
+
+    /// Checks that no flag of this command contradicts `stored`, the policy of the table. An environment variable that
+    /// contradicts it is only logged.
+    ///
+    /// # Errors
+    /// [`Failure::PolicyFlag`] with both values.
+    pub fn check_policy_flags(&self, stored: &Policy) -> Result<(), Failure> {
+        let differences = self.config.table.configured_policy.differences(stored);
+        match differences.into_iter().find(|difference| self.options.is_flag(variable_of(difference.setting))) {
+            Some(PolicyDifference { setting, given, stored }) => Err(Failure::PolicyFlag { setting, given, stored }),
+            None => Ok(()),
+        }
     }
 
     /// Prints `value` as JSON with `--json`, otherwise `text`.
@@ -84,24 +97,6 @@ impl Context {
     /// [`Failure::LocalOnly`] for `command` if a table on AWS is given.
     pub fn require_local_table(&self, command: &'static str) -> Result<(), Failure> {
         if self.options.table().is_some() { Err(Failure::LocalOnly { command }) } else { Ok(()) }
-    }
-
-    /// Checks that the options `--time-zone` and `--reminder-lead-days` are given if the table is on AWS. Commands that
-    /// write dates to a table must use the values of the deployed functions.
-    ///
-    /// # Errors
-    /// [`Failure::Refused`] if the table is on AWS and one of the two options is missing.
-    pub fn require_deployed_settings(&self) -> Result<(), Failure> {
-        let has_settings =
-            [TIME_ZONE, REMINDER_LEAD_DAYS].iter().all(|variable| self.options.setting(variable).is_some());
-        if self.options.table().is_none() || has_settings {
-            return Ok(());
-        }
-        Err(Failure::Refused(
-            "with --table, also give --time-zone and --reminder-lead-days with the deployed values (the parameters \
-             TimeZone and ReminderLeadDays of the stack)"
-                .to_owned(),
-        ))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The options of every command: the data folder or the table, JSON output, and a flag for each setting that the
 //! functions read from their environment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
@@ -30,6 +30,8 @@ pub struct Options {
     pub data: PathBuf,
     /// The settings that the caller has set, by variable name. A flag takes precedence over the environment.
     settings: BTreeMap<&'static str, String>,
+    /// The names of the variables whose flag is given.
+    flags: BTreeSet<&'static str>,
 }
 
 impl Options {
@@ -88,6 +90,11 @@ impl Options {
     /// Returns the value of `variable` from the command line or the environment; `None` if it is not set.
     pub fn setting(&self, variable: &Variable) -> Option<&str> {
         self.settings.get(variable.name).map(String::as_str)
+    }
+
+    /// Returns whether the value of `variable` comes from its flag.
+    pub fn is_flag(&self, variable: &Variable) -> bool {
+        self.flags.contains(variable.name)
     }
 
     /// Returns the flag `--data` that another command needs to use the same data folder; empty for the default folder.
@@ -177,12 +184,15 @@ impl FromArgMatches for Options {
             let by_flag = matches.get_one::<String>(variable.name).cloned();
             Some((variable.name, by_flag.or_else(|| environment_variable(variable).and_then(from_environment))?))
         });
+        let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        let flags = environment_variables().filter(|variable| flag_of(variable).is_some() && is_given(variable.name));
         let data = matches.get_one::<PathBuf>("data").cloned();
         let data = data.or_else(|| std::env::var_os(DATA_VARIABLE).filter(|data| !data.is_empty()).map(PathBuf::from));
         Ok(Self {
             json: matches.get_flag("json"),
             data: data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_FOLDER)),
             settings: settings.collect(),
+            flags: flags.map(|variable| variable.name).collect(),
         })
     }
 

@@ -40,7 +40,7 @@ impl DailyRuns {
     pub async fn new(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
         deployment.config.charging.gateway_rate = None;
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
-        let zone = deployment.config.billing.zone;
+        let zone = deployment.config.table.configured_policy.policy.zone;
         Ok(Self { clock, zone, reminders, payments, reminded: Default::default(), charged: Default::default() })
     }
 

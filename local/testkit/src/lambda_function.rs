@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::process::Stdio;
 
-use chrono::TimeDelta;
 use store::Table;
 use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
@@ -74,7 +73,7 @@ impl Function {
     /// to `log`.
     async fn spawn(engine: &Engine, path: &str, (name, variables): (&str, &[(&str, &str)]), log: Stdio) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
-        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+        let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.expect("a table");
         let api = RuntimeApi::start().await.expect("a free port");
         let process = Command::new(path)

@@ -17,13 +17,14 @@ mod routes;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::FromRef;
+use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use billing::{AccountId, AmountRules};
 use charging::{ChargeConfig, OlderTableCheck, SignUpCharges};
 use clock::Clock;
-use config::{BillingConfig, Env};
+use config::Env;
 use encryption::EncryptionKeys;
 use gateway_objects::PaymentMethodSetups;
 use gateway_objects::Refunds;
@@ -52,7 +53,6 @@ pub const INVALID_GATEWAY_SETTINGS_MESSAGE: &str = "routes that need the payment
 pub struct Api {
     table: Table,
     settings: Settings,
-    billing: BillingConfig,
     merchant: Merchant,
     setups: Option<PaymentMethodSetups>,
     refunds: Option<Refunds>,
@@ -69,7 +69,7 @@ pub struct Api {
 impl FromRef<Api> for RequestTime {
     fn from_ref(api: &Api) -> Self {
         let at = api.clock.now();
-        Self { at, today: api.billing.date_at(at) }
+        Self { at, today: api.table.policy().date_at(at) }
     }
 }
 
@@ -81,14 +81,14 @@ impl Api {
     /// [`TableError`] if the settings cannot be read or written.
     pub async fn new(
         table: Table,
-        (config, billing, merchant): (&TableConfig, BillingConfig, Merchant),
+        (config, merchant): (&TableConfig, Merchant),
         clock: Arc<dyn Clock>,
     ) -> Result<Self, TableError> {
         let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
+        table.use_policy(&settings, clock.now())?;
         Ok(Self {
             table,
             settings,
-            billing,
             merchant,
             setups: None,
             refunds: None,
@@ -141,11 +141,10 @@ impl Api {
         config: &ChargeConfig,
         check: Option<Arc<OlderTableCheck>>,
     ) -> Self {
-        let setups =
-            PaymentMethodSetups::new(self.table.clone(), gateway.clone(), self.billing.policy.lead, self.clock.clone());
+        let setups = PaymentMethodSetups::new(self.table.clone(), gateway.clone(), self.clock.clone());
         let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());
         let amount_rules = AmountRulesReader::of_gateway(gateway.clone());
-        let charges = SignUpCharges::new(self.table.clone(), gateway, (&self.billing, config), self.clock.clone());
+        let charges = SignUpCharges::new(self.table.clone(), gateway, config, self.clock.clone());
         let charges = charges.with_older_table_check(check);
         Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), amount_rules, ..self }
     }
@@ -159,7 +158,7 @@ impl Api {
     /// to each request.
     pub fn routes(self) -> Router {
         let (routes, _) = routes::all().split_for_parts();
-        routes.with_state(self)
+        routes.layer(from_fn_with_state(self.clone(), refresh_policy)).with_state(self)
     }
 
     /// Returns the routes, with 404 and 405 responses for all other requests.
@@ -202,5 +201,19 @@ impl Api {
             .await?
             .map(|replayed| idempotency::replayed_response(replayed, status))
             .transpose()
+    }
+}
+
+/// The routes that need no token. They make no request to the table, because anyone could cause costs with them.
+const PATHS_WITHOUT_TABLE: [&str; 2] = ["/", "/health"];
+
+/// Reads the policy of the table again before a request, if the copy is too old.
+async fn refresh_policy(State(api): State<Api>, request: Request, next: Next) -> Response {
+    if PATHS_WITHOUT_TABLE.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    match api.table.refresh_policy(api.clock.now()).await {
+        Ok(()) => next.run(request).await,
+        Err(error) => Problem::from(error).into_response(),
     }
 }

@@ -9,7 +9,6 @@ use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use billing::{LeadDays, PresentTime};
-use config::BillingConfig;
 use store::{Settings, Table};
 
 /// A rule that the data of each deployment must obey. Some rules concern the payments table, others the orders table.
@@ -181,30 +180,28 @@ pub struct InvariantChecker {
     pub records_kept: TimeDelta,
     /// The longest gap between two tries of a declined payment, in days.
     pub longest_gap: u32,
-    /// The maximum duration of the lease of an attempt.
-    pub lease: TimeDelta,
     /// The time from a reminder to the due date.
     pub lead: LeadDays,
 }
 
 impl InvariantChecker {
-    /// Returns the checker of `table`, which has the stored `settings`, at the time `now`. `billing` is the
-    /// configuration of the deployment.
-    pub fn new(table: &Table, settings: &Settings, billing: &BillingConfig, now: DateTime<Utc>) -> Self {
+    /// Returns the checker of `table`, which has the stored `settings`, at the time `now`. Uses the
+    /// table's copy of the policy.
+    pub fn new(table: &Table, settings: &Settings, now: DateTime<Utc>) -> Self {
+        let policy = table.policy();
         Self {
             shards: settings.shards,
-            today: billing.date_at(now),
+            today: policy.date_at(now),
             now,
             records_kept: table.receipt_retention(),
-            longest_gap: billing.policy.dunning.longest_gap(),
-            lease: billing.lease,
-            lead: billing.policy.lead,
+            longest_gap: policy.dunning.longest_gap(),
+            lead: policy.lead,
         }
     }
 
     /// Returns the present time, with which recorded times are compared.
     pub(super) fn present(&self) -> PresentTime {
-        PresentTime { today: self.today, now: self.now, lease: self.lease }
+        PresentTime { today: self.today, now: self.now }
     }
 }
 

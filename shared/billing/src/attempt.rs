@@ -5,7 +5,7 @@
 //! is a time during which only this worker may charge the attempt. After the lease has ended, another worker may take
 //! the attempt over.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
@@ -38,6 +38,10 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// How long a worker leases an attempt that it has claimed or taken over. Afterwards another worker may take the
+    /// attempt over. A worker begins its charge in the first quarter of this time, or not at all.
+    pub const LEASE: TimeDelta = TimeDelta::minutes(20);
+
     /// Returns the period that the attempt pays.
     pub fn period(&self) -> Period {
         Period::from_day(self.due_on)

@@ -16,8 +16,6 @@ pub struct PresentTime {
     /// Today's date in the billing time zone.
     pub today: NaiveDate,
     pub now: DateTime<Utc>,
-    /// The maximum duration of a lease.
-    pub lease: TimeDelta,
 }
 
 impl PresentTime {
@@ -28,8 +26,7 @@ impl PresentTime {
 
     /// Returns whether a lease ends so late that only a worker with a clock that was ahead can have written it.
     pub fn is_lease_too_late(&self, leased_until: DateTime<Utc>) -> bool {
-        let longest = self.lease.checked_add(&MAX_EXPECTED_CLOCK_DIFFERENCE).unwrap_or(TimeDelta::MAX);
-        leased_until.signed_duration_since(self.now) > longest
+        leased_until.checked_sub_signed(Attempt::LEASE).is_some_and(|leased_at| self.is_in_future(leased_at))
     }
 }
 

@@ -12,8 +12,8 @@
 //!    refused in texts, and the rule that no card number is stored.
 //! 2. `subscription`, `new_subscription`, `terms`, `planned_payments`: an agreement to pay on the same day each month,
 //!    its creation, the month from which a change of its price or payment day applies, and its next payments.
-//! 3. `policy`, `dunning`, `rejection`: the settings of the merchant, among them the retry schedule of declined
-//!    payments, and whose trouble a rejection is.
+//! 3. `policy`, `policy_setting`, `dunning`, `rejection`: the settings of the merchant, among them the retry schedule of
+//!    declined payments, and whose trouble a rejection is.
 //!    `payment_limits`, `ceilings`: the limits that protect customers from a wrong import or a wrong price.
 //! 4. `reminder`: the mail that announces a payment.
 //! 5. `payment`, `attempt`, `idempotency_key`, `attempts_in_doubt`, `settle`, `catch_up`: a payment at the gateway, one
@@ -145,6 +145,7 @@ mod payment_method_setup;
 mod payment_records;
 mod planned_payments;
 mod policy;
+mod policy_setting;
 mod receipt;
 mod receipt_id;
 mod receipt_number;
@@ -201,10 +202,8 @@ pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
 pub use payment_method_setup::PaymentMethodSetup;
 pub use payment_records::PaymentRecords;
 pub use planned_payments::PlannedPayment;
-pub use policy::{
-    AfterWonDispute, CatchUp, LeadDays, OnResume, ParseAfterWonDisputeError, ParseCatchUpError, ParseOnResumeError,
-    Policy,
-};
+pub use policy::{AfterWonDispute, CatchUp, LeadDays, OnResume, Policy};
+pub use policy_setting::{PolicyError, PolicySetting, StoredPolicy, TimeZoneRefusal};
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
 pub use receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};

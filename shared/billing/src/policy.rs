@@ -1,14 +1,19 @@
-//! The merchant's settings for billing: retries, reminders, outages, pauses and disputes.
+//! The policy: the merchant's settings for the billing time zone, retries, reminders, outages, pauses, disputes and the
+//! storage of records.
 
-use chrono::NaiveDate;
-use strum::EnumString;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use strum::{Display, EnumString};
 
 use super::calendar::days_before;
 use super::{AfterLastRetry, Dunning};
 
-/// The settings of the merchant for retries, reminders, outages, pauses and disputes.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The settings of the merchant that decide what happens on which day. The table stores them, so that every function
+/// and every command uses the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
+    /// The billing time zone, which determines today's date.
+    pub zone: Tz,
     pub dunning: Dunning,
     pub after_last_retry: AfterLastRetry,
     /// How many days before the due date a reminder is sent.
@@ -16,6 +21,45 @@ pub struct Policy {
     pub catch_up: CatchUp,
     pub on_resume: OnResume,
     pub after_won_dispute: AfterWonDispute,
+    /// The number of days for which receipts, other payment records and run records are stored.
+    pub receipt_days: u32,
+    /// The number of days for which the entries of the action log are stored.
+    pub action_days: u32,
+}
+
+impl Policy {
+    /// Returns the date of `instant` in the billing time zone.
+    pub fn date_at(&self, instant: DateTime<Utc>) -> NaiveDate {
+        instant.with_timezone(&self.zone).date_naive()
+    }
+
+    /// Returns how long receipts, other payment records and run records are stored.
+    pub fn receipt_retention(&self) -> TimeDelta {
+        TimeDelta::days(self.receipt_days.into())
+    }
+
+    /// Returns how long the entries of the action log are stored.
+    pub fn action_retention(&self) -> TimeDelta {
+        TimeDelta::days(self.action_days.into())
+    }
+}
+
+impl Default for Policy {
+    /// Returns the policy of a merchant who has set nothing. The receipts are stored for the six months in which customers
+    /// see them, and a week.
+    fn default() -> Self {
+        Self {
+            zone: Tz::UTC,
+            dunning: Dunning::default(),
+            after_last_retry: AfterLastRetry::default(),
+            lead: LeadDays::default(),
+            catch_up: CatchUp::default(),
+            on_resume: OnResume::default(),
+            after_won_dispute: AfterWonDispute::default(),
+            receipt_days: 190,
+            action_days: 730,
+        }
+    }
 }
 
 /// How many days before the due date a reminder is sent: 0 to 27, 7 by default.
@@ -51,8 +95,8 @@ impl Default for LeadDays {
 
 /// The rule that selects which months are charged after an outage. It applies if several months fell due during the
 /// outage and were not charged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = ParseCatchUpError, parse_err_fn = unknown_catch_up)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum CatchUp {
     /// Each month is charged: one month per day, the oldest first.
     #[default]
@@ -61,21 +105,9 @@ pub enum CatchUp {
     Latest,
 }
 
-/// The error for a value of `DUEDAY_CATCH_UP` that is neither `each` nor `latest`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be each or latest, not {text:?}")]
-pub struct ParseCatchUpError {
-    text: String,
-}
-
-/// Returns the error for a `text` that is not a value of [`CatchUp`].
-fn unknown_catch_up(text: &str) -> ParseCatchUpError {
-    ParseCatchUpError { text: text.chars().take(32).collect() }
-}
-
 /// Whether the last month that fell due during a pause is charged or waived when the subscription is resumed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = ParseOnResumeError, parse_err_fn = unknown_on_resume)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum OnResume {
     /// The last month that fell due during the pause is owed, and payable on the day of the resumption.
     #[default]
@@ -85,41 +117,13 @@ pub enum OnResume {
     Wait,
 }
 
-/// The error for a value of `DUEDAY_RESUME` that is neither `charge` nor `wait`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be charge or wait, not {text:?}")]
-pub struct ParseOnResumeError {
-    text: String,
-}
-
-/// Returns the error for a `text` that is not a value of [`OnResume`].
-fn unknown_on_resume(text: &str) -> ParseOnResumeError {
-    ParseOnResumeError { text: text.chars().take(32).collect() }
-}
-
 /// Whether the periods that fell due during a dispute are waived or owed when the dispute is won.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(
-    serialize_all = "snake_case",
-    parse_err_ty = ParseAfterWonDisputeError,
-    parse_err_fn = unknown_after_won_dispute
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum AfterWonDispute {
     /// The periods are waived: the customer is not charged for several months at once.
     #[default]
     Waive,
     /// The periods are owed. [`CatchUp`] decides whether each period or only the latest period is charged.
     Charge,
-}
-
-/// The error for a value of `DUEDAY_AFTER_WON_DISPUTE` that is neither `waive` nor `charge`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be waive or charge, not {text:?}")]
-pub struct ParseAfterWonDisputeError {
-    text: String,
-}
-
-/// Returns the error for a `text` that is not a value of [`AfterWonDispute`].
-fn unknown_after_won_dispute(text: &str) -> ParseAfterWonDisputeError {
-    ParseAfterWonDisputeError { text: text.chars().take(32).collect() }
 }

@@ -163,7 +163,8 @@ impl ChargingEngine {
         // reminded.
         let could_be_reminded = |on| subscription.created_at.date_naive() <= on;
         let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today || !could_be_reminded(on));
-        let settlement = |stored: &Subscription| settle(stored, held, &outcome, &self.policy, today, self.clock.now());
+        let policy = self.table.policy();
+        let settlement = |stored: &Subscription| settle(stored, held, &outcome, &policy, today, self.clock.now());
         match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await {
             Ok(settled) => {
                 charges.add_charge_of(&settled);

@@ -4,10 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use billing::{ClaimToken, GatewayAccount};
-use chrono::{DateTime, TimeDelta, Utc};
+use billing::{Attempt, ClaimToken, GatewayAccount};
+use chrono::{DateTime, Utc};
 use clock::Clock;
-use config::BillingConfig;
 use gateways::{GatewayError, PaymentGateway};
 use store::{Claim, Table};
 use tokio::sync::OnceCell;
@@ -40,14 +39,9 @@ pub struct Charger {
 
 impl Charger {
     /// Creates the charger of the due payments of `table`, which charges through `gateway`.
-    pub fn new(
-        table: Table,
-        gateway: Arc<dyn PaymentGateway>,
-        (billing, config): (&BillingConfig, &ChargeConfig),
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &ChargeConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
-            engine: ChargingEngine::new(table, billing, clock),
+            engine: ChargingEngine::new(table, clock),
             gateway,
             time_to_charge: GATEWAY_TIMEOUT + SETTLE_MARGIN,
             pace: RequestPace::with_rate(config.gateway_rate),
@@ -79,11 +73,6 @@ impl Charger {
         self.pace.wait_for_turn().await;
     }
 
-    /// Returns how long an attempt is leased.
-    pub fn lease(&self) -> TimeDelta {
-        self.engine.lease
-    }
-
     /// Returns whether the time until `deadline` is enough for a charge and its settlement.
     pub fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
         self.engine.clock.now() + self.time_to_charge < deadline
@@ -106,6 +95,6 @@ impl Charger {
     /// Creates a claim with a new token, whose lease begins now.
     pub(crate) fn new_claim(&self) -> Claim {
         let now = self.engine.clock.now();
-        Claim { token: ClaimToken(self.engine.clock.ulid()), now, leased_until: now + self.engine.lease }
+        Claim { token: ClaimToken(self.engine.clock.ulid()), now, leased_until: now + Attempt::LEASE }
     }
 }

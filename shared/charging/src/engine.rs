@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use billing::{NewAction, Policy, Settlement};
-use chrono::{NaiveDate, TimeDelta};
+use billing::{NewAction, Settlement};
+use chrono::NaiveDate;
 use clock::Clock;
-use config::BillingConfig;
 use store::Table;
 
 use crate::UncountedCharges;
@@ -16,9 +15,6 @@ use crate::UncountedCharges;
 #[derive(Debug)]
 pub struct ChargingEngine {
     pub(crate) table: Table,
-    pub(crate) policy: Policy,
-    /// How long an attempt is leased that is taken over.
-    pub(crate) lease: TimeDelta,
     pub(crate) clock: Arc<dyn Clock>,
     /// The entry that is written to the action log with each settlement; `None` if no person has requested the
     /// settlement.
@@ -26,14 +22,9 @@ pub struct ChargingEngine {
 }
 
 impl ChargingEngine {
-    /// Creates the engine for the subscriptions in `table`, with the rules and the lease of `billing`.
-    pub fn new(table: Table, billing: &BillingConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { table, policy: billing.policy.clone(), lease: billing.lease, clock, action: None }
-    }
-
-    /// Changes how long an attempt is leased that is taken over.
-    pub fn with_lease(self, lease: TimeDelta) -> Self {
-        Self { lease, ..self }
+    /// Creates the engine for the subscriptions in `table`, with the table's policy.
+    pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
+        Self { table, clock, action: None }
     }
 
     /// Adds `action`, the decision of a person. An entry of `action` is written to the action log with each settlement.

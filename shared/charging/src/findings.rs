@@ -151,7 +151,7 @@ impl ChargingEngine {
                             "its period is not the subscription's due period, or another payment for it is in progress",
                         ));
                     }
-                    let settlement = stored.apply_late_payment(paid, self.policy.lead, today, now);
+                    let settlement = stored.apply_late_payment(paid, self.table.policy().lead, today, now);
                     self.add_refunds(settlement, &refunds, now)
                         .ok_or_else(|| no_receipt("its refunds at the gateway exceed the payment"))
                 }

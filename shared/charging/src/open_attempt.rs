@@ -63,7 +63,8 @@ impl ChargingEngine {
         // If the lease ends later than any valid lease, the clock of the machine that wrote the lease is wrong, or the
         // clock of this machine is wrong. Only a person can decide which of them is wrong, so such a lease is ignored
         // only if a person states the outcome.
-        let is_lease_too_long = *stated != StatedOutcome::AsGatewayReports && attempt.leased_until > now + self.lease;
+        let is_lease_too_long =
+            *stated != StatedOutcome::AsGatewayReports && attempt.leased_until > now + Attempt::LEASE;
         if !attempt.is_in_doubt(now) && !is_lease_too_long {
             return open(OpenReason::Leased { until: attempt.leased_until });
         }
@@ -89,7 +90,7 @@ impl ChargingEngine {
                 verified => verified?,
             }
         }
-        let claim = Claim { token: ClaimToken(self.clock.ulid()), now, leased_until: now + self.lease };
+        let claim = Claim { token: ClaimToken(self.clock.ulid()), now, leased_until: now + Attempt::LEASE };
         let stored = match self.table.take_over(&SubscriptionKey::from_subscription(&stored), &attempt, claim).await? {
             ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored)) => *stored,
             ClaimOutcome::Refused(None) => return Ok(Applied::Missing),

@@ -92,7 +92,7 @@ impl ChargingEngine {
             is_refunded: is_refunded(gateway, payment).await?,
             is_paid_by_another: receipt.is_some(),
         };
-        let settle = |stored: &Subscription| stored.settle_late_payment(&late, self.policy.lead, today, now);
+        let settle = |stored: &Subscription| stored.settle_late_payment(&late, self.table.policy().lead, today, now);
         let reason = match self.table.settle(stored.clone(), settle).await {
             Ok(settled) => {
                 self.write_charge(&settled, today).await;

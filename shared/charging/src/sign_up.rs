@@ -8,7 +8,6 @@ use std::time::Duration;
 use billing::Subscription;
 use chrono::NaiveDate;
 use clock::Clock;
-use config::BillingConfig;
 use gateways::PaymentGateway;
 use store::{Settings, SubscriptionKey, Table, TableError};
 use tokio::sync::OnceCell;
@@ -39,13 +38,8 @@ pub struct SignUpCharges {
 
 impl SignUpCharges {
     /// Creates the charges at sign-ups in `table` through `gateway`.
-    pub fn new(
-        table: Table,
-        gateway: Arc<dyn PaymentGateway>,
-        settings: (&BillingConfig, &ChargeConfig),
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let charger = Charger::new(table, gateway, settings, clock);
+    pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &ChargeConfig, clock: Arc<dyn Clock>) -> Self {
+        let charger = Charger::new(table, gateway, config, clock);
         let charger = Charger { time_to_charge: SIGN_UP_GATEWAY_TIMEOUT + SETTLE_MARGIN, ..charger };
         Self { charger, older_table_check: None, accepts_sign_ups: OnceCell::new() }
     }

@@ -2,12 +2,12 @@
 //! into a typed value. For an invalid value, the error names the variable and the allowed values.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod billing;
 mod current_secret;
 mod env;
+mod policy;
 mod variable;
 
-pub use billing::*;
 pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
 pub use env::{ConfigError, Env, parse_displayable_url, parse_web_page_url};
+pub use policy::*;
 pub use variable::{CommandFlag, ReadBy, Variable};

@@ -206,14 +206,16 @@ impl<Schema> Dynamo<Schema> {
         TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build()
     }
 
-    /// Builds the part of a transaction that checks whether `condition` is true for the item `key`. Otherwise the whole
+    /// Builds the part of a transaction that checks whether `condition`, which contains the
+    /// names of `values`, is true for the item `key`. Otherwise the whole
     /// transaction fails, and returns the stored item.
-    pub fn build_condition_check(&self, key: Key, condition: &str) -> TransactWriteItem {
+    pub fn build_condition_check(&self, key: Key, condition: &str, values: Values) -> TransactWriteItem {
         let check = ConditionCheck::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
             .condition_expression(condition)
             .set_expression_attribute_names(Some(collect_attribute_names(&[condition])))
+            .set_expression_attribute_values((!values.is_empty()).then_some(values))
             .return_values_on_condition_check_failure(ALL_OLD)
             .build();
         TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build()

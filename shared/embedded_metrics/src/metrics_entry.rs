@@ -40,11 +40,12 @@ const EVENTS_WITH_METRICS: [(&str, Option<&str>, &[&str]); 4] = [
 
 /// The log events that a metric counts: the first words of the message, and the prefix and the name of the metric. The
 /// value of the metric is 1 for each event.
-const COUNTED_EVENTS: [(&str, &str, &str); 4] = [
+const COUNTED_EVENTS: [(&str, &str, &str); 5] = [
     ("an event was delivered", "deliveries", "made"),
     ("a delivery failed and will be retried", "deliveries", "failed"),
     ("an event could not be delivered", "deliveries", "failed"),
     ("a webhook endpoint is disabled", "deliveries", "failed"),
+    ("a variable differs from the policy of the table", "policy", "differs"),
 ];
 
 /// The suffix of the names of fields that contain a time in milliseconds.

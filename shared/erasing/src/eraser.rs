@@ -62,6 +62,7 @@ impl Eraser {
     /// # Errors
     /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.
     pub async fn erase_all(&self, deadline: Option<DateTime<Utc>>) -> Result<ErasingReport, TableError> {
+        self.table.refresh_policy(self.clock.now()).await?;
         let page = self.table.get_erasures(&Paging::all()).await?;
         let mut report = ErasingReport::default();
         for error in page.unreadable {

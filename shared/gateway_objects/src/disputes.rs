@@ -8,7 +8,6 @@ use chrono::{DateTime, Utc};
 
 use billing::{AccountId, Dispute, ReceiptId, Subscription};
 use clock::Clock;
-use config::BillingConfig;
 use store::{Paging, Table, TableError, ignore_refusal};
 
 /// Stores disputes. From the stored disputes, computes the marks on subscriptions (payment method disputed) and on
@@ -16,14 +15,13 @@ use store::{Paging, Table, TableError, ignore_refusal};
 #[derive(Clone, Debug)]
 pub struct Disputes {
     table: Table,
-    billing: BillingConfig,
     clock: Arc<dyn Clock>,
 }
 
 impl Disputes {
     /// Creates the service that stores disputes in `table`.
-    pub fn new(table: Table, billing: &BillingConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { table, billing: billing.clone(), clock }
+    pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
+        Self { table, clock }
     }
 
     /// Stores the dispute `id` of `account` as the gateway reports it, and updates the marks on the subscriptions and
@@ -74,9 +72,10 @@ impl Disputes {
             let stored =
                 self.table.get_subscriptions_by_account(account, &Paging::all()).await?.require_all_readable()?;
             for subscription in stored.items {
-                let day_of = |at| self.billing.date_at(at);
+                let policy = self.table.policy();
+                let day_of = |at| policy.date_at(at);
                 let settled = |stored: &Subscription| {
-                    Ok::<_, Infallible>(stored.settle_disputes(&disputes, &self.billing.policy, day_of, now))
+                    Ok::<_, Infallible>(stored.settle_disputes(&disputes, &policy, day_of, now))
                 };
                 ignore_refusal(self.table.settle(subscription, settled).await)?;
             }

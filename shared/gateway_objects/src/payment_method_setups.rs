@@ -9,8 +9,8 @@ use ulid::Ulid;
 
 use crate::GatewayAccountCheck;
 use billing::{
-    Account, AccountId, ActionKind, Actor, ActorName, Changes, GatewayToken, LeadDays, NewAction, PaymentMethodSetup,
-    Refusal, Status, Subscription, SubscriptionId,
+    Account, AccountId, ActionKind, Actor, ActorName, Changes, GatewayToken, NewAction, PaymentMethodSetup, Refusal,
+    Status, Subscription, SubscriptionId,
 };
 use clock::Clock;
 use gateways::{CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError};
@@ -35,14 +35,13 @@ pub struct PaymentMethodSetups {
     table: Table,
     pages: Arc<dyn CheckoutPages>,
     account_check: GatewayAccountCheck,
-    lead: LeadDays,
     clock: Arc<dyn Clock>,
 }
 
 impl PaymentMethodSetups {
     /// Creates the service for the accounts in `table`, with the checkout pages of one gateway.
-    pub fn new(table: Table, pages: Arc<dyn CheckoutPages>, lead: LeadDays, clock: Arc<dyn Clock>) -> Self {
-        Self { table, pages, account_check: GatewayAccountCheck::default(), lead, clock }
+    pub fn new(table: Table, pages: Arc<dyn CheckoutPages>, clock: Arc<dyn Clock>) -> Self {
+        Self { table, pages, account_check: GatewayAccountCheck::default(), clock }
     }
 
     /// Opens a checkout page for `account` and returns a new setup, which the caller must store with
@@ -156,7 +155,9 @@ impl PaymentMethodSetups {
             let records = ChangeRecords { request: None, action: Some(&action) };
             let change = |stored: &Subscription| {
                 Ok::<_, Refusal>(
-                    stored.change(&changes, self.lead, today)?.with_dispute_mark_if_method_changed(stored, &disputes),
+                    stored
+                        .change(&changes, self.table.policy().lead, today)?
+                        .with_dispute_mark_if_method_changed(stored, &disputes),
                 )
             };
             let changed =

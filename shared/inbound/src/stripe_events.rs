@@ -7,7 +7,7 @@ use billing::{Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, Rece
 use charging::{Applied, ApplyError, ChargingEngine, OpenReason};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
-use config::{BillingConfig, ConfigError, CurrentSecret};
+use config::{ConfigError, CurrentSecret};
 use gateway_objects::{Disputes, PaymentMethodSetups, RefundError, Refunds, SetupError};
 use gateways::{EventSubject, GatewayError, InboundWebhookError, SigningSecrets, Stripe, StripeEvent, StripePayment};
 use store::{Table, TableError};
@@ -23,7 +23,6 @@ pub struct StripeEventHandler {
     refunds: Refunds,
     disputes: Disputes,
     engine: ChargingEngine,
-    billing: BillingConfig,
     clock: Arc<dyn Clock>,
 }
 
@@ -99,24 +98,21 @@ impl InboundError {
 
 impl StripeEventHandler {
     /// Creates a handler of events about the payments in `table`. The events must be signed with one of `secrets`, and
-    /// their objects are read with `stripe`. The handler leases an attempt for `billing.lease` in order to settle it.
+    /// their objects are read with `stripe`.
     pub fn new(
         table: Table,
         stripe: Arc<Stripe>,
         secrets: impl Into<CurrentSecret<SigningSecrets>>,
-        billing: &BillingConfig,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let lead = billing.policy.lead;
         Self {
-            setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), lead, clock.clone()),
+            setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), billing, clock.clone()),
-            engine: ChargingEngine::new(table.clone(), billing, clock.clone()),
+            disputes: Disputes::new(table.clone(), clock.clone()),
+            engine: ChargingEngine::new(table.clone(), clock.clone()),
             table,
             stripe,
             secrets: secrets.into(),
-            billing: billing.clone(),
             clock,
         }
     }
@@ -133,6 +129,7 @@ impl StripeEventHandler {
         let now = self.clock.now();
         let event = self.verify(signature, body).await?;
         let Some(subject) = &event.subject else { return Ok(InboundOutcome::Ignored) };
+        self.table.refresh_policy(now).await?;
         let name = format!("stripe:{}", event.id);
         if self.table.is_inbound_event_processed(&name).await? {
             return Ok(InboundOutcome::AlreadyProcessed);
@@ -143,7 +140,7 @@ impl StripeEventHandler {
                 None => InboundOutcome::Ignored,
             },
             EventSubject::CheckoutPage(id) => match self.stripe.setup_id_of_session(id).await? {
-                Some(setup) => self.handle_setup(setup, self.billing.date_at(now)).await?,
+                Some(setup) => self.handle_setup(setup, self.table.policy().date_at(now)).await?,
                 None => InboundOutcome::Ignored,
             },
             EventSubject::Refund(id) => match self.stripe.payment_of_refund(id).await? {
@@ -197,7 +194,7 @@ impl StripeEventHandler {
             }
             PaymentStatus::Succeeded => {}
         }
-        let (due_on, today) = (payment.due_on, self.billing.date_at(now));
+        let (due_on, today) = (payment.due_on, self.table.policy().date_at(now));
         match self.engine.apply_payment(self.stripe.as_ref(), payment, sku, today).await? {
             Applied::Settled(_) | Applied::AlreadySettled(_) | Applied::NothingOpen | Applied::FindingStored(_) => {
                 Ok(InboundOutcome::Processed)

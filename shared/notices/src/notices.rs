@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use chrono_tz::Tz;
 
 use crate::notice_content::{Notice, is_type_with_notice, shipment_notice, subscription_notice};
 use billing::{
@@ -39,7 +38,6 @@ pub struct Notices {
     merchant: Merchant,
     /// The base URL of the API for card links; `None` if mails contain no card links.
     api_url: Option<String>,
-    zone: Tz,
     clock: Arc<dyn Clock>,
 }
 
@@ -88,9 +86,9 @@ impl NoticeError {
 
 impl Notices {
     /// Creates a sender of notices about the accounts in `table`. The mails are sent with `mailer`, in the name of
-    /// `merchant`; their dates are those of the time zone `zone`.
-    pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, zone: Tz, clock: Arc<dyn Clock>) -> Self {
-        Self { table, mailer, merchant, api_url: None, zone, clock }
+    /// `merchant`; their dates are those of the table's billing time zone.
+    pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, clock: Arc<dyn Clock>) -> Self {
+        Self { table, mailer, merchant, api_url: None, clock }
     }
 
     /// Adds card links to mails about owed payments: links to a web page of the API at `api_url`, on which the customer
@@ -136,6 +134,7 @@ impl Notices {
         {
             return Ok(NoticeOutcome::NotNeeded);
         }
+        self.table.refresh_policy(now).await?;
         let claim = Claim { token, now, leased_until: now + NOTICE_CLAIM_LEASE };
         let id = self.notice_id(&event.id, &event.body).await?;
         match self.table.claim_notice(&id, claim).await? {
@@ -228,7 +227,7 @@ impl Notices {
 
     /// Returns the date of the instant `at` in the time zone of the mails.
     fn local_date(&self, at: DateTime<Utc>) -> NaiveDate {
-        at.with_timezone(&self.zone).date_naive()
+        self.table.policy().date_at(at)
     }
 
     /// Composes the mail with `facts` to the customer of `account`.

@@ -75,13 +75,12 @@ pub async fn count_failure(
 mod tests {
     use super::*;
     use billing::{EndpointBackoff, FAILURES_BEFORE_BACKOFF, StoredSecret};
-    use chrono::TimeDelta;
     use emulator::Engine;
 
     #[tokio::test]
     async fn only_one_of_two_workers_that_read_the_same_endpoint_claims_the_probe() {
         let now = DateTime::UNIX_EPOCH;
-        let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+        let table = Table::new(Engine::memory().client(), "dueday");
         table.create_if_absent().await.unwrap();
         let backoff = EndpointBackoff { failures: FAILURES_BEFORE_BACKOFF, until: Some(now), changed_by: None };
         let url = "https://example.com/".parse().unwrap();
@@ -107,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn two_tries_that_fail_at_the_same_time_count_twice() {
         let now = DateTime::UNIX_EPOCH;
-        let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+        let table = Table::new(Engine::memory().client(), "dueday");
         table.create_if_absent().await.unwrap();
         let url = "https://example.com/".parse().unwrap();
         let endpoint = WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now);

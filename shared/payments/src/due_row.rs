@@ -85,7 +85,7 @@ impl PaymentBatch {
     /// Waives the months that the subscription of `due` missed during an outage, if the catch-up policy requires it.
     /// Returns the new due date if months were waived, otherwise `None`.
     async fn waive_missed_periods(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, ApplyError> {
-        if self.policy.catch_up == CatchUp::Each || Period::from_day(due.due_on) >= Period::from_day(today) {
+        if self.table.policy().catch_up == CatchUp::Each || Period::from_day(due.due_on) >= Period::from_day(today) {
             return Ok(None);
         }
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
@@ -96,7 +96,7 @@ impl PaymentBatch {
             return Ok(None);
         }
         let skip = |stored: &Subscription| {
-            self.policy.catch_up.waive_missed_periods(stored, today, self.clock.now()).ok_or(stored.due_on)
+            self.table.policy().catch_up.waive_missed_periods(stored, today, self.clock.now()).ok_or(stored.due_on)
         };
         match self.table.settle(stored, skip).await {
             Ok(skipped) => Ok(skipped.subscription.next_payment_on),
@@ -108,9 +108,10 @@ impl PaymentBatch {
     /// collecting the owed payment 28 days after the dispute was lost or after the due date, whichever is later.
     async fn process_disputed_subscription(&self, stored: Subscription) -> Result<RowResult, ApplyError> {
         let disputes = self.table.get_disputes_by_account(&stored.account).await?;
-        let day_of = |at: DateTime<Utc>| at.with_timezone(&self.zone).date_naive();
+        let policy = self.table.policy();
+        let day_of = |at: DateTime<Utc>| policy.date_at(at);
         let give_up = |stored: &Subscription| {
-            stored.stop_collection_after_lost_dispute(&disputes, &self.policy, day_of, self.clock.now()).ok_or(())
+            stored.stop_collection_after_lost_dispute(&disputes, &policy, day_of, self.clock.now()).ok_or(())
         };
         ignore_refusal(self.table.settle(stored, give_up).await)?;
         Ok(RowResult::Counted(PaymentOutcome::Disputed))

@@ -18,12 +18,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use chrono_tz::Tz;
 
-use billing::Policy;
+use billing::Attempt;
 use charging::{ApplyError, ChargeConfig, Charger, OlderTableCheck};
 use clock::Clock;
-use config::BillingConfig;
 use day_ceilings::reason_to_refuse_day;
 use gateways::PaymentGateway;
 use row_error::RowError;
@@ -49,8 +47,6 @@ type RowResult = sweep::RowResult<PaymentOutcome>;
 pub struct PaymentBatch {
     table: Table,
     charger: Charger,
-    policy: Policy,
-    zone: Tz,
     /// Compares the table with the gateway's latest payments; `None` if DynamoDB shows whether a table was restored.
     older_table_check: Option<Arc<OlderTableCheck>>,
     clock: Arc<dyn Clock>,
@@ -79,7 +75,7 @@ impl Task for PaymentBatch {
     }
 
     fn lease_duration(&self) -> TimeDelta {
-        self.charger.lease()
+        Attempt::LEASE
     }
 
     fn lanes(&self) -> &'static [Lane] {
@@ -169,17 +165,10 @@ impl Task for PaymentBatch {
 
 impl PaymentBatch {
     /// Creates the batch that charges the due payments of `table` through `gateway`.
-    pub fn new(
-        table: Table,
-        gateway: Arc<dyn PaymentGateway>,
-        (billing, config): (&BillingConfig, &ChargeConfig),
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &ChargeConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
-            charger: Charger::new(table.clone(), gateway, (billing, config), clock.clone()),
+            charger: Charger::new(table.clone(), gateway, config, clock.clone()),
             table,
-            policy: billing.policy.clone(),
-            zone: billing.zone,
             older_table_check: None,
             clock,
         }

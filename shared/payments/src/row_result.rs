@@ -1,6 +1,6 @@
 //! Converts what the engine has done into the result of a row, by which the run counts the row.
 
-use billing::{AttemptEnd, AttemptRecord, Outcome, is_rejection_of_payment_method};
+use billing::{Attempt, AttemptEnd, AttemptRecord, Outcome, is_rejection_of_payment_method};
 use charging::{Applied, OpenReason, Settled};
 use chrono::{DateTime, TimeDelta, Utc};
 use gateways::GatewayError;
@@ -75,7 +75,7 @@ impl PaymentBatch {
         run.add_in_doubt(claimed_at);
         let age = self.clock.now().signed_duration_since(claimed_at);
         let stop_reason = match error {
-            GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } if age >= self.charger.lease() => None,
+            GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } if age >= Attempt::LEASE => None,
             error => run.charges.breaker.count_failure(error),
         };
         if let Some(reason) = stop_reason {

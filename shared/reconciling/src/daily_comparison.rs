@@ -5,7 +5,6 @@ use std::sync::Arc;
 use billing::DayReconciliation;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
-use config::BillingConfig;
 use gateway_objects::GatewayAccountCheck;
 use gateways::{FullGateway, GatewayError};
 use store::{Paging, Settings, Table, TableError};
@@ -29,7 +28,6 @@ pub struct DailyComparison {
     gateway: Arc<dyn FullGateway>,
     /// Checks that the gateway account is still the account of this table.
     account: GatewayAccountCheck,
-    billing: BillingConfig,
     clock: Arc<dyn Clock>,
 }
 
@@ -69,8 +67,8 @@ impl DailyComparisonError {
 
 impl DailyComparison {
     /// Creates the comparison of `table` with `gateway`.
-    pub fn new(table: Table, gateway: Arc<dyn FullGateway>, billing: BillingConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { table, gateway, account: GatewayAccountCheck::default(), billing, clock }
+    pub fn new(table: Table, gateway: Arc<dyn FullGateway>, clock: Arc<dyn Clock>) -> Self {
+        Self { table, gateway, account: GatewayAccountCheck::default(), clock }
     }
 
     /// Compares the day `date` in UTC, again if its comparison has ended. Without a date, compares the latest
@@ -90,6 +88,7 @@ impl DailyComparison {
     ) -> Result<DayReconciliation, DailyComparisonError> {
         let now = self.clock.now();
         let settings = self.table.get_settings().await?.ok_or(DailyComparisonError::NoSettings)?;
+        self.table.use_policy(&settings, now)?;
         let days = match date {
             Some(date) => vec![date],
             None => self.automatic_days(&settings, now).await?,
@@ -97,9 +96,9 @@ impl DailyComparison {
         let mut reconciler = Reconciler::new(
             (self.table.clone(), settings.table_id),
             self.gateway.clone(),
-            (&self.billing, Settlement::of_table(&settings)),
+            Settlement::of_table(&settings),
             self.clock.clone(),
-            self.billing.date_at(now),
+            self.table.policy().date_at(now),
         );
         let processing_days = settings.payment_limits.max_processing_days;
         let needs_comparison = |day: &DayReconciliation| day.needs_second_comparison(processing_days, now);

@@ -7,7 +7,6 @@ use billing::{DayReconciliation, Difference, DifferenceKind, Payment, Reconcilia
 use charging::{ApplyError, ChargingEngine, FindingError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
-use config::BillingConfig;
 use gateway_objects::Disputes;
 use gateways::{GatewayError, ListPage, ListProgress, Refunds, TimeRange};
 use store::{Settings, Table, TableError};
@@ -18,10 +17,6 @@ use crate::seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 /// How long after the end of a day its comparison may start. Until then, a worker may not have written the receipt of a
 /// payment of the day.
 const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
-
-/// How long a comparison leases an open attempt that it settles. This time is not longer than the shortest lease of a
-/// run.
-const ATTEMPT_LEASE: TimeDelta = TimeDelta::minutes(10);
 
 /// Whether a comparison settles payments without a receipt, and stores the state of refunds and disputes at the gateway
 /// whose event never came. Settling a payment writes its receipt, and advances the subscription to the next period.
@@ -116,14 +111,14 @@ impl Reconciler {
     pub fn new(
         (table, table_id): (Table, Ulid),
         gateway: Arc<dyn Refunds>,
-        (billing, settlement): (&BillingConfig, Settlement),
+        settlement: Settlement,
         clock: Arc<dyn Clock>,
         today: NaiveDate,
     ) -> Self {
         Self {
-            engine: ChargingEngine::new(table.clone(), billing, clock.clone()).with_lease(ATTEMPT_LEASE),
+            engine: ChargingEngine::new(table.clone(), clock.clone()),
             refunds: gateway_objects::Refunds::new(table.clone(), gateway.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), billing, clock.clone()),
+            disputes: Disputes::new(table.clone(), clock.clone()),
             table,
             table_id,
             gateway,

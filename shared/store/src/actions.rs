@@ -2,15 +2,12 @@
 //! of an account are in its partition. The entries that concern no account are in one partition for each month.
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
 use super::{Cursor, IdempotentRequest, Item, Page, Paging, Table, TableError, keys};
 use billing::{AccountId, LoggedAction, NewAction, Period};
 use dynamo::{Entity as _, PrefixQuery, TIME_TO_LIVE, TransactionOutcome, UpdateItemOutcome, expiry, key_of, n};
-
-/// How long the entries of the action log are stored, unless the table is configured otherwise.
-pub const DEFAULT_RETENTION: TimeDelta = TimeDelta::days(730);
 
 /// The records that are written in the same transaction as a change.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +43,7 @@ impl Table {
     /// Returns the item of `entry` with the time at which it expires.
     fn action_item(&self, entry: &LoggedAction) -> Item {
         let mut item = entry.to_item();
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(entry.at, self.action_retention)));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(entry.at, self.policy().action_retention())));
         item
     }
 
@@ -98,7 +95,7 @@ impl Table {
         now: DateTime<Utc>,
     ) -> Result<Page<LoggedAction>, TableError> {
         let month_of = |at: DateTime<Utc>| Period::from_day(at.date_naive());
-        let oldest = month_of(now - self.action_retention);
+        let oldest = month_of(now - self.policy().action_retention());
         let mut month = paging.after.as_ref().and_then(time_of_cursor).map_or(month_of(now), month_of);
         let (mut items, mut after, mut next) = (Vec::new(), paging.after.clone(), None);
         while month >= oldest {

@@ -1,14 +1,13 @@
 //! The configuration of the table: its name, its endpoint, and the initial settings of a new table.
 
 use aws_config::SdkConfig;
-use chrono::TimeDelta;
 
 use super::{Settings, Table, create_dynamodb_client};
-use crate::receipt_retention;
+use billing::StoredPolicy;
 use clock::Clock;
 use config::ReadBy::Every;
 use config::variables;
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, ConfiguredPolicy, Env, Variable};
 
 variables! {
     TABLE = Variable::new(&[Every], "DUEDAY_TABLE", "NAME", "Use this table on AWS instead of the local table")
@@ -17,10 +16,6 @@ variables! {
         .rare_flag("endpoint");
     SHARDS = Variable::new(&[Every], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
         .in_range(1, 1_000).default("4").rare_flag("shards");
-    RECEIPT_DAYS = receipt_retention::RECEIPT_DAYS;
-    ACTION_DAYS = Variable::new(&[Every], "DUEDAY_ACTION_DAYS", "DAYS",
-        "Days for which the entries of the action log are stored")
-        .in_range(1, 3_650).default("730").rare_flag("action-days");
 }
 
 /// The table to use, and the initial settings of a new table.
@@ -33,10 +28,8 @@ pub struct TableConfig {
     /// `DUEDAY_SHARDS`: the number of shards of a new table. An existing table has the number that its settings item
     /// contains.
     pub initial_shards: u32,
-    /// `DUEDAY_RECEIPT_DAYS`: how long receipts, other payment records and run records are stored.
-    pub receipt_retention: TimeDelta,
-    /// `DUEDAY_ACTION_DAYS`: how long the entries of the action log are stored.
-    pub action_retention: TimeDelta,
+    /// The policy of a new table. An existing table has the policy that its settings item contains.
+    pub configured_policy: ConfiguredPolicy,
 }
 
 /// Parses the URL of DynamoDB.
@@ -54,14 +47,14 @@ impl TableConfig {
             name: env.text(&TABLE)?,
             endpoint: env.read_optional(&ENDPOINT, parse_endpoint)?,
             initial_shards: env.number(&SHARDS)?,
-            receipt_retention: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
-            action_retention: TimeDelta::days(env.number(&ACTION_DAYS)?.into()),
+            configured_policy: ConfiguredPolicy::read(env),
         })
     }
 
-    /// Returns the settings of a new table.
+    /// Returns the settings of a new table. They have no policy if a variable of it is not valid.
     pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
-        Settings::new(self.initial_shards, clock.ulid())
+        let policy = self.configured_policy.check().ok().map(StoredPolicy::from);
+        Settings { policy, ..Settings::new(self.initial_shards, clock.ulid()) }
     }
 
     /// Returns the table, which is accessed through a new client with the SDK settings `sdk`.
@@ -71,6 +64,6 @@ impl TableConfig {
 
     /// Returns the table, which is accessed through `client`.
     pub fn connect_with(&self, client: aws_sdk_dynamodb::Client) -> Table {
-        Table::new(client, &self.name, self.receipt_retention).with_action_retention(self.action_retention)
+        Table::new(client, &self.name).with_configured_policy(self.configured_policy.clone())
     }
 }

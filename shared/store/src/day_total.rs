@@ -31,7 +31,7 @@ impl Table {
         let added: Vec<String> =
             sums.iter().map(|(currency, _)| format!(", #{SUM_PREFIX}{currency} :{currency}")).collect();
         let update = format!("SET #TTL = :ttl ADD #Charges :charges{}", added.concat());
-        let expires_at = on.and_time(chrono::NaiveTime::MIN).and_utc() + self.receipt_retention;
+        let expires_at = on.and_time(chrono::NaiveTime::MIN).and_utc() + self.receipt_retention();
         let mut values = HashMap::from([
             (":ttl".to_owned(), n(expires_at.timestamp())),
             (":charges".to_owned(), n(charged.charges())),

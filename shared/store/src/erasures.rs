@@ -36,7 +36,7 @@ pub enum StoredAccount {
 impl Table {
     /// Builds the part of a transaction that checks that `account` exists, and that its erasure was not requested.
     pub fn build_account_check(&self, account: &AccountId) -> TransactWriteItem {
-        self.build_condition_check(keys::key_of_account(account), IS_NOT_ERASED)
+        self.build_condition_check(keys::key_of_account(account), IS_NOT_ERASED, Values::new())
     }
 
     /// Returns the account `id`, or the mark of its erasure; `None` if neither exists. Sends one strongly consistent

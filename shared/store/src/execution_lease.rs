@@ -2,12 +2,12 @@
 //! shards for one day. A daily execution runs only while it has this lease, so that each batch has at most one daily
 //! execution at a time.
 
-use aws_sdk_dynamodb::types::ReturnValue;
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::{Batch, Table, TableError, keys};
-use dynamo::{Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, from_item, n, values};
+use dynamo::{Instant, Item, Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, from_item, n, s, values};
 
 /// The attributes of the execution lease. The daily execution renews its lease before each of its steps.
 const EXECUTION_LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_renewable: true };
@@ -57,6 +57,18 @@ impl Table {
             }
             LeaseResult::Refused(None) => Err(TableError::Contended { key: keys::key_of_execution_lease(batch) }),
         }
+    }
+
+    /// Builds the part of a transaction that checks that no daily execution has the lease of `batch` at the time `now`.
+    pub(crate) fn build_execution_check(&self, batch: Batch, now: DateTime<Utc>) -> TransactWriteItem {
+        let values = values([(":now", s(Instant(now).to_text()))]);
+        let is_free = "attribute_not_exists(#LeasedUntil) OR #LeasedUntil <= :now";
+        self.build_condition_check(keys::key_of_execution_lease(batch), is_free, values)
+    }
+
+    /// Reads the name of the daily execution and the end of its lease from `item`, the item of an execution lease.
+    pub(crate) fn read_execution(item: &Item) -> Result<(String, DateTime<Utc>), TableError> {
+        EXECUTION_LEASE.read_holder_and_expiry(item)
     }
 
     /// Releases the execution lease of `batch`, if `execution` has it. The end of the lease is then in the past on every

@@ -11,7 +11,8 @@
 //!
 //! # Reading order
 //! Each module is private, and its items are names of this crate, such as [`Claim`].
-//! 1. `config`, `schema`, `settings`: the configuration of the table, its indexes, and the item of its settings. `keys`,
+//! 1. `config`, `schema`, `settings`, `policy`: the configuration of the table, its indexes, the item of its settings, and the
+//!    copy of the policy in it. `keys`,
 //!    `items`: the format of the stored items. `copied_table`: the check that the table is not a restored backup.
 //! 2. `accounts`, `subscriptions`, `creations`, `changes`: the two main items, and how a subscription is created and
 //!    changed.
@@ -75,6 +76,7 @@ mod limits;
 mod notice_claims;
 mod outbound_webhooks;
 mod payment_method_setups;
+mod policy;
 mod receipt_retention;
 mod receipts;
 mod reconciliations;
@@ -93,8 +95,8 @@ mod subscriptions;
 
 use std::ops::Deref;
 
+use ::config::ConfiguredPolicy;
 use aws_sdk_dynamodb::Client;
-use chrono::TimeDelta;
 use dynamo::Dynamo;
 
 pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, POSITION_SEPARATOR, RecordExpiry};
@@ -115,6 +117,7 @@ pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use limits::LimitedOperation;
 pub use notice_claims::NoticeClaimOutcome;
+pub use policy::{MAX_COPY_AGE, POLICY_DIFFERS_MESSAGE, SetPolicyOutcome};
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
 pub use runs::{RunEnd, RunRecord, RunSums};
 pub use scan::ScannedItem;
@@ -122,6 +125,8 @@ pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;
 pub use stream::read_stream_image;
 pub use subscriptions::{CreateOutcome, UpdateOutcome};
+
+use policy::PolicyCopy;
 
 pub use dynamo::{
     Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Items, Key, KeySchema, NotRewritten, Page, Paging,
@@ -137,21 +142,14 @@ pub struct Payments;
 #[derive(Clone, Debug)]
 pub struct Table {
     dynamo: Dynamo<Payments>,
-    receipt_retention: TimeDelta,
-    action_retention: TimeDelta,
+    policy: PolicyCopy,
 }
 
 impl Table {
-    /// Returns the table `name`, which is accessed through `client`. Receipts, other payment records and run records
-    /// expire after `receipt_retention`. The entries of the action log expire after the default time, see
-    /// [`Table::with_action_retention`].
-    pub fn new(client: Client, name: impl Into<String>, receipt_retention: TimeDelta) -> Self {
-        Self { dynamo: Dynamo::new(client, name), receipt_retention, action_retention: actions::DEFAULT_RETENTION }
-    }
-
-    /// Returns the same table with another retention: the entries of its action log expire after `action_retention`.
-    pub fn with_action_retention(self, action_retention: TimeDelta) -> Self {
-        Self { action_retention, ..self }
+    /// Returns the table `name`, which is accessed through `client`. Until the stored policy is read, the default policy
+    /// is used.
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        Self { dynamo: Dynamo::new(client, name), policy: PolicyCopy::new(ConfiguredPolicy::default()) }
     }
 }
 

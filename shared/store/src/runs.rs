@@ -176,7 +176,7 @@ impl Table {
             declined: end.and_then(|e| minor_by_currency(&e.sums.declined)),
             next_position: end.and_then(|e| e.next.clone()),
             stopped: end.and_then(|e| e.stopped.clone()),
-            ttl: run.started_at.timestamp() + self.receipt_retention.num_seconds(),
+            ttl: run.started_at.timestamp() + self.receipt_retention().num_seconds(),
         })
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
 use super::{Key, Table, TableError, keys};
-use billing::{AccountId, GatewayAccount, LoggedAction, NewAction, PaymentLimits};
+use billing::{AccountId, GatewayAccount, LoggedAction, NewAction, PaymentLimits, Policy, StoredPolicy};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome, s};
@@ -31,6 +31,10 @@ pub struct Settings {
     /// The limits of the payment batch, which reads them when a run begins and with every page of due payments.
     #[serde(default)]
     pub payment_limits: PaymentLimits,
+    /// The policy. `None` in a table of an earlier version, until a batch, the API, a command on one machine or
+    /// `dueday settings adopt` stores one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<StoredPolicy>,
     /// The id of the table, which is created with the table. The idempotency keys of charges at the gateway are
     /// computed from this id, so that tables with different ids never use the same key. A restored or copied table has
     /// the id of the original table.
@@ -70,13 +74,14 @@ fn serialize_as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S
 }
 
 impl Settings {
-    /// Returns the settings of a new table: charging is on, and the limits have their defaults.
+    /// Returns the settings of a new table: charging is on, and the limits and the policy have their defaults.
     pub fn new(shards: u32, table_id: Ulid) -> Self {
         let payment_limits = PaymentLimits::default();
         Self {
             shards,
             charging: true,
             payment_limits,
+            policy: Some(StoredPolicy::from(&Policy::default())),
             table_id,
             dynamodb_id: None,
             copy_noticed_at: None,
@@ -148,9 +153,23 @@ impl Table {
         Ok(Some(settings))
     }
 
-    /// Returns the settings. If the table has no settings yet, stores `initial` as its settings. Sends a GetItem
-    /// request and, if there are no settings, a PutItem request on condition that they are absent.
+    /// Returns the settings. If the table has no settings yet, stores `initial` as its settings; if only its policy is
+    /// missing, because an earlier version created the table, stores the policy of `initial`. The stored policy becomes
+    /// the copy of this table ([`Table::policy`]). Sends a GetItem request and, if there are no settings, a PutItem
+    /// request on condition that they are absent, or if there is no policy, an UpdateItem request.
     pub async fn init_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
+        let settings = self.stored_or_initial_settings(initial).await?;
+        let policy = match (&settings.policy, &initial.policy) {
+            (None, Some(policy)) => Some(self.adopt_policy(policy, None).await?),
+            (stored, _) => stored.clone(),
+        };
+        let settings = Settings { policy, ..settings };
+        self.use_policy(&settings, None)?;
+        Ok(settings)
+    }
+
+    /// Returns the settings. If the table has none yet, stores `initial`.
+    async fn stored_or_initial_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
         if let Some(settings) = self.get_settings().await? {
             return Ok(settings);
         }
@@ -261,7 +280,7 @@ impl Table {
 
     /// Sets the attribute `name` of the settings to `after`, if its value is `before` (`None`: if it has no value), and
     /// stores the action-log entry `entry`. Returns `None` if the attribute was set, otherwise the stored settings.
-    async fn replace_setting(
+    pub(super) async fn replace_setting(
         &self,
         name: &str,
         before: Option<AttributeValue>,

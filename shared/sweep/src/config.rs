@@ -1,7 +1,5 @@
 //! The configuration of the runs of both batches, from environment variables.
 
-use chrono_tz::Tz;
-
 use config::ReadBy::Every;
 use config::variables;
 use config::{ConfigError, Env, Variable};
@@ -13,15 +11,13 @@ variables! {
         .in_range(1, 1_000).default("200").rare_flag("page-rows");
 }
 
-/// The limits of the runs of a batch, and the billing time zone.
+/// The limits of the runs of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunLimits {
     /// `DUEDAY_CONCURRENCY`: the number of accounts that are processed at the same time.
     pub concurrency: usize,
     /// `DUEDAY_PAGE_ROWS`: the number of rows that one request reads from an index.
     pub page_rows: i32,
-    /// The billing time zone. It determines which date is today.
-    pub zone: Tz,
 }
 
 impl RunLimits {
@@ -29,9 +25,9 @@ impl RunLimits {
     ///
     /// # Errors
     /// [`ConfigError`], with the name and the allowed values of the first invalid variable.
-    pub fn read(env: Env<'_>, zone: Tz) -> Result<Self, ConfigError> {
+    pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         let concurrency = usize::try_from(env.number(&CONCURRENCY)?).unwrap_or(1);
         let page_rows = i32::try_from(env.number(&PAGE_ROWS)?).unwrap_or(i32::MAX);
-        Ok(Self { concurrency, page_rows, zone })
+        Ok(Self { concurrency, page_rows })
     }
 }

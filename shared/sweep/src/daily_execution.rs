@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use super::execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
 use super::{BatchRequest, Sweep, SweepError, Task};
 use days::{DayRecords, ShardProof, ShardState};
-use store::{ExecutionLeaseOutcome, Paging};
+use store::{ExecutionLeaseOutcome, Paging, Settings};
 
 /// The longest duration of an invocation of the batch function: Lambda's limit.
 pub(super) const MAX_INVOCATION_TIME: TimeDelta = TimeDelta::minutes(15);
@@ -25,10 +25,10 @@ impl<T: Task> Sweep<T> {
     ///
     /// # Errors
     /// [`SweepError`] if a check fails, so that no row may be processed, or if a request to the table fails.
-    pub(super) async fn begin(&self, begin: &BeginRequest) -> Result<ExecutionStart, SweepError> {
+    pub(super) async fn begin(&self, begin: &BeginRequest, settings: Settings) -> Result<ExecutionStart, SweepError> {
         let begun_at = self.clock.now();
-        let request = BatchRequest::for_date(begin.date(self.limits.zone));
-        let (settings, shards) = self.check_request(&request).await?;
+        let request = BatchRequest::for_date(self.table.policy().date_at(begin.scheduled_time));
+        let shards = self.check_request(&request, &settings).await?;
         let held_by = match self.acquire_lease(&begin.execution, Some(settings.shards)).await {
             Ok(_) => None,
             Err(SweepError::Execution(ExecutionError::HeldByOther { by, .. })) => Some(by),
@@ -70,8 +70,12 @@ impl<T: Task> Sweep<T> {
 
     /// Decides from the run records whether the daily execution has completed its day. Releases the execution lease,
     /// unless the execution must wait and then process the shards again.
-    pub(super) async fn finish(&self, finish: &FinishRequest) -> Result<ExecutionResult, SweepError> {
-        let all = self.read_settings().await?.shards;
+    pub(super) async fn finish(
+        &self,
+        finish: &FinishRequest,
+        settings: &Settings,
+    ) -> Result<ExecutionResult, SweepError> {
+        let all = settings.shards;
         let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
         // Use only the run records of this execution as proof: rows may have become due after earlier runs of the day.
         records.retain(|record| record.started_at >= finish.begun_at);

@@ -82,13 +82,6 @@ pub enum ExecutionError {
     HeldByOther { batch: Batch, by: String, until: DateTime<Utc> },
 }
 
-impl BeginRequest {
-    /// Returns the date of the execution in the billing time zone.
-    pub(super) fn date(&self, zone: Tz) -> NaiveDate {
-        self.scheduled_time.with_timezone(&zone).date_naive()
-    }
-}
-
 /// The request with which a batch function is invoked: to begin a daily execution, to walk shards (to process their
 /// rows), or to finish a daily execution.
 #[derive(Clone, PartialEq, Eq, Debug)]

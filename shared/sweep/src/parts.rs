@@ -22,7 +22,10 @@ impl<T: Task> Sweep<T> {
         let limit = || deadline.min(self.clock.now() + MAX_INVOCATION_TIME);
         let mut whole = self.run(request, limit()).await?;
         while let Some(from) = whole.next.clone().filter(|_| whole.stopped.is_none() && self.clock.now() < deadline) {
-            let part = self.run(&BatchRequest { next: Some(from.clone()), ..request.clone() }, limit()).await?;
+            // All parts use the policy that the first part has read.
+            let settings = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?;
+            let request = BatchRequest { next: Some(from.clone()), ..request.clone() };
+            let part = self.run_with(settings, &request, limit()).await?;
             let has_moved = part.next.as_ref() != Some(&from);
             add_part(&mut whole, part);
             if !has_moved {

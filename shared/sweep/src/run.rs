@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
 use super::report::MAX_LISTED_FAILURES;
 use super::{BatchRequest, CountsOf, Outcome, Report, RequestError, RunLimits, RunMonitor, Task};
+use billing::Policy;
 use clock::Clock;
 use store::{Batch, Counts, Position, RunRecord, Settings, Table, TableConfig, TableError};
 
@@ -116,6 +117,12 @@ impl<T: Task> Sweep<T> {
         Ok(Self { table, task, limits, clock, monitor: Arc::new(RunMonitor::new(Self::BATCH)) })
     }
 
+    /// Returns the policy of the latest run, or before the first run the policy that was stored when the batch was
+    /// created.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.table.policy()
+    }
+
     /// Returns the monitor of this batch's runs, which shows their progress.
     pub fn monitor(&self) -> Arc<RunMonitor> {
         self.monitor.clone()
@@ -130,12 +137,17 @@ impl<T: Task> Sweep<T> {
     /// - A check or a request to the table fails.
     /// - A scheduled run has not completed its day.
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<BatchResponse<T::Outcome>, SweepError> {
-        let request = match FunctionRequest::read(event, self.limits.zone)? {
-            FunctionRequest::Begin(begin) => return self.begin(&begin).await.map(BatchResponse::ExecutionStart),
-            FunctionRequest::Finish(finish) => return self.finish(&finish).await.map(BatchResponse::ExecutionResult),
+        let settings = self.read_settings().await?;
+        let request = match FunctionRequest::read(event, self.table.policy().zone)? {
+            FunctionRequest::Begin(begin) => {
+                return self.begin(&begin, settings).await.map(BatchResponse::ExecutionStart);
+            }
+            FunctionRequest::Finish(finish) => {
+                return self.finish(&finish, &settings).await.map(BatchResponse::ExecutionResult);
+            }
             FunctionRequest::Walk(request) => request,
         };
-        let report = self.run(&request, deadline - RESERVED_TIME).await?;
+        let report = self.run_with(settings, &request, deadline - RESERVED_TIME).await?;
         // No program reads the response to a scheduled event. So a scheduled run that has not completed its day must
         // fail, to raise an alarm and to be retried.
         if request == BatchRequest::for_date(request.date) && !report.is_done() {
@@ -156,7 +168,19 @@ impl<T: Task> Sweep<T> {
     /// [`SweepError`] if the date is in the future, a shard does not exist, the clock is wrong, the batch refuses to
     /// start, or a request to the table fails.
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Outcome>, SweepError> {
-        let (mut settings, shards) = self.check_request(request).await?;
+        let settings = self.read_settings().await?;
+        self.run_with(settings, request, deadline).await
+    }
+
+    /// Carries out `request`, like [`Sweep::run`], for the table that has the `settings`, with the policy that was read
+    /// before.
+    pub(super) async fn run_with(
+        &self,
+        mut settings: Settings,
+        request: &BatchRequest,
+        deadline: DateTime<Utc>,
+    ) -> Result<Report<T::Outcome>, SweepError> {
+        let shards = self.check_request(request, &settings).await?;
         if let Some(execution) = &request.execution {
             // Use the number of shards at the beginning of the daily execution: the execution does not process shards
             // that were added to the table later.
@@ -204,9 +228,12 @@ impl<T: Task> Sweep<T> {
         Ok(())
     }
 
-    /// Returns the settings of the table.
-    pub(super) async fn read_settings(&self) -> Result<Settings, SweepError> {
-        self.table.get_settings().await?.ok_or(SweepError::NoSettings)
+    /// Returns the settings of the table. The invocation or the run that begins with this read uses their policy to its
+    /// end.
+    async fn read_settings(&self) -> Result<Settings, SweepError> {
+        let settings = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?;
+        self.table.use_policy(&settings, None)?;
+        Ok(settings)
     }
 
     /// Returns the start positions of a run's walks (one walk for each shard and lane): the first lane of all `shards`,
@@ -224,7 +251,7 @@ impl<T: Task> Sweep<T> {
     /// decisions use the current date, so that a late or repeated run of an earlier date does not use up the tries of
     /// the retry schedule.
     pub(super) fn today(&self) -> NaiveDate {
-        self.clock.now().with_timezone(&self.limits.zone).date_naive()
+        self.table.policy().date_at(self.clock.now())
     }
 
     /// Creates the open run record of a walk over `shard` that begins now. `from` is the position from which the walk

@@ -17,18 +17,21 @@ const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
 impl<T: Task> Sweep<T> {
-    /// Checks the machine's clock, the date and the shards of `request`, and that the table is not an unconfirmed copy.
-    /// Returns the settings of the table, and the requested shards.
-    pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(Settings, Vec<u32>), SweepError> {
+    /// Checks the machine's clock, the date and the shards of `request`, and that the table, which has the `settings`, is
+    /// not an unconfirmed copy. Returns the requested shards.
+    pub(super) async fn check_request(
+        &self,
+        request: &BatchRequest,
+        settings: &Settings,
+    ) -> Result<Vec<u32>, SweepError> {
         self.check_clock().await?;
-        let settings = self.read_settings().await?;
-        self.check_latest_run(&settings)?;
+        self.check_latest_run(settings)?;
         let shards = self.requested_shards(request, settings.shards)?;
-        if let Some(reason) = self.table.reason_to_refuse_copy(&settings, self.clock.now()).await? {
+        if let Some(reason) = self.table.reason_to_refuse_copy(settings, self.clock.now()).await? {
             return Err(self.record_refusal(request.date, (settings.shards, &shards), reason).await?);
         }
-        self.record_run_time(&settings).await?;
-        Ok((settings, shards))
+        self.record_run_time(settings).await?;
+        Ok(shards)
     }
 
     /// Checks that the batch does not refuse the run, for example because the day's charges would exceed the merchant's
@@ -91,7 +94,7 @@ impl<T: Task> Sweep<T> {
     fn requested_shards(&self, request: &BatchRequest, count: u32) -> Result<Vec<u32>, SweepError> {
         let today = self.today();
         if request.date > today {
-            return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
+            return Err(SweepError::Future { date: request.date, today, zone: self.table.policy().zone });
         }
         let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
         if shards.is_empty() {

@@ -59,7 +59,7 @@ impl World {
         (queue, sqs_requests): (String, ReceivedRequests),
     ) -> Self {
         let engine = Engine::memory();
-        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+        let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
         let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
@@ -67,8 +67,7 @@ impl World {
         let config = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&queue).build();
         let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
         let queue = SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), format!("{queue}/queue"));
-        let faulty_table =
-            Table::new(engine.client_with_connection(Arc::new(connection)), "dueday", TimeDelta::days(190));
+        let faulty_table = Table::new(engine.client_with_connection(Arc::new(connection)), "dueday");
         let deliverer = Deliverer::new(faulty_table, sender, keys, clock.clone());
         let deliveries = DeliveryHandler::new(deliverer, queue, clock.clone());
         Self { table, clock, deliveries, engine, sqs_requests }

@@ -2,7 +2,6 @@
 //! published.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use chrono::TimeDelta;
 use emulator::Engine;
 use serde_json::Value;
 use store::Table;
@@ -35,7 +34,7 @@ fn is_passed_by_stream_filter(pk: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_scheduled_write_of_the_heartbeat_becomes_an_event_for_operators() {
     let (engine, bus) = (Engine::memory(), FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
-    let table = Table::new(engine.client(), TABLE, TimeDelta::days(190));
+    let table = Table::new(engine.client(), TABLE);
     table.create_if_absent().await.unwrap();
     let stream = engine.stream(TABLE).unwrap();
     let times = ["2026-11-25T08:00:00Z", "2026-11-25T08:15:00Z"];

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use billing::{ActionKind, Secret, WebhookEndpoint};
-use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, EngineConnection, Fault};
 use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
@@ -47,7 +46,7 @@ async fn published_resources(table: Table) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
     let engine = Engine::memory();
-    let table = Table::new(engine.client(), TABLE, TimeDelta::days(190));
+    let table = Table::new(engine.client(), TABLE);
     table.create_if_absent().await.unwrap();
     assert_eq!(published_resources(table.clone()).await, [NO_WEBHOOK_ENDPOINT]);
 
@@ -72,9 +71,9 @@ async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
     let engine = Engine::memory();
-    Table::new(engine.client(), TABLE, TimeDelta::days(190)).create_if_absent().await.unwrap();
+    Table::new(engine.client(), TABLE).create_if_absent().await.unwrap();
     let connection = EngineConnection::with_faults(|_| Some(Fault::Refused("AccessDeniedException"))).without_retries();
-    let table = Table::new(engine.client_with_connection(Arc::new(connection)), TABLE, TimeDelta::days(190));
+    let table = Table::new(engine.client_with_connection(Arc::new(connection)), TABLE);
     assert_eq!(published_resources(table).await, [WEBHOOK_ENDPOINTS]);
 }
 
@@ -82,8 +81,8 @@ async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
 async fn stream_batch_needs_one_query_for_the_webhook_endpoints() {
     let engine = Engine::memory();
     let connection = Arc::new(EngineConnection::default());
-    let table = Table::new(engine.client_with_connection(connection.clone()), TABLE, TimeDelta::days(190));
-    Table::new(engine.client(), TABLE, TimeDelta::days(190)).create_if_absent().await.unwrap();
+    let table = Table::new(engine.client_with_connection(connection.clone()), TABLE);
+    Table::new(engine.client(), TABLE).create_if_absent().await.unwrap();
     published_resources(table).await;
     assert_eq!(connection.requests(), BTreeMap::from([("Query".to_owned(), 1)]));
 }

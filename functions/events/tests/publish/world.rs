@@ -101,7 +101,7 @@ pub fn texts(details: &[Value], name: &str) -> Vec<String> {
 
 /// Creates a publisher on `bus` with the real AWS SDK. There is no webhook endpoint.
 pub async fn publisher(bus: &FakeEventBridge) -> publishing::Publisher<events_function::EventBridge> {
-    let table = Table::new(Engine::memory().client(), TABLE, TimeDelta::days(190));
+    let table = Table::new(Engine::memory().client(), TABLE);
     table.create_if_absent().await.unwrap();
     publisher_with_table(bus, table).await
 }

@@ -1,10 +1,13 @@
 use std::sync::Arc;
 
-use clock::SystemClock;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
+use clock::{Clock as _, SystemClock};
 use config::Env;
 use lambda_http::{Error, run};
 use orders_api::{OrdersApi, StoredPayments};
-use rest::TokenRules;
+use rest::{Problem, TokenRules};
 use store::TableConfig;
 
 // One thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
@@ -14,6 +17,17 @@ async fn main() -> Result<(), Error> {
     let (env, clock) = (Env::process(), Arc::new(SystemClock));
     let desk = orders_function::set_up(env, clock.clone()).await?;
     let payments = TableConfig::read(env)?.connect_with(desk.table.client().clone());
-    let api = OrdersApi::new(desk, Arc::new(StoredPayments(payments)), clock);
-    run(api_gateway::behind_api_gateway(api.router(), TokenRules::read(env)?)).await
+    let api = OrdersApi::new(desk, Arc::new(StoredPayments(payments.clone())), clock.clone());
+    // The entries of the action log are stored for the time that the policy of the payments table says.
+    let refresh_policy = move |request: Request, next: Next| {
+        let (payments, now) = (payments.clone(), clock.now());
+        async move {
+            match payments.refresh_policy(now).await {
+                Ok(()) => next.run(request).await,
+                Err(error) => Problem::from(error).into_response(),
+            }
+        }
+    };
+    let router = api.router().layer(from_fn(refresh_policy));
+    run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
 }

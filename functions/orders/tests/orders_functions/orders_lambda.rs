@@ -1,6 +1,5 @@
 //! Sends the sample API Gateway events for the orders API through the real Lambda runtime loop.
 
-use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use emulator::Engine;
 use orders::{Country, OrdersTable, PlaceId, Region};
@@ -45,7 +44,7 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     table.put_entity(&Region { id: region.clone(), name: label("Europe") }).await.unwrap();
     table.put_entity(&Country { id: "gb".parse().unwrap(), name: label("Britain"), region }).await.unwrap();
     let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders-api"), "orders-api", &[]).await;
-    let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    let payments = Table::new(engine.client(), "dueday");
     assert!(payments.create_account(&sample::account()).await.unwrap());
     let (status, customer) = invoke(&mut function, &sample_event("put-customer")).await;
     assert_eq!((status, &customer["address"]["city"]), (200, &json!("Leeds")));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, SystemClock};
-use config::{BillingConfig, Env};
+use config::Env;
 use gateway_secrets::FirstRead;
 use inbound::StripeEventHandler;
 use lambda_http::{Error, run};
@@ -19,13 +19,13 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(8);
 async fn main() -> Result<(), Error> {
     logs::init();
     let env = Env::process();
-    let (config, billing) = (TableConfig::read(env)?, BillingConfig::read(env)?);
+    let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let stripe =
         gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed, clock.clone())
             .await?;
     let signing = gateway_secrets::stripe_signing_secrets(env, &sdk, clock.clone()).await?;
-    let events = StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, &billing, clock);
+    let events = StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, clock);
     run(rest::router(inbound::routes(Arc::new(events)))).await
 }

@@ -1,7 +1,7 @@
 //! The engine and the gateway of a server, and the items that its table contains before the requests are sent.
 
 use billing::{Account, GatewayAccount, Money, PaymentDay, Period, Receipt, Settlement, Subscription, SubscriptionId};
-use chrono::{NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono::{NaiveDate, NaiveTime, Utc};
 use clock::{Clock as _, SystemClock};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use store::{CreateOutcome, Table};
@@ -31,7 +31,7 @@ impl World {
         let gateway = start_gateway(0).await?;
         let mut engine = Process::start_bench_command(&["engine", "--rows=0", "--without-tokens"].map(str::to_owned))?;
         let url = engine.read_line().await?;
-        let table = Table::new(client_of(&url), TABLE, TimeDelta::days(190));
+        let table = Table::new(client_of(&url), TABLE);
         let account = reqwest::get(format!("{}{}", gateway.1, gateways::ACCOUNT_PATH)).await?.text().await?;
         table.set_gateway(None, &serde_json::from_str::<GatewayAccount>(&account)?, None).await?;
         Ok(Self { engine: (engine, url), gateway, table, today: Utc::now().date_naive() })

@@ -98,7 +98,7 @@ struct ChangeArgs {
 Send the address to the customer only: everyone who has it can enter a card. The page closes after a day. The \
 subscriptions use the card as soon as it is entered, and the next run charges their owed payments.
 
-With --table, also give --gateway with the deployed value, --reminder-lead-days, and --api with the URL of the API.
+With --table, also give --gateway with the deployed value, and --api with the URL of the API.
 
 Example:
   dueday account card-link acme")]
@@ -190,7 +190,6 @@ async fn change_account(context: &Context, args: &ChangeArgs) -> Result<Exit, Fa
 
 /// Opens a web page on which the customer enters a card, and prints the URL of the page.
 async fn create_card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
-    context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let api = args.api.clone().or_else(|| open_table.running_api_url());
     let api = api.ok_or_else(|| {
@@ -202,7 +201,7 @@ async fn create_card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit
     })?;
     let account = open_table.table.get_account(&args.account).await?.ok_or_else(|| account_not_found(&args.account))?;
     let (table, pages) = (open_table.table.clone(), open_table.gateway(context).await?);
-    let setups = PaymentMethodSetups::new(table, pages, context.config.billing.policy.lead, context.clock.clone());
+    let setups = PaymentMethodSetups::new(table, pages, context.clock.clone());
     let subscriptions = (!args.subscriptions.is_empty()).then(|| args.subscriptions.clone());
     let setup = setups
         .open(&account, subscriptions, |id| format!("{api}/payment-method-setups/{id}/return"))

@@ -61,7 +61,8 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         let reason = "the demo's customers exist only at the sandbox gateway: run the demo without --gateway stripe";
         return Err(Failure::Refused(reason.to_owned()));
     }
-    let to = context.today();
+    // The demo begins with the policy of the flags. A folder that has another policy refuses them.
+    let to = context.config.table.configured_policy.policy.date_at(context.clock.now());
     let rows = import::parse_rows(SUBSCRIPTIONS_CSV, to).map_err(Failure::Refused)?;
     let from = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
     let day_before = from.pred_opt().unwrap_or(from);

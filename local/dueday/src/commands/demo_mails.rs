@@ -67,8 +67,8 @@ impl SimulationNotices {
     /// # Errors
     /// If the table has no change stream.
     pub fn new(past: &Deployment, engine: &Engine) -> Result<Self, Failure> {
-        let (merchant, zone) = (past.config.merchant.clone(), past.config.billing.zone);
-        let notices = Notices::new(past.table.clone(), past.mailer.clone(), merchant, zone, past.clock.clone());
+        let merchant = past.config.merchant.clone();
+        let notices = Notices::new(past.table.clone(), past.mailer.clone(), merchant, past.clock.clone());
         let bus = InMemoryBus::default();
         let stream = engine.stream(past.table.name())?;
         Ok(Self { stream, position: None, publisher: Publisher::new(bus.clone()), bus, notices })

@@ -89,7 +89,7 @@ impl From<Due> for DueRow {
 /// Runs `dueday due`.
 pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let today = context.today();
+    let today = context.today(&open_table.table);
     let date = args.date.unwrap_or(today);
     let rows_kept = if context.options.json { usize::MAX } else { MAX_ROWS_SHOWN };
     let report = DuePaymentsAndReminders {

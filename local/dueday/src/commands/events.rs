@@ -52,7 +52,7 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     }
     let folder = events_folder(&context.options);
     let unreadable = |reason: String| Failure::File { path: folder.clone(), reason };
-    let (zone, mut clean) = (context.config.billing.zone, true);
+    let (zone, mut clean) = (machine.deployment.table.policy().zone, true);
     // Reading begins with the file of the UTC day before `from`: `from` is a day in the billing time zone, which may
     // begin on that UTC day. Earlier files cannot contain events of `from`, because an event is published after its
     // change.

@@ -195,7 +195,7 @@ async fn write_items(
     table: &Table,
     writer: &mut ExportWriter,
 ) -> Result<(), Failure> {
-    let day_of = |at: DateTime<Utc>| context.config.billing.date_at(at);
+    let day_of = |at: DateTime<Utc>| table.policy().date_at(at);
     match command.kind {
         ExportKind::Accounts => {
             let covers = |account: &Account| command.covers(day_of(account.created_at));

@@ -130,7 +130,6 @@ async fn list_findings(context: &Context) -> Result<Exit, Failure> {
 
 /// Resolves a finding by the decision of the operator.
 async fn resolve_finding(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
-    context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
     let decision = match (args.decision.receipt, args.although_paid) {
@@ -140,7 +139,8 @@ async fn resolve_finding(context: &Context, args: &ResolveArgs) -> Result<Exit, 
     };
     let action = context.action(ActionKind::ResolveFinding, Some(&args.because));
     let engine = context.charging_engine(&open_table.table).with_action(action);
-    let (of, because, today) = ((&args.account, &args.payment), args.because.as_str(), context.today());
+    let (of, because, today) =
+        ((&args.account, &args.payment), args.because.as_str(), context.today(&open_table.table));
     let settled = engine.resolve_finding(gateway.as_ref(), of, decision, because, today).await;
     let settled = settled.map_err(|error| match error {
         FindingError::Table(error) => error.into(),

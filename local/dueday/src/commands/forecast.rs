@@ -53,7 +53,7 @@ struct ForecastDay {
 /// Runs `dueday forecast`.
 pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let today = context.today();
+    let today = context.today(&open_table.table);
     let (forecast, unreadable) =
         audit::forecast(&open_table.table, open_table.settings.shards, today, args.months).await?;
     let day = |(date, day): (NaiveDate, &ChargeTotal)| ForecastDay {

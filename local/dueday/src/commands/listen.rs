@@ -76,7 +76,9 @@ impl<'a> Forwarder<'a> {
 /// Runs `dueday listen`.
 pub async fn listen(context: &Context, args: &ListenArgs) -> Result<Exit, Failure> {
     context.require_local_table("listen")?;
-    if Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?.running.is_none() {
+    let machine = Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
+    let zone = machine.deployment.table.policy().zone;
+    if machine.running.is_none() {
         let serve = context.command_line("");
         return Err(Failure::Refused(format!(
             "no server uses this data folder: start `{}` in another terminal",
@@ -99,11 +101,7 @@ pub async fn listen(context: &Context, args: &ListenArgs) -> Result<Exit, Failur
                 Some(forward) => forward.deliver(&event, context.clock.as_ref()).await + "  ",
                 None => String::new(),
             };
-            let text = if context.options.json {
-                line
-            } else {
-                delivery_result + &event_line(&event, context.config.billing.zone)
-            };
+            let text = if context.options.json { line } else { delivery_result + &event_line(&event, zone) };
             output::write(&(text + "\n"))?;
         }
         tokio::select! {

@@ -91,7 +91,7 @@ async fn resend_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exi
     let account = account.ok_or_else(|| account_not_found(&stored.account))?;
     let config = &context.config;
     let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-    let notices = Notices::new(open_table.table.clone(), mailer(context).await?, merchant, config.billing.zone, clock);
+    let notices = Notices::new(open_table.table.clone(), mailer(context).await?, merchant, clock);
     notices.resend(&account, &stored).await.map_err(|error| match error {
         NoticeError::Table(error) => error.into(),
         error => Failure::Refused(format!("the receipt {} was not sent: {error}", stored.number())),

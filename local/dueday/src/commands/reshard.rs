@@ -28,7 +28,7 @@ and with 130 if it was interrupted.
 
 Examples:
   dueday reshard
-  dueday reshard --table TABLE --time-zone Europe/Berlin --reminder-lead-days 7")]
+  dueday reshard --table TABLE")]
 pub struct ReshardArgs {}
 
 /// The output of the command with `--json`.
@@ -46,7 +46,6 @@ struct ReshardReport {
 
 /// Runs `dueday reshard`.
 pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure> {
-    context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     tokio::spawn(async {
         // Each subscription is moved by a single write, so an interruption cannot leave a subscription without a shard
@@ -80,7 +79,7 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
 
 /// Moves each subscription to its shard, if the subscription can be moved now. Advances `bar` for each subscription.
 async fn reshard_all(context: &Context, open_table: &OpenTable, bar: &ProgressBar) -> Result<ReshardReport, Failure> {
-    let (table, settings, today) = (&open_table.table, &open_table.settings, context.today());
+    let (table, settings, today) = (&open_table.table, &open_table.settings, context.today(&open_table.table));
     let concurrency = context.config.limits.concurrency;
     let resharded = table.all_subscriptions().map(|stored| async move {
         match stored {

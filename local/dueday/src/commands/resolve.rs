@@ -20,7 +20,7 @@ Use this command for an open payment that the runs cannot settle. It first looks
 refuses an outcome that the gateway contradicts. A charged payment gets its receipt; a payment that was not charged is \
 tried again tomorrow.
 
-With --table, also give --gateway, --time-zone and --reminder-lead-days with the deployed values.
+With --table, also give --gateway with the deployed value.
 
 Examples:
   dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8 --reason paid
@@ -52,7 +52,6 @@ pub struct OutcomeArgs {
 
 /// Runs `dueday resolve`.
 pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
-    context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let SubscriptionSelector { account, subscription: id } = &args.selector;
     let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
@@ -60,7 +59,7 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let action = context.action(ActionKind::ResolvePayment, Some(&args.reason));
     let engine = context.charging_engine(&open_table.table).with_action(action);
     let gateway = gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway);
-    let resolved = engine.resolve_attempt(gateway, (account, *id), &stated, context.today()).await;
+    let resolved = engine.resolve_attempt(gateway, (account, *id), &stated, context.today(&open_table.table)).await;
     let refused = |reason: String| Err(Failure::Refused(reason));
     match resolved {
         Ok(Applied::Settled(settled)) => {

@@ -91,17 +91,17 @@ struct RunsReport {
 
 /// Runs `dueday runs`.
 pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
-    let today = context.today();
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let today = context.today(&open_table.table);
     let date = args.date.unwrap_or(today);
     if date > today {
         return Err(Failure::Refused(format!(
             "--date {date} lies in the future: today is {today}, and runs are recorded when they start"
         )));
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let mut shards = Vec::new();
     for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
-        let (table, zone, now) = (&open_table.table, context.config.billing.zone, context.clock.now());
+        let (table, zone, now) = (&open_table.table, open_table.table.policy().zone, context.clock.now());
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, now);
         shards.extend(reader.read(date).await?.prove());
     }

@@ -162,7 +162,7 @@ fn stripe_event_handler(
     let (Gateway::Stripe(stripe), Some(text)) = (gateway, env.get(&STRIPE_WEBHOOK_SECRET)) else { return Ok(None) };
     let secrets = SigningSecrets::parse(&text)
         .map_err(|error| Failure::Refused(format!("{} {error}", STRIPE_WEBHOOK_SECRET.name)))?;
-    Ok(Some(StripeEventHandler::new(table, stripe.clone(), secrets, &context.config.billing, context.clock.clone())))
+    Ok(Some(StripeEventHandler::new(table, stripe.clone(), secrets, context.clock.clone())))
 }
 
 /// Creates the authentication of API requests, with the token issuer of the data folder.

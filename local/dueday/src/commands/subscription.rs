@@ -7,7 +7,6 @@ use billing::{
     Subscription, WaivedReason,
 };
 use clap::{ArgGroup, Args, Subcommand};
-use config::RESUME;
 use store::{ChangeOutcome, ChangeRecords};
 
 use super::import::parse_payment_day;
@@ -22,8 +21,6 @@ use crate::{Exit, Failure};
 /// The arguments of `dueday subscription`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --table, also give --time-zone and --reminder-lead-days with the deployed values.
-
 Examples:
   dueday subscription change acme 01JZXCVBNM0123456789ABCDEF --price 14.99
   dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
@@ -44,11 +41,11 @@ pub enum Action {
     Change(ChangeArgs),
     /// Stop the payments until the subscription is resumed; refused while a payment is owed or open
     Pause(SubscriptionSelector),
-    /// Resume the payments; the last payment that fell due in the pause is charged, or waived with --resume wait
+    /// Resume the payments; the last payment that fell due in the pause is charged or waived, as the policy says
     ///
-    /// All earlier payments that fell due in the pause are waived. With --resume charge, the default, the last of
-    /// these payments is owed and is charged by the next run. With --resume wait the last payment is waived too, unless it
-    /// is due today, and the first charge is on the next payment day.
+    /// All earlier payments that fell due in the pause are waived. If the setting `resume` of the policy is `charge`, the
+    /// default, the last of these payments is owed and is charged by the next run. If it is `wait`, the last payment is
+    /// waived too, unless it is due today, and the first charge is on the next payment day.
     Resume(SubscriptionSelector),
     /// Cancel the subscription permanently
     Cancel {
@@ -198,14 +195,6 @@ impl Action {
 
 /// Runs `dueday subscription`.
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
-    context.require_deployed_settings()?;
-    if matches!(args.action, Action::Resume(_))
-        && context.options.table().is_some()
-        && context.options.setting(&RESUME).is_none()
-    {
-        let reason = "with --table, also give --resume with the deployed value (the parameter Resume of the stack)";
-        return Err(Failure::Refused(reason.to_owned()));
-    }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     if let Action::Cancel { selector, at_period_end: false, confirmation } = &args.action {
         let SubscriptionSelector { account, subscription } = selector;
@@ -223,7 +212,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         }
         _ => Changes::default(),
     };
-    let (policy, today, now) = (&context.config.billing.policy, context.today(), context.clock.now());
+    let (policy, today, now) = (open_table.table.policy(), context.today(&open_table.table), context.clock.now());
     let SubscriptionSelector { account, subscription: id } = args.action.selector();
     let later_findings = match &args.action {
         Action::Waive(args) | Action::PaidElsewhere(args) => {

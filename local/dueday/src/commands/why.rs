@@ -28,7 +28,7 @@ const COLUMNS: [Column; 6] = [
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The explanation uses the stored records, which expire at the same time as receipts, and the current state of the \
-subscription. With --table, also give --time-zone with the deployed value: it determines the date of a payment.
+subscription.
 
 The command exits with 0 if the records explain the result. It exits with 1 if the operator must act: a payment is \
 open, a payment is owed because a run did not process the shard or did not charge, or the reason is not recorded. It \
@@ -49,7 +49,7 @@ pub struct WhyArgs {
 pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let SubscriptionSelector { account, subscription: id } = &args.selector;
-    let (zone, now) = (context.config.billing.zone, context.clock.now());
+    let (zone, now) = (open_table.table.policy().zone, context.clock.now());
     let Some(explained) = explain(&open_table.table, (account, *id), args.date, zone, now).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };

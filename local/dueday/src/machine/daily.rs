@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use billing::Attempt;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use clock::Clock;
 use deployment::Deployment;
 use emulator::next_run_time;
 use payments::PaymentBatch;
 use reminders::{REMINDER_LEASE, ReminderBatch};
 use serde::Serialize;
-use store::RunCounts;
+use store::{RunCounts, Table};
 use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError};
 
 use crate::Failure;
@@ -30,7 +30,7 @@ pub struct DailyTimer {
     reminders: Sweep<ReminderBatch>,
     payments: Sweep<PaymentBatch>,
     clock: Arc<dyn Clock>,
-    zone: Tz,
+    table: Table,
     billing_time: NaiveTime,
     /// The lease duration of the payment batch or of the reminder batch, whichever is longer.
     longest_lease: TimeDelta,
@@ -59,13 +59,12 @@ impl DailyTimer {
     /// [`Failure::Table`] if the table cannot be read.
     pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
-        let zone = deployment.config.billing.zone;
-        let longest_lease = deployment.config.billing.lease.max(REMINDER_LEASE);
+        let longest_lease = Attempt::LEASE.max(REMINDER_LEASE);
         Ok(Self {
             reminders,
             payments,
             clock: deployment.clock.clone(),
-            zone,
+            table: deployment.table.clone(),
             billing_time,
             longest_lease,
             prints_json,
@@ -77,12 +76,15 @@ impl DailyTimer {
     pub async fn run(&self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
-            let has_unfinished_rows =
-                self.run_batches(now.with_timezone(&self.zone).date_naive(), now + RUN_TIME_LIMIT).await?;
-            let scheduled = next_run_time(self.clock.now(), self.billing_time, self.zone);
+            if let Err(error) = self.table.refresh_policy(now).await {
+                output::print_message(format!("error: {error}"));
+            }
+            let policy = self.table.policy();
+            let has_unfinished_rows = self.run_batches(policy.date_at(now), now + RUN_TIME_LIMIT).await?;
+            let scheduled = next_run_time(self.clock.now(), self.billing_time, policy.zone);
             let next =
                 if has_unfinished_rows { scheduled.min(self.clock.now() + self.longest_lease) } else { scheduled };
-            let text = format!("next run at {}\n", next.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %Z"));
+            let text = format!("next run at {}\n", next.with_timezone(&policy.zone).format("%Y-%m-%d %H:%M %Z"));
             self.print(&NextRun { next_run_at: next }, text)?;
             while self.clock.now() < next {
                 let left = next.signed_duration_since(self.clock.now()).to_std().unwrap_or_default();

@@ -237,7 +237,7 @@ impl LockedFolder {
         let config = &context.config;
         let table = config.table.connect_with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-        let notices = Notices::new(table, mailer(context).await?, merchant, config.billing.zone, clock);
+        let notices = Notices::new(table, mailer(context).await?, merchant, clock);
         let api = self.api.clone().unwrap_or_else(|| DEFAULT_API_URL.to_owned());
         let notices = notices.with_card_links(Some(api));
         Ok(NoticeSender::new(notices, EventFile::new(unmailed_events_file(&context.options))))

@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
     use billing::{DeliveryKey, StoredSecret, WebhookEndpoint};
-    use chrono::TimeDelta;
+
     use clock::SystemClock;
     use emulator::Engine;
     use encryption::{EncryptionKeys, generate_key};
@@ -94,7 +94,7 @@ mod tests {
     #[tokio::test]
     async fn pending_deliveries_are_loaded_although_an_endpoint_and_a_delivery_cannot_be_read() {
         let (engine, now) = (Engine::memory(), DateTime::UNIX_EPOCH);
-        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+        let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.unwrap();
         let remove = |pk: &str, sk: &str, name: &str| {
             let key = json!({ "PK": { "S": pk }, "SK": { "S": sk } });

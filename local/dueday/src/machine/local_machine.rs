@@ -179,5 +179,6 @@ async fn open_deployment(
         }
         error => error.into(),
     })?;
+    context.check_policy_flags(&ready.table.policy())?;
     Ok(Deployment { clock, ..ready })
 }

@@ -35,6 +35,23 @@ impl OpenTable {
     /// # Errors
     /// If the folder or the table cannot be used.
     pub async fn open(context: &Context, policy: FolderPolicy) -> Result<Self, Failure> {
+        let opened = Self::open_with_any_policy(context, policy).await?;
+        if let Some(name) = context.options.table() {
+            if opened.settings.policy.is_none() {
+                return Err(Failure::NoPolicy { name: name.to_owned() });
+            }
+            opened.table.use_policy(&opened.settings, context.clock.now())?;
+            context.check_policy_flags(&opened.table.policy())?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens the table that the options select, like [`OpenTable::open`], even if a table on AWS has no policy, or one that
+    /// cannot be read.
+    ///
+    /// # Errors
+    /// If the folder or the table cannot be used.
+    pub async fn open_with_any_policy(context: &Context, policy: FolderPolicy) -> Result<Self, Failure> {
         if let Some(name) = context.options.table() {
             return Self::open_on_aws(context, name).await;
         }

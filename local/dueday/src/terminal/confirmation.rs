@@ -1,4 +1,4 @@
-//! The question before a change that cannot be undone.
+//! The question before a change with large effects.
 
 use std::io::{self, IsTerminal as _};
 
@@ -19,7 +19,7 @@ pub fn ask(question: &str) -> Option<String> {
     Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
 }
 
-/// The option `--yes` of the commands whose changes cannot be undone.
+/// The option `--yes` of the commands that ask before a change.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ConfirmationArgs {
     /// Do not ask for confirmation
@@ -35,10 +35,18 @@ impl ConfirmationArgs {
     /// # Errors
     /// [`Failure::Refused`] if the answer is not yes.
     pub fn confirm(self, question: &str) -> Result<(), Failure> {
+        self.confirm_change(&format!("{question} This cannot be undone."))
+    }
+
+    /// Asks like [`ConfirmationArgs::confirm`] about a change that another command can undo.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if the answer is not yes.
+    pub fn confirm_change(self, question: &str) -> Result<(), Failure> {
         if self.yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(());
         }
-        let answer = ask(&format!("{question} This cannot be undone. Type yes to continue:"));
+        let answer = ask(&format!("{question} Type yes to continue:"));
         if answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
             return Ok(());
         }

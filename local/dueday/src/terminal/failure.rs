@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use aws_errors::AwsRequestError;
+use billing::PolicySetting;
 use config::ConfigError;
 use deployment::CreateSubscriptionError;
 use emulator::{EngineError, StreamError};
@@ -76,6 +77,16 @@ pub enum Failure {
         "the table {name:?} has no settings yet; the deployed functions create them when they first start (GET /health)"
     )]
     NoSettings { name: String },
+    #[error(
+        "the table {name:?} has no policy, because an earlier version of Dueday wrote it: deploy this version first, or adopt the \
+         deployed values with `dueday settings adopt --table {name}` and their flags (see its help)"
+    )]
+    NoPolicy { name: String },
+    #[error(
+        "--{setting} {given} contradicts the policy of the table, which has {stored}: leave the flag out, or change the \
+         policy with `dueday settings set {setting} {given}` for this table"
+    )]
+    PolicyFlag { setting: PolicySetting, given: String, stored: String },
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error("events cannot be stored: {reason}. They remain in the table's stream and are stored by a later attempt")]

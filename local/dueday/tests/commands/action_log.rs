@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use billing::{ActionKind, Actor, ActorName};
-use chrono::{TimeDelta, Utc};
+use chrono::Utc;
 use emulator::{Engine, EngineConnection};
 use orders::{Buckets, OrdersTable, Requester};
 use orders_api::StoredPayments;
@@ -132,7 +132,7 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
 async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
     let engine = Engine::memory();
     let connection = Arc::new(EngineConnection::default());
-    let payments = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    let payments = Table::new(engine.client(), "dueday");
     payments.create_if_absent().await.unwrap();
     let orders = OrdersTable::new(engine.client_with_connection(connection.clone()), "dueday-orders");
     orders.create_if_absent().await.unwrap();

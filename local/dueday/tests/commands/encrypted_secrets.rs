@@ -8,7 +8,6 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use billing::{Secret, StoredSecret, WebhookEndpoint};
-use chrono::TimeDelta;
 use clock::{Clock as _, SystemClock};
 use emulator::Engine;
 use encryption::generate_key;
@@ -71,7 +70,7 @@ fn lost_key_is_reported_for_its_endpoint_only_and_rotated_secrets_repair_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_for_a_table_on_aws_get_the_keys_from_the_environment() {
     let engine = Engine::memory();
-    let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(engine.client(), "payments");
     table.create_if_absent().await.unwrap();
     table.init_settings(&Settings::new(1, SystemClock.ulid())).await.unwrap();
     let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();

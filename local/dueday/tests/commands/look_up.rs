@@ -29,7 +29,7 @@ impl RemoteTable {
     /// Creates the table, and imports three subscriptions that are due tomorrow.
     pub async fn new() -> Self {
         let engine = Engine::memory();
-        let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
+        let table = Table::new(engine.client(), "payments");
         table.create_if_absent().await.unwrap();
         let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let remote = Self { engine, folder: tempfile::tempdir().unwrap(), served };
@@ -62,7 +62,7 @@ impl RemoteTable {
             .env("AWS_SECRET_ACCESS_KEY", "secret")
             .env("AWS_REGION", "eu-west-1")
             .env("DUEDAY_DYNAMODB_ENDPOINT", self.served.url())
-            .args(["--table", "payments", "--time-zone", "UTC", "--reminder-lead-days", "7"])
+            .args(["--table", "payments"])
             .args(arguments);
         command
     }
@@ -111,17 +111,12 @@ async fn commands_work_on_a_table_on_aws() {
         code == 2 && stderr.contains("a subscription that is paused has no current period; cancel it immediately"),
         "{stderr}"
     );
-    let (code, _, stderr) = remote.run(&["subscription", "resume", "acme", &id]);
-    assert!(code == 2 && stderr.contains("with --table, also give --resume with the deployed value"), "{stderr}");
-    assert_eq!(
-        remote.json(&["subscription", "resume", "acme", &id, "--resume", "charge", "--json"])["status"],
-        "active"
-    );
+    assert_eq!(remote.json(&["subscription", "resume", "acme", &id, "--json"])["status"], "active");
     let (code, text, _) = remote.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
     assert!(code == 0 && text.contains("cancelled on"), "{text}");
     assert_eq!(act("uncancel")["cancel_date"], Value::Null);
     assert_eq!(act("cancel")["status"], "cancelled");
-    let (code, _, stderr) = remote.run(&["subscription", "resume", "acme", &id, "--resume", "charge"]);
+    let (code, _, stderr) = remote.run(&["subscription", "resume", "acme", &id]);
     assert!(code == 2 && stderr.contains("a subscription that is cancelled cannot be resumed"), "{stderr}");
 
     assert!(remote.run(&["charging"]).1.starts_with("charging is on"));
@@ -178,7 +173,7 @@ async fn account_and_subscription_are_changed_by_command() {
     );
     assert_eq!(remote.json(&change), changed, "a repeated change changes nothing");
 
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     let subscriptions = table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap();
     let gold = subscriptions.items.into_iter().find(|found| found.sku.as_str() == "gold").unwrap();
     let id = gold.id.to_string();
@@ -246,7 +241,7 @@ async fn card_link_opens_a_page_at_the_gateway_that_returns_to_the_api() {
     let (opened, _) = sandbox.page_at(&page, Utc::now()).unwrap();
     let id = setup["id"].as_str().unwrap();
     assert_eq!(opened.return_url, format!("https://api.example.com/payment-method-setups/{id}/return"));
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     assert!(table.get_setup(id.parse().unwrap()).await.unwrap().is_some(), "the return page finds the setup");
 }
 
@@ -255,7 +250,7 @@ async fn findings_are_shown_until_a_person_resolves_them() {
     let remote = RemoteTable::new().await;
     let (code, text, _) = remote.run(&["findings"]);
     assert!(code == 0 && text.contains("Every payment has its receipt"), "{text}");
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     let acme = "acme".parse().unwrap();
     let gold = table.get_subscriptions_by_account(&acme, &Paging::all()).await.unwrap().items.remove(0);
     let finding = Finding {
@@ -309,7 +304,7 @@ async fn interrupted_audit_continues_after_its_last_account_and_is_stored() {
     assert_eq!(remote.run(&["audit", "list"]).1, "No audit is stored: run `dueday audit`.\n");
 
     // Damage a subscription of every account. Store an audit that was interrupted after the first account.
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     let mut partitions = table.partitions();
     let first = partitions.next().await.unwrap().unwrap();
     let position = partitions.position().map(str::to_owned);
@@ -359,23 +354,6 @@ async fn missing_table_on_aws_is_reported() {
         .args(["--table", "nope", "accounts"]);
     let (code, _, stderr) = output(&mut other);
     assert!(code == 2 && stderr.contains("there is no table \"nope\" on AWS in the configured region"), "{stderr}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn changes_on_aws_are_refused_without_the_deployed_settings() {
-    let remote = RemoteTable::new().await;
-    let csv = remote.folder.path().join("s.csv");
-    for arguments in [
-        vec!["import", csv.to_str().unwrap()],
-        vec!["subscription", "pause", "acme", "01JZXCVBNM0123456789ABCDEF", "--time-zone", "UTC"],
-    ] {
-        let mut command = dueday(&remote.folder.path().join("data"));
-        let (code, _, stderr) = output(command.args(["--table", "payments"]).args(&arguments));
-        assert!(
-            code == 2 && stderr.contains("also give --time-zone and --reminder-lead-days with the deployed values"),
-            "{stderr}"
-        );
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Subscription, SubscriptionId};
-use chrono::TimeDelta;
 use emulator::Engine;
 use store::Table;
 use terminal::{dueday, output};
@@ -94,7 +93,6 @@ fn invalid_arguments_are_refused_with_the_allowed_values() {
         (vec!["due", "--time-zone", "Mars"], "must be an IANA time zone like Europe/Berlin"),
         (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days such as 1,2,2,2"),
         (vec!["due", "--shards", "x"], "must be a whole number from 1 to 1000"),
-        (vec!["due", "--lease-minutes", "x"], "must be a whole number from 10"),
         (vec!["due", "--catch-up", "all"], "must be each or latest"),
         (vec!["why", "acme"], "Usage: dueday why [OPTIONS] <ACCOUNT> <SUBSCRIPTION>"),
         (vec!["why", "acme", "1"], "must be a ULID"),
@@ -235,7 +233,7 @@ async fn subscriptions_lists_readable_items_and_reports_an_unreadable_one() {
     let data = folder.path();
     write_demo_folder(data);
     let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
-    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(engine.client(), "dueday");
     table.create_account(&sample::account()).await.unwrap();
     let today = chrono::Utc::now().date_naive();
     for n in 1..=2u128 {

@@ -1,8 +1,9 @@
 //! Tests of the commands that change the settings of a table on AWS: `dueday settings` and `dueday confirm-table`.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{DayReconciliation, GatewayList};
 use chrono::{DateTime, TimeDelta, Utc};
-use store::Table;
+use store::{Batch, Table};
 
 use crate::look_up::RemoteTable;
 
@@ -24,7 +25,7 @@ async fn settings_are_shown_and_changed_and_invalid_values_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_gateway() {
     let remote = RemoteTable::new().await;
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     let confirm = || remote.run(&["confirm-table", "--yes"]);
     assert!(confirm().2.contains("there is nothing to confirm"));
     // The latest run in the backup began shortly after midnight in UTC. The clocks of two machines may differ, so the
@@ -57,7 +58,7 @@ async fn restored_table_is_confirmed_only_after_each_day_was_compared_with_the_g
 #[tokio::test(flavor = "multi_thread")]
 async fn person_states_that_a_table_was_restored() {
     let remote = RemoteTable::new().await;
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     table.record_run_time("2026-01-30T08:00:00Z".parse().unwrap()).await.unwrap();
     assert!(remote.run(&["confirm-table", "--yes"]).2.contains("there is nothing to confirm"));
     let (code, _, stderr) = remote.run(&["confirm-table", "--restored", "--yes"]);
@@ -71,7 +72,7 @@ async fn person_states_that_a_table_was_restored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_reason() {
     let remote = RemoteTable::new().await;
-    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
+    let table = Table::new(remote.engine.client(), "payments");
     let noticed_at: DateTime<Utc> = "2027-01-30T12:00:00Z".parse().unwrap();
     table.record_run_time("2027-01-30T08:00:00Z".parse().unwrap()).await.unwrap();
     table.init_dynamodb_id("another-table").await.unwrap();
@@ -105,4 +106,91 @@ async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_rea
     let log = remote.json(&["log", "--json"]);
     let entry = log.as_array().unwrap().iter().find(|entry| entry["action"] == "table.confirm").unwrap();
     assert_eq!(entry["reason"], "no customer is new");
+}
+
+/// Returns the id of a subscription of `acme`.
+fn gold_of_acme(remote: &RemoteTable) -> String {
+    let all = remote.json(&["subscriptions", "acme", "--json"]);
+    let gold = all.as_array().unwrap().iter().find(|subscription| subscription["sku"] == "gold").unwrap();
+    gold["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flag_that_contradicts_the_policy_of_the_table_changes_nothing() {
+    let remote = RemoteTable::new().await;
+    let id = gold_of_acme(&remote);
+    let show = || remote.json(&["subscriptions", "acme", "--json"]);
+    let before = show();
+    for (flag, value, stored) in [
+        ("--time-zone", "Pacific/Kiritimati", "UTC"),
+        ("--reminder-lead-days", "1", "7"),
+        ("--retry-gaps", "1,1", "1,2,2,2"),
+        ("--after-last-retry", "cancelled", "unpaid"),
+        ("--catch-up", "latest", "each"),
+        ("--resume", "wait", "charge"),
+        ("--after-won-dispute", "charge", "waive"),
+        ("--receipt-days", "10", "190"),
+        ("--action-days", "10", "730"),
+    ] {
+        let (code, stdout, stderr) =
+            remote.run(&["subscription", "change", "acme", &id, "--payment-day", "5", flag, value]);
+        let reason = format!("{flag} {value} contradicts the policy of the table, which has {stored}");
+        assert!(code == 2 && stdout.is_empty() && stderr.contains(&reason), "{flag}: {stderr}");
+    }
+    assert_eq!(show(), before);
+    let (code, _, stderr) =
+        remote.run(&["subscription", "change", "acme", &id, "--price", "13.49", "--time-zone", "UTC"]);
+    assert_eq!(code, 0, "a flag with the value of the table is allowed: {stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_is_shown_and_changed_with_a_preview_and_an_entry_of_the_action_log() {
+    let remote = RemoteTable::new().await;
+    let settings = remote.run(&["settings", "get"]).1;
+    assert!(settings.contains("retry-gaps") && settings.contains("1,2,2,2"), "{settings}");
+    let (code, stdout, stderr) = remote.run(&["settings", "set", "reminder-lead-days", "10", "--yes"]);
+    assert_eq!((code, stdout.as_str()), (0, "reminder-lead-days was 7 and is now 10\n"), "{stderr}");
+    assert!(stderr.contains("No planned reminder moves"), "{stderr}");
+    assert_eq!(remote.json(&["settings", "get", "reminder-lead-days", "--json"])[0]["value"], "10");
+    let refused = remote.run(&["settings", "set", "time-zone", "Mars/Olympus", "--yes"]);
+    assert!(refused.0 == 2 && refused.2.contains("time-zone must be an IANA time zone"), "{refused:?}");
+    let log = remote.json(&["log", "--json"]);
+    let entry = log.as_array().unwrap().iter().find(|entry| entry["after"]["reminder-lead-days"] == "10");
+    assert_eq!(entry.unwrap()["before"]["reminder-lead-days"], "7", "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policy_is_not_changed_while_a_daily_execution_runs_or_if_a_day_would_come_again() {
+    let remote = RemoteTable::new().await;
+    let table = Table::new(remote.engine.client(), "payments");
+    let (now, set) = (Utc::now(), |zone: &str| remote.run(&["settings", "set", "time-zone", zone, "--yes"]));
+    table.acquire_execution_lease(Batch::Payments, "x-1", now, now + TimeDelta::hours(1), Some(2)).await.unwrap();
+    let (code, _, stderr) = set("Pacific/Kiritimati");
+    assert!(code == 2 && stderr.contains("the daily execution x-1 of the payments batch runs until"), "{stderr}");
+    table.release_execution_lease(Batch::Payments, "x-1").await.unwrap();
+    // Kiritimati is 14 hours before UTC, and Niue 11 hours after it: it is always a later day in Kiritimati.
+    let (code, _, stderr) = set("Pacific/Kiritimati");
+    assert_eq!(code, 0, "{stderr}");
+    table.record_run_time(now).await.unwrap();
+    let (code, _, stderr) = set("Pacific/Niue");
+    assert!(code == 2 && stderr.contains("but a run has begun on"), "{stderr}");
+    assert_eq!(remote.json(&["settings", "get", "time-zone", "--json"])[0]["value"], "Pacific/Kiritimati");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn table_of_an_earlier_version_gets_its_policy_once() {
+    let remote = RemoteTable::new().await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let update = remote.engine.client().update_item().table_name("payments").update_expression("REMOVE #Policy");
+    let update = update.expression_attribute_names("#Policy", "Policy");
+    update.key("PK", text("CTL#settings")).key("SK", text("CTL#settings")).send().await.unwrap();
+    let (code, _, stderr) = remote.run(&["accounts"]);
+    assert!(code == 2 && stderr.contains("deploy this version first, or adopt the deployed values"), "{stderr}");
+    let adopt = |zone: &str| remote.run(&["settings", "adopt", "--yes", "--time-zone", zone]);
+    let (code, stdout, stderr) = adopt("Europe/Berlin");
+    assert!(code == 0 && stdout.contains("Europe/Berlin"), "{stdout}{stderr}");
+    assert_eq!(adopt("Europe/Berlin").0, 0);
+    let (code, _, stderr) = adopt("Asia/Tokyo");
+    assert!(code == 2 && stderr.contains("which has Europe/Berlin"), "{stderr}");
+    assert_eq!(remote.run(&["accounts"]).0, 0);
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
-use chrono::TimeDelta;
-use config::{LEASE_MINUTES, ReadBy, Variable};
+use config::{ReadBy, Variable};
 use deployment::environment_variables;
 use emulator::Engine;
 use notices::TYPES_WITH_NOTICE;
@@ -73,7 +72,7 @@ pub async fn describe_table(client: &Client, table: &str) -> TableDescription {
 
 #[tokio::test]
 async fn template_declares_the_table_that_the_code_creates() {
-    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(Engine::memory().client(), "dueday");
     table.create_if_absent().await.unwrap();
     let declared = &template()["Resources"]["Table"]["Properties"];
     assert_declared(declared, &describe_table(table.client(), "dueday").await);
@@ -145,7 +144,7 @@ async fn template_publishes_the_stream_of_the_order_desks_table_like_that_of_the
 #[tokio::test]
 async fn template_enables_the_stream_and_filters_for_items_of_accounts() {
     let engine = Engine::memory();
-    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(engine.client(), "dueday");
     table.create_if_absent().await.unwrap();
     let stream = engine.stream("dueday").unwrap();
     let made = table.client().describe_table().table_name("dueday").send().await.unwrap().table.unwrap();
@@ -283,7 +282,7 @@ fn template_sends_only_the_order_desks_routes_to_its_api_function() {
 #[test]
 fn template_sets_every_variable_the_functions_read() {
     /// Variables that the template does not set. The functions use the defaults of these variables.
-    const LEFT_AT_DEFAULT: [Variable; 2] = [PAGE_ROWS, LEASE_MINUTES];
+    const LEFT_AT_DEFAULT: [Variable; 1] = [PAGE_ROWS];
     let template = template();
     let set = |of: &Value| -> BTreeSet<String> {
         of["Environment"]["Variables"].as_mapping().unwrap().keys().map(text).collect()

@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use billing::{ReceivedEvent, Secret, WebhookEndpoint};
 use chrono::{NaiveDate, TimeDelta};
-use chrono_tz::UTC;
 use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
 use embedded_metrics::{CURRENCY, FUNCTION_NAME, MetricsLayer, NAMESPACE};
@@ -44,13 +43,14 @@ async fn dashboard_and_alarms_show_exactly_the_metrics_that_the_functions_write(
 }
 
 #[test]
-fn each_log_event_about_a_delivery_is_counted() {
+fn each_log_event_about_a_delivery_or_a_contradicted_variable_is_counted() {
     // The columns are: the log message, and the metric that counts it.
     for (message, metric) in [
         (outbound::EVENT_DELIVERED, "deliveries-made"),
         (outbound::DELIVERY_RETRIED, "deliveries-failed"),
         (outbound::EVENT_NOT_DELIVERED, "deliveries-failed"),
         (outbound::ENDPOINT_DISABLED, "deliveries-failed"),
+        (store::POLICY_DIFFERS_MESSAGE, "policy-differs"),
     ] {
         let written = LogBuffer::default();
         let function = write_metrics("DeliverFunction", &written);
@@ -112,7 +112,7 @@ fn paid_event() -> String {
 async fn send_notice(system: &InMemoryDeployment) {
     let Deployment { table, config, .. } = &system.deployment;
     let mails = Arc::new(RecordedMails::default());
-    let notices = Notices::new(table.clone(), mails.clone(), config.merchant.clone(), UTC, system.clock.clone());
+    let notices = Notices::new(table.clone(), mails.clone(), config.merchant.clone(), system.clock.clone());
     assert_eq!(
         notices_function::send_notices(&notices, [("m-1".to_owned(), paid_event())]).await,
         Vec::<String>::new()

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::Account;
-use chrono::{DateTime, TimeDelta};
+use chrono::DateTime;
 use emulator::Engine;
 use serde_json::Value;
 use store::{KeySchema, Paging, SCHEMA, Table, TableError};
@@ -69,7 +69,7 @@ fn workbench_model_describes_the_table_that_the_code_creates() {
 async fn workbench_model_samples_match_the_items_that_the_code_writes() {
     let model = stored_model();
     let modelled = &model["DataModel"][0];
-    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(Engine::memory().client(), "dueday");
     table.create_if_absent().await.unwrap();
     let types: BTreeMap<&str, &str> = modelled["NonKeyAttributes"]
         .as_array()
@@ -99,7 +99,7 @@ async fn workbench_model_samples_match_the_items_that_the_code_writes() {
     }
     assert!(types.keys().all(|name| used.contains(*name)), "an attribute is in no facet");
     // Read the samples, write them with the code to another table, and compare the items.
-    let written = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    let written = Table::new(Engine::memory().client(), "dueday");
     written.create_if_absent().await.unwrap();
     let mut accounts = Vec::new();
     let each = |account: Result<Account, TableError>| {

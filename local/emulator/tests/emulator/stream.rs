@@ -1,7 +1,6 @@
 //! Tests of the engine's stream: the stream contains each change once and in order, also after a restart, and processed
 //! records can be deleted from the stream.
 
-use chrono::TimeDelta;
 use emulator::Engine;
 use serde_json::Value;
 use store::Table;
@@ -15,7 +14,7 @@ fn sequence_numbers(batch: &Value) -> Vec<String> {
 
 /// Creates the table if it does not exist.
 async fn create_table(engine: &Engine) -> Table {
-    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(engine.client(), "dueday");
     table.create_if_absent().await.unwrap();
     table
 }

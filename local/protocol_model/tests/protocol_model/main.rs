@@ -219,7 +219,7 @@ async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
         max_customer_actions: 2,
         ..SubscriptionModel::new()
     };
-    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    let table = Table::new(Engine::memory().client(), "dueday");
     table.create_if_absent().await.unwrap();
     let (mut held, mut refused, mut taken_over) = (0, 0, 0);
     for (n, (stored, shown, now)) in reachable_items(&model, 400).into_iter().enumerate() {

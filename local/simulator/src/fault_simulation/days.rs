@@ -45,7 +45,7 @@ impl FaultSimulation {
             let mut rng = self.world.rng.borrow_mut();
             let outage = self.planner.advance_to_next_day(&mut rng);
             self.world.faults.set_gateway_outage(outage == Some(Outage::Gateway));
-            self.planner.plan_with_faults(day, self.world.config.billing.zone, subscriptions, outage, &mut rng)
+            self.planner.plan_with_faults(day, self.world.zone(), subscriptions, outage, &mut rng)
         };
         self.subscription_days += u64::from(subscriptions);
         if let Some(backup) = self.backup.as_ref().filter(|backup| self.world.day_of(backup.at) == day) {
@@ -57,7 +57,7 @@ impl FaultSimulation {
     /// Simulates a day without faults.
     pub(super) fn simulate_day_without_faults(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
         self.subscription_days += self.world.oracle().expected_subscriptions().count() as u64;
-        self.planned_tasks = DayPlanner::plan_without_faults(day, self.world.config.billing.zone);
+        self.planned_tasks = DayPlanner::plan_without_faults(day, self.world.zone());
         self.run_planned_tasks()
     }
 

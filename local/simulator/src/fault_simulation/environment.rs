@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
 use clock::SimulatedClock;
 use deployment::Config;
 use emulator::Engine;
@@ -48,7 +49,8 @@ impl Environment {
     ) -> Self {
         let (engine, clock) = (Engine::memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
         let schedule = Schedule::new(seeds.random(), clock.clone());
-        let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(&config.billing.policy), config.billing.zone)));
+        let policy = &config.table.configured_policy.policy;
+        let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(policy), policy.zone)));
         let history = History::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
         let (gateway_clock, gateway_schedule, gateway_oracle) = (clock.clone(), schedule.clone(), oracle.clone());
         let gateway_fault_config = (seeds.random(), gateway_faults_per_thousand(fault_config.rate));
@@ -82,7 +84,12 @@ impl Environment {
 
     /// Returns the day at `instant` in the billing time zone.
     pub fn day_of(&self, instant: DateTime<Utc>) -> NaiveDate {
-        self.config.billing.date_at(instant)
+        self.config.table.configured_policy.policy.date_at(instant)
+    }
+
+    /// Returns the billing time zone.
+    pub fn zone(&self) -> Tz {
+        self.config.table.configured_policy.policy.zone
     }
 }
 

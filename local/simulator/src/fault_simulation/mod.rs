@@ -173,15 +173,14 @@ fn run_simulation(
     let fault_free_from = from.checked_add_months(chrono::Months::new(months)).ok_or(SimulationError::Calendar)?;
     let to = fault_free_from.checked_add_days(Days::new(FAULT_FREE_DAYS)).ok_or(SimulationError::Calendar)?;
     config.charging.gateway_rate = None;
-    let shards = config.table.initial_shards;
+    let (shards, policy) = (config.table.initial_shards, config.table.configured_policy.policy.clone());
     let checker = InvariantChecker {
         shards,
         today: day_before,
         now: day_before.and_time(NaiveTime::MIN).and_utc(),
-        records_kept: config.table.receipt_retention,
-        longest_gap: config.billing.policy.dunning.longest_gap(),
-        lease: config.billing.lease,
-        lead: config.billing.policy.lead,
+        records_kept: policy.receipt_retention(),
+        longest_gap: policy.dunning.longest_gap(),
+        lead: policy.lead,
     };
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
     let world = World::new(config, day_before.and_time(noon).and_utc(), fault_config, gateway);

@@ -71,9 +71,8 @@ impl Process {
         );
         let deployment = deployment.create_table_if_absent().await?;
         let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
-        let Deployment { table, config, .. } = &deployment;
-        let receiver =
-            environment.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), config, clock.clone()));
+        let table = &deployment.table;
+        let receiver = environment.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), clock.clone()));
         Ok(Self { process_schedule, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
     }
 

@@ -17,7 +17,6 @@ use async_trait::async_trait;
 use billing::{AmountRules, GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock, SimulatedClock};
-use deployment::Config;
 use emulator::{InProcessTransport, Injector, StripeServer};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, SigningSecrets, Stripe};
 use inbound::StripeEventHandler;
@@ -92,8 +91,8 @@ impl StripeGateway {
 
     /// Creates the webhook receiver of a process. The receiver verifies Stripe's events and writes their effects to
     /// `table`. `clock` is the clock of the process.
-    pub fn event_handler(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEventHandler {
-        StripeEventHandler::new(table, self.adapter.clone(), self.secrets.clone(), &config.billing, clock)
+    pub fn event_handler(&self, table: Table, clock: Arc<dyn Clock>) -> StripeEventHandler {
+        StripeEventHandler::new(table, self.adapter.clone(), self.secrets.clone(), clock)
     }
 
     /// Sends `event` to `receiver`, which belongs to the process of `process_schedule` and `injector`.

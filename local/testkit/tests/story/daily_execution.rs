@@ -101,8 +101,7 @@ async fn execution_waits_once_for_its_open_attempts() {
 
 #[tokio::test]
 async fn execution_of_reminders_waits_for_a_claimed_reminder_and_processes_its_shards_again() {
-    // The execution waits for the lease of reminders (20 minutes), not for the shorter lease of payment attempts.
-    let world = World::with_settings(&[("DUEDAY_LEASE_MINUTES", "10")]).await;
+    let world = World::new().await;
     let subscription = new_subscription(17, "2026-03-01");
     world.store(&subscription).await;
     let claim = Claim { token: ClaimToken(Ulid(9)), now: minutes_later(0), leased_until: minutes_later(20) };

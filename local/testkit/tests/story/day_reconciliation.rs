@@ -31,10 +31,9 @@ pub const NEXT_DAY: &str = "2026-03-11";
 
 /// Returns a reconciler, which compares the table of `world` with `gateway`.
 pub async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, settlement: Settlement) -> Reconciler {
-    let billing = &world.system.deployment.config.billing;
     let table_id = world.table.get_settings().await.unwrap().unwrap().table_id;
     let today = world.clock.now().date_naive();
-    Reconciler::new((world.table.clone(), table_id), gateway, (billing, settlement), world.clock.clone(), today)
+    Reconciler::new((world.table.clone(), table_id), gateway, settlement, world.clock.clone(), today)
 }
 
 /// A world whose subscriptions were charged at the stand-in for Stripe on [`DAY`].

@@ -70,12 +70,12 @@ impl ComparedWorld {
     /// Returns a reconciler. `injector` decides on the faults of its requests.
     async fn reconciler(&self, injector: &Arc<Injector>) -> Reconciler {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
-        let Deployment { table, config, .. } = self.world.system.with_connection(connection);
+        let Deployment { table, .. } = self.world.system.with_connection(connection);
         let table_id = self.world.table.get_settings().await.unwrap().unwrap().table_id;
         Reconciler::new(
             (table, table_id),
             Arc::new(Faulty::new(self.world.gateway.clone(), injector.clone())),
-            (&config.billing, Settlement::SettleOrStoreFinding),
+            Settlement::SettleOrStoreFinding,
             self.world.clock.clone(),
             date("2026-03-11"),
         )

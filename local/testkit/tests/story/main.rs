@@ -51,6 +51,7 @@ mod sharding;
 mod sign_up;
 mod sku_without_products;
 mod stale_index;
+mod stored_policy;
 mod stripe;
 mod stripe_amounts;
 mod stripe_errors;

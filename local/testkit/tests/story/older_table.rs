@@ -71,9 +71,9 @@ async fn reconciler(world: &World, older: &Deployment) -> Reconciler {
     Reconciler::new(
         (older.table.clone(), settings.table_id),
         world.sandbox.clone(),
-        (&older.config.billing, Settlement::of_table(&settings)),
+        Settlement::of_table(&settings),
         world.clock.clone(),
-        older.config.billing.date_at(world.clock.now()),
+        older.table.policy().date_at(world.clock.now()),
     )
 }
 
@@ -238,7 +238,7 @@ async fn paid_month_after_a_waived_month_gets_its_receipt_after_the_waiver_was_r
     let subscription = store_subscriptions(&world, &[(10, "pm_card_visa")]).await.remove(0);
     world.run_payments("2026-03-09").await;
     let older = copy_folder(&world);
-    let (march, lead) = ("2026-03".parse().unwrap(), world.system.deployment.config.billing.policy.lead);
+    let (march, lead) = ("2026-03".parse().unwrap(), world.system.deployment.table.policy().lead);
     let waive = |stored: &Subscription, later_findings: u32| {
         let now = billing_time("2026-03-10");
         stored.waive_month((march, WaivedReason::Merchant), later_findings, lead, date("2026-03-10"), now)

@@ -243,7 +243,7 @@ async fn success_of_an_attempt_that_was_settled_with_another_outcome_is_reported
     // is an hour later.
     let world = world_with_act_before(&subscription, 2, |table, key| async move {
         let clock = SimulatedClock::new(billing_time("2026-03-10") + TimeDelta::hours(1), 8);
-        let engine = ChargingEngine::new(table, &testkit::config(&[]).unwrap().billing, Arc::new(clock));
+        let engine = ChargingEngine::new(table, Arc::new(clock));
         let key = (&key.account, key.subscription);
         let stated = StatedOutcome::NotCharged;
         let applied = engine.resolve_attempt(None, key, &stated, date("2026-03-10")).await.unwrap();

@@ -73,7 +73,6 @@ impl PaidWorld {
             now,
             records_kept: TimeDelta::days(190),
             longest_gap: 2,
-            lease: TimeDelta::minutes(20),
             lead: Default::default(),
         };
         let partition = self.world.table.partitions().next().await.unwrap().unwrap();

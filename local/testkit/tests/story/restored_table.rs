@@ -46,7 +46,7 @@ async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     let mut reconciler = Reconciler::new(
         (restored.table.clone(), settings.table_id),
         world.sandbox.clone(),
-        (&restored.config.billing, Settlement::of_table(&settings)),
+        Settlement::of_table(&settings),
         world.clock.clone(),
         date("2026-03-11"),
     );
@@ -253,7 +253,7 @@ async fn reconciler(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) 
     Reconciler::new(
         (restored.table.clone(), settings.table_id),
         gateway,
-        (&restored.config.billing, Settlement::of_table(&settings)),
+        Settlement::of_table(&settings),
         restored.clock.clone(),
         date("2026-03-12"),
     )

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use billing::{
-    AcceptedDifference, ActionKind, Actor, DayReconciliation, DifferenceKind, NewAction, PaymentStatus, Subscription,
+    AcceptedDifference, ActionKind, Actor, Attempt, DayReconciliation, DifferenceKind, NewAction, PaymentStatus,
+    Subscription,
 };
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
@@ -105,7 +106,7 @@ impl RestoredWorld {
         let mut reconciler = Reconciler::new(
             (table, settings.table_id),
             Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone())),
-            (&self.restored.config.billing, Settlement::of_table(&settings)),
+            Settlement::of_table(&settings),
             self.world.clock.clone(),
             date(NOW),
         );
@@ -212,7 +213,7 @@ async fn kill_at_any_call_of_the_comparison_of_a_restored_table_charges_nothing_
         let drill = Box::pin(prepared.copy()).await;
         if Box::pin(drill.reconcile(injector)).await.is_none() {
             // The killed process may have leased the open attempt.
-            drill.world.clock.set(billing_time(NOW) + TimeDelta::minutes(15));
+            drill.world.clock.set(billing_time(NOW) + Attempt::LEASE);
         }
         Box::pin(drill.reconcile_without_faults(name)).await;
         assert_eq!(Box::pin(drill.confirm_and_run(&without_faults())).await.expect(name), FIRST_RUN_COUNTS, "{name}");

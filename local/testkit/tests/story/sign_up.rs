@@ -69,7 +69,7 @@ async fn sign_up_requests_do_not_wait_while_the_gateway_throttles_requests() {
     let gateway =
         Arc::new(ThrottlingGateway { sandbox: world.sandbox.clone(), retry_after, charges: AtomicU32::new(0) });
     let config = &world.system.deployment.config;
-    let settings = (&config.billing, &config.charging);
+    let settings = &config.charging;
     let charges = SignUpCharges::new(world.table.clone(), gateway.clone(), settings, world.clock.clone());
     for subscription in &subscriptions {
         assert_sign_up_is_quick(charges.charge_now(subscription, date(DAY))).await.unwrap();

@@ -253,7 +253,7 @@ async fn stored_items_have_exactly_the_documented_attributes() {
     assert_eq!(attribute_names(&world, "SHARD#").await, run);
     assert_eq!(
         attribute_names(&world, "CTL#").await,
-        "Charging DynamodbId Format Gateway LatestRunAt PK PaymentLimits SK Shards TableId"
+        "Charging DynamodbId Format Gateway LatestRunAt PK PaymentLimits Policy SK Shards TableId"
     );
 }
 

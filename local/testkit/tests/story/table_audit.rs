@@ -17,14 +17,13 @@ use crate::world::{World, billing_time, cancel, card, date, new_subscription, nu
 
 /// Returns the checker of a table with four shards, at the billing time of `today`.
 pub fn checker(today: &str) -> InvariantChecker {
-    let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
+    let records_kept = TimeDelta::days(190);
     InvariantChecker {
         shards: 4,
         today: date(today),
         now: billing_time(today),
         records_kept,
         longest_gap: 2,
-        lease,
         lead: LEAD(),
     }
 }
@@ -283,7 +282,7 @@ async fn run_is_rejected_if_the_clock_of_the_machine_is_wrong_by_minutes() {
         .endpoint_url(served.url())
         .build();
     let world = World::new().await;
-    let table = Table::new(aws_sdk_dynamodb::Client::from_conf(sdk), "dueday", TimeDelta::days(190));
+    let table = Table::new(aws_sdk_dynamodb::Client::from_conf(sdk), "dueday");
     table.create_if_absent().await.unwrap();
     for (minutes, is_rejected) in [(0, false), (1, false), (4, true), (-4, true), (525_600, true)] {
         let machine_time = Utc::now() + TimeDelta::minutes(minutes);

@@ -8,7 +8,6 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::{Client, Config};
 use axum::Router;
 use axum::http::StatusCode;
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 use store::{Table, TableError};
 
@@ -25,7 +24,7 @@ fn table_at(url: &str) -> Table {
         .credentials_provider(Credentials::new("local", "local", None, None, "test"))
         .retry_config(RetryConfig::disabled())
         .endpoint_url(url);
-    Table::new(Client::from_conf(config.build()), "dueday", TimeDelta::days(190))
+    Table::new(Client::from_conf(config.build()), "dueday")
 }
 
 /// Returns the error of a request to a DynamoDB that responds with `body`.

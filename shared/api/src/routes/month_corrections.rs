@@ -117,7 +117,7 @@ impl Api {
         reason: WaivedReason,
     ) -> Result<Response, Problem> {
         request.check_operator()?;
-        let (RequestTime { at, today }, lead, month) = (request.now, self.billing.policy.lead, request.body.month);
+        let (RequestTime { at, today }, lead, month) = (request.now, self.table.policy().lead, request.body.month);
         let later_findings = self.table.count_findings_after(&request.path.account, request.path.id, month).await?;
         let waive = |stored: &Subscription| Ok(stored.waive_month((month, reason), later_findings, lead, today, at)?);
         self.apply_correction(request, kind, waive).await

@@ -195,7 +195,7 @@ pub async fn read(
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
     let refunds = api.table.get_succeeded_refunds(&receipt).await?;
-    let page = receipt_page((&receipt, refunds), &account, &api.merchant, api.billing.zone);
+    let page = receipt_page((&receipt, refunds), &account, &api.merchant, api.table.policy().zone);
     Ok(html_page::response_with_logo(page, api.merchant.logo_url.as_deref()))
 }
 

@@ -79,6 +79,6 @@ pub async fn read(
 ) -> Result<Json<Schedule>, Problem> {
     let stored =
         api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
-    let planned = stored.planned_payments(api.billing.policy.lead, now.today, months);
+    let planned = stored.planned_payments(api.table.policy().lead, now.today, months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

@@ -205,7 +205,7 @@ pub async fn create(
         account: account.clone(),
     };
     api.check_new_price(new.price, at).await?;
-    let (shard, lead) = (api.settings.shard_of(&account), api.billing.policy.lead);
+    let (shard, lead) = (api.settings.shard_of(&account), api.table.policy().lead);
     let create = |existing: &AccountRecords| new.clone().into_subscription(existing, shard, lead, today, at);
     let action = new_action(ActionKind::CreateSubscription, actor, now);
     let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
@@ -368,7 +368,7 @@ pub async fn change(
             rules.check(price).map_err(|refusal| refused_price("amount", refusal))?;
         }
         Ok(stored
-            .change(&changes, api.billing.policy.lead, now.today)?
+            .change(&changes, api.table.policy().lead, now.today)?
             .with_dispute_mark_if_method_changed(stored, &disputes))
     })
     .await

@@ -143,7 +143,7 @@ pub async fn pause(State(api): State<Api>, request: Transition<ChangeReason>) ->
     responses(CurrentSubscription)
 )]
 pub async fn resume(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
-    let (RequestTime { at, today }, policy) = (request.now, &api.billing.policy);
+    let (RequestTime { at, today }, policy) = (request.now, api.table.policy());
     api.apply_transition(&request, AccountAction::Resume, |stored| {
         stored.resume(policy.on_resume, policy.lead, today, at)
     })
@@ -186,7 +186,7 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
 )]
 pub async fn uncancel(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
     api.apply_transition(&request, AccountAction::Uncancel, |stored| {
-        stored.uncancel(api.billing.policy.lead, request.now.today)
+        stored.uncancel(api.table.policy().lead, request.now.today)
     })
     .await
 }

@@ -42,8 +42,7 @@ async fn world() -> World {
     let api = Api::new(table.clone(), config.api_config(), clock.clone()).await.unwrap();
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
     sandbox.set_url("http://127.0.0.1:7879");
-    let charge_due =
-        PaymentBatch::new(table.clone(), sandbox.clone(), (&config.billing, &config.charging), clock.clone());
+    let charge_due = PaymentBatch::new(table.clone(), sandbox.clone(), &config.charging, clock.clone());
     let payments = Sweep::new(table.clone(), charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
     let api = api
         .with_gateway(sandbox, &config.charging)

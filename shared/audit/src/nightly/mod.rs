@@ -10,7 +10,6 @@ use ::orders::OrdersTable;
 use billing::{AmountRules, AuditRecord};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
-use config::BillingConfig;
 use gateways::amount_rules_of_account;
 use store::{Paging, Settings, Table, TableError};
 
@@ -36,7 +35,6 @@ pub struct NightlyAudit {
     pub table: Table,
     /// The table of the order desk; `None` if there is no order desk.
     pub orders: Option<OrdersTable>,
-    pub billing: BillingConfig,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -74,7 +72,7 @@ impl NightlyAudit {
                 AuditRecorder::begin(&self.table, audit).await?
             }
         };
-        let checker = InvariantChecker::new(&self.table, settings, &self.billing, now);
+        let checker = InvariantChecker::new(&self.table, settings, now);
         let rules = amount_rules_of_account(settings.gateway.as_ref());
         let limits = Limits::new(recorder.audit(), part, deadline);
         let are_accounts_checked = match Position::of(recorder.audit()) {
@@ -122,7 +120,7 @@ impl NightlyAudit {
         checker: &InvariantChecker,
     ) -> Result<AuditRecord, TableError> {
         let mut broken = check_endpoints(&self.table.get_webhook_endpoints(&Paging::all()).await?);
-        broken.extend(checker.check_runs(&self.table, self.billing.zone).await?);
+        broken.extend(checker.check_runs(&self.table, self.table.policy().zone).await?);
         recorder.add_at_end(broken);
         Ok(recorder.end(self.clock.now()).await?.0)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use strum::IntoEnumIterator as _;
 
-use crate::{Account, PaymentLimit, PaymentLimits, Subscription};
+use crate::{Account, PaymentLimit, PaymentLimits, Policy, StoredPolicy, Subscription};
 
 /// The text that the action log contains instead of the value of a hidden field that has changed.
 pub(super) const HIDDEN_FIELD_CHANGED: &str = "changed";
@@ -108,4 +108,9 @@ pub(super) fn fields_of_subscription(subscription: &Subscription) -> Vec<Field> 
 /// Returns the fields of the limits of the payment batch.
 pub(super) fn fields_of_limits(limits: &PaymentLimits) -> Vec<Field> {
     PaymentLimit::iter().map(|limit| Field::Logged(limit.into(), Some(limits.text_of(limit)))).collect()
+}
+
+/// Returns the fields of the policy.
+pub(super) fn fields_of_policy(policy: &StoredPolicy) -> Vec<Field> {
+    Policy::settings().map(|setting| Field::Logged(setting.into(), Some(policy.text_of(setting)))).collect()
 }

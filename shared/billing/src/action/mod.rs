@@ -15,12 +15,12 @@ use strum::{Display, EnumString};
 use ulid::Ulid;
 
 use crate::{
-    AcceptedDifference, Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, Subscription,
-    SubscriptionId,
+    AcceptedDifference, Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, StoredPolicy,
+    Subscription, SubscriptionId,
 };
 pub use actor::{Actor, ActorKind, ActorName};
 pub(crate) use fields::{Field, FieldDifference};
-use fields::{fields_of_account, fields_of_limits, fields_of_subscription};
+use fields::{fields_of_account, fields_of_limits, fields_of_policy, fields_of_subscription};
 pub use item_change::ItemChange;
 
 /// The kind of a logged action.
@@ -231,6 +231,13 @@ impl NewAction {
     /// Returns the entry of the action log for a change of the limits of the payment batch.
     pub fn on_payment_limits(&self, before: &PaymentLimits, after: &PaymentLimits) -> LoggedAction {
         let difference = FieldDifference::between(Some(before), Some(after), fields_of_limits);
+        let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
+        self.entry(&key, 0, difference)
+    }
+
+    /// Returns the entry of the action log for a change of the policy. Without `before`, the table had none.
+    pub fn on_policy(&self, before: Option<&StoredPolicy>, after: &StoredPolicy) -> LoggedAction {
+        let difference = FieldDifference::between(before, Some(after), fields_of_policy);
         let key: String = difference.after.iter().map(|(name, value)| format!("{name} {value} ")).collect();
         self.entry(&key, 0, difference)
     }

@@ -75,7 +75,7 @@ impl World {
     /// Creates a handler of Stripe's events about the payments in `table`.
     fn event_handler(system: &InMemoryDeployment, table: Table, stripe: &Arc<Stripe>) -> StripeEventHandler {
         let secrets = SigningSecrets::parse(SECRET).unwrap();
-        StripeEventHandler::new(table, stripe.clone(), secrets, &system.deployment.config.billing, system.clock.clone())
+        StripeEventHandler::new(table, stripe.clone(), secrets, system.clock.clone())
     }
 
     /// Returns the payments table.
@@ -125,7 +125,7 @@ impl World {
 
     /// Changes the payment method of the subscription.
     async fn change_card(&self, card: &str) {
-        let (lead, today) = (self.system.deployment.config.billing.policy.lead, self.system.clock.now().date_naive());
+        let (lead, today) = (self.system.deployment.table.policy().lead, self.system.clock.now().date_naive());
         let method = PaymentMethod {
             payment_method: card.parse().unwrap(),
             ..self.stored_subscription().await.payment_method.clone()
@@ -156,7 +156,7 @@ impl World {
 
     /// Creates the service that stores disputes.
     fn disputes(&self) -> Disputes {
-        Disputes::new(self.table().clone(), &self.system.deployment.config.billing, self.system.clock.clone())
+        Disputes::new(self.table().clone(), self.system.clock.clone())
     }
 
     /// Returns each waived period with its reason.

@@ -86,9 +86,7 @@ async fn event_of_a_settled_month_does_not_change_the_open_month() {
 async fn card_is_attached_by_event_without_return_of_the_browser() {
     let world = World::new("pm_card_visa_chargeDeclinedInsufficientFunds").await;
     world.run_payments("2026-03-10T06:00:00Z").await;
-    let lead = world.system.deployment.config.billing.policy.lead;
-    let setups =
-        PaymentMethodSetups::new(world.table().clone(), world.stripe.clone(), lead, world.system.clock.clone());
+    let setups = PaymentMethodSetups::new(world.table().clone(), world.stripe.clone(), world.system.clock.clone());
     let back = |_| "http://127.0.0.1/back".to_owned();
     let setup = setups.open(&sample::account(), None, back).await.unwrap();
     world.table().create_setup(&setup, None).await.unwrap();

@@ -157,16 +157,8 @@ async fn later_won_dispute_removes_the_reversal_from_the_receipt() {
 /// Returns the checker that `dueday audit` would use at this time.
 fn invariant_checker(world: &World) -> InvariantChecker {
     let now = world.system.clock.now();
-    let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-    InvariantChecker {
-        shards: 1,
-        today: now.date_naive(),
-        now,
-        records_kept,
-        longest_gap: 2,
-        lease,
-        lead: Default::default(),
-    }
+    let records_kept = TimeDelta::days(190);
+    InvariantChecker { shards: 1, today: now.date_naive(), now, records_kept, longest_gap: 2, lead: Default::default() }
 }
 
 /// Returns the violations that the audit finds in the table, without a comparison with the gateway's lists.

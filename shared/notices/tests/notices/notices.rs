@@ -88,7 +88,7 @@ impl World {
     pub fn notices(system: &InMemoryDeployment, deployment: &Deployment) -> Notices {
         let config = &deployment.config;
         let (merchant, clock) = (config.merchant.clone(), system.clock.clone());
-        Notices::new(deployment.table.clone(), deployment.mailer.clone(), merchant, config.billing.zone, clock)
+        Notices::new(deployment.table.clone(), deployment.mailer.clone(), merchant, clock)
     }
 
     /// Publishes and returns the events of all changes since the last call.
@@ -106,7 +106,7 @@ impl World {
         let now = at(time);
         self.system.clock.set(now);
         let payments = self.system.deployment.payments().await.unwrap();
-        let today = now.with_timezone(&self.system.deployment.config.billing.zone).date_naive();
+        let today = now.with_timezone(&self.system.deployment.table.policy().zone).date_naive();
         payments.run(&BatchRequest::for_date(today), now + TimeDelta::hours(1)).await.unwrap();
         self.publish_new_events().await
     }
@@ -302,8 +302,8 @@ async fn notice_that_another_worker_claimed_is_not_sent() {
     let mut world = World::new("pm_card_visa").await;
     let events = world.run_payments("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
-    // The first worker is killed after its claim, before it sends the mail.
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
+    // The first worker reads the policy and claims the notice. It is killed before it sends the mail.
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(3, Fault::CrashBefore))));
     let deployment =
         world.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
     let _ = injector.run(process_message(&World::notices(&world.system, &deployment), paid)).await;

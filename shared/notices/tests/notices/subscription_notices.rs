@@ -100,9 +100,8 @@ async fn notices_that_are_switched_off_are_not_sent() {
     let unsent_mails: BTreeSet<MailKind> = [MailKind::Ended, MailKind::Failed].into();
     let config = &world.system.deployment.config;
     let merchant = Merchant { unsent_mails, ..config.merchant.clone() };
-    let (mailer, zone) = (world.system.deployment.mailer.clone(), config.billing.zone);
-    world.notices =
-        Notices::new(world.system.deployment.table.clone(), mailer, merchant, zone, world.system.clock.clone());
+    let mailer = world.system.deployment.mailer.clone();
+    world.notices = Notices::new(world.system.deployment.table.clone(), mailer, merchant, world.system.clock.clone());
     let mails =
         mails_after(&mut world, |stored| stored.cancel("2026-03-10".parse().unwrap(), clock_now()).subscription).await;
     assert_eq!(mails, []);

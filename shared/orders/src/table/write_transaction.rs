@@ -9,7 +9,8 @@ use super::OrdersTable;
 use super::items::{self, DATA, MOVEMENTS, STOCK, TOTAL_STOCK, number};
 use billing::{AccountId, ActionKind, ItemChange, Label};
 use dynamo::{
-    ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, collect_attribute_names,
+    ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Values, Versioned,
+    collect_attribute_names,
 };
 use ulid::Ulid;
 
@@ -76,7 +77,7 @@ impl WriteTransaction<'_> {
     /// Like [`WriteTransaction::check_absent`], for a `key` under which an earlier version of Dueday stored the entity
     /// that the transaction creates. If an item has the key, the transaction returns [`RefusedWrite::Creation`].
     pub fn check_entity_absent(self, key: Key) -> Self {
-        let check = self.table.dynamo.build_condition_check(key, ABSENT);
+        let check = self.table.dynamo.build_condition_check(key, ABSENT, Values::new());
         self.with_named(OrdersTableWrite::Creation, check)
     }
 
@@ -128,7 +129,7 @@ impl WriteTransaction<'_> {
 
     /// Adds a check without a write that no item has the key `key`.
     pub fn check_absent(self, key: Key) -> Self {
-        let check = self.table.dynamo.build_condition_check(key, ABSENT);
+        let check = self.table.dynamo.build_condition_check(key, ABSENT, Values::new());
         self.with(check)
     }
 

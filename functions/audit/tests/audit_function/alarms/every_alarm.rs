@@ -233,7 +233,7 @@ impl World {
         let mut reconciler = Reconciler::new(
             (self.system.with_connection(connection).table, settings.table_id),
             Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
-            (&self.system.deployment.config.billing, Settlement::of_table(&settings)),
+            Settlement::of_table(&settings),
             self.system.clock.clone(),
             day.succ_opt().unwrap(),
         );

@@ -168,8 +168,8 @@ impl World {
 
     /// Returns the checks of the audit function.
     fn checks(&self) -> Checks {
-        let Deployment { table, config, clock, .. } = self.system.deployment.clone();
-        Checks::new(table, config.billing, clock)
+        let Deployment { table, clock, .. } = self.system.deployment.clone();
+        Checks::new(table, clock)
     }
 
     /// Returns the function's response to the check of `day` at 20:00.

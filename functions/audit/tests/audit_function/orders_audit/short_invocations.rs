@@ -181,8 +181,7 @@ async fn violations_of_numbers_are_recorded_once_if_the_end_of_the_audit_fails()
         let faults = move |_: &Call<'_>| (left.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Fault::LostBefore);
         let deployment =
             world.system.with_connection(Arc::new(EngineConnection::with_faults(faults).without_retries()));
-        let (config, payments) = (deployment.config, deployment.table);
-        let checks = Checks::new(payments, config.billing, clock.clone()).with_orders(table.clone());
+        let checks = Checks::new(deployment.table, clock.clone()).with_orders(table.clone());
         match checks.handle(serde_json::json!({ "check": "table" }), deadline).await {
             Ok(Response::Table(response)) => break response,
             Ok(other) => panic!("{other:?}"),

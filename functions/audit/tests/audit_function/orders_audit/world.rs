@@ -170,8 +170,8 @@ impl World {
 
     /// Returns the checks of the audit function for both tables, with the time of `clock`.
     pub fn checks(&self, clock: Arc<dyn Clock>) -> Checks {
-        let Deployment { table, config, .. } = self.system.deployment.clone();
-        Checks::new(table, config.billing, clock).with_orders(self.desk.table.clone())
+        let Deployment { table, .. } = self.system.deployment.clone();
+        Checks::new(table, clock).with_orders(self.desk.table.clone())
     }
 
     /// Returns the violations of the audit `id`, sorted: the names of the invariants and the keys of the items.

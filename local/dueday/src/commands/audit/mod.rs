@@ -143,8 +143,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let table = &open_table.table;
-    let (billing, now) = (&context.config.billing, context.clock.now());
-    let checker = InvariantChecker::new(table, &open_table.settings, billing, now);
+    let now = context.clock.now();
+    let checker = InvariantChecker::new(table, &open_table.settings, now);
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
     let stored = if args.resume { Some(stored_audits::interrupted_audit(table, now).await?) } else { None };
     let mut reconciliation = None;
@@ -183,7 +183,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));
     }
     let mut broken = audit_endpoints(context, &open_table, now).await?;
-    broken.extend(checker.check_runs(table, billing.zone).await?);
+    broken.extend(checker.check_runs(table, table.policy().zone).await?);
     recorder.add(broken).await?;
     drop(progress);
     let (ended, mut shown) = recorder.end(context.clock.now()).await?;

@@ -52,7 +52,8 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     );
     findings.extend(of_table);
     findings.extend(settings::check(&stored));
-    findings.extend(settings::check_parameters(stack));
+    let policy = stored.as_ref().ok().and_then(Option::as_ref).and_then(|settings| settings.policy.as_ref());
+    findings.extend(settings::check_parameters(stack, policy));
     findings.extend(of_secrets);
     let account = stored.ok().flatten().and_then(|settings| settings.gateway);
     findings.extend(check_gateway(stack, keys.gateway, account.as_ref()).await);

@@ -248,7 +248,7 @@ impl TableChecks {
 #[cfg(test)]
 mod tests {
     use aws_sdk_dynamodb::types::{PointInTimeRecoveryDescription, StreamSpecification};
-    use chrono::TimeDelta;
+
     use emulator::Engine;
     use orders::OrdersTable;
     use store::Table;
@@ -258,7 +258,7 @@ mod tests {
     /// Creates the payments table on the embedded engine. Returns the engine and the description of the table.
     async fn table() -> (Engine, TableDescription) {
         let engine = Engine::memory();
-        Table::new(engine.client(), "payments", TimeDelta::days(190)).create_if_absent().await.unwrap();
+        Table::new(engine.client(), "payments").create_if_absent().await.unwrap();
         let described = engine.client().describe_table().table_name("payments").send().await.unwrap();
         (engine, described.table.unwrap())
     }

@@ -1,8 +1,6 @@
 //! Checks of the settings item of the table, and of the parameters that decide when customers are charged.
 
-use billing::PaymentLimit;
-use config::{REMINDER_LEAD_DAYS, RETRY_GAPS, TIME_ZONE, Variable};
-use deployment::Config;
+use billing::{PaymentLimit, Policy, PolicySetting, StoredPolicy};
 use store::{Settings, TableError};
 use strum::IntoEnumIterator as _;
 
@@ -17,13 +15,20 @@ const CHARGING_CHECK: &str = "charging";
 /// The name of the output line with the limits of the payment batch.
 const LIMITS_CHECK: &str = "limits of the payment batch";
 
-/// The parameters of the stack that are checked: the name of the check, the name of the parameter, and the environment
-/// variable of the functions that the parameter sets.
-const CHECKED_STACK_PARAMETERS: [(&str, &str, &Variable); 3] = [
-    ("time zone", "TimeZone", &TIME_ZONE),
-    ("retry gaps", "RetryGaps", &RETRY_GAPS),
-    ("reminder lead", "ReminderLeadDays", &REMINDER_LEAD_DAYS),
-];
+/// Returns the name of the check of `setting`, and the parameter of the stack that contains its initial value.
+fn parameter_of(setting: PolicySetting) -> (&'static str, &'static str) {
+    match setting {
+        PolicySetting::TimeZone => ("time zone", "TimeZone"),
+        PolicySetting::ReminderLeadDays => ("reminder lead", "ReminderLeadDays"),
+        PolicySetting::RetryGaps => ("retry gaps", "RetryGaps"),
+        PolicySetting::AfterLastRetry => ("status after the last retry", "AfterLastRetry"),
+        PolicySetting::CatchUp => ("payments after an outage", "CatchUp"),
+        PolicySetting::Resume => ("payments after a pause", "Resume"),
+        PolicySetting::AfterWonDispute => ("payments after a won dispute", "AfterWonDispute"),
+        PolicySetting::ReceiptDays => ("days of receipts", "ReceiptDays"),
+        PolicySetting::ActionDays => ("days of the action log", "ActionDays"),
+    }
+}
 
 /// Checks the settings item. `read` is the result of the request for this item.
 pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
@@ -59,23 +64,33 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
     vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits]
 }
 
-/// Checks the parameters of the stack with the rules that the functions use for their environment variables.
-pub fn check_parameters(stack: Option<&Stack>) -> Vec<Finding> {
-    let check = |(check, parameter, variable): (&'static str, &str, &Variable)| {
+/// Checks the parameters of the stack with the rules that the functions use for their environment variables, and
+/// compares them with `stored`, the policy of the table. The schedules start in the time zone of the parameter.
+pub fn check_parameters(stack: Option<&Stack>, stored: Option<&StoredPolicy>) -> Vec<Finding> {
+    let check = |setting: PolicySetting| {
+        let (check, parameter) = parameter_of(setting);
         let Some(stack) = stack else { return Finding::not_checked(check, "the stack is not known") };
-        match stack.parameter(parameter) {
-            "" => Finding::good(check, format!("{parameter} is blank: {}", variable.default.unwrap_or("no limit"))),
-            value => match Config::check(variable, value) {
-                Ok(()) => Finding::good(check, format!("{parameter}={value}")),
-                Err(reason) => Finding::wrong(
-                    check,
-                    format!("{parameter} {reason}"),
-                    format!("Deploy again with a valid value of the parameter {parameter}"),
+        let mut given = Policy::default();
+        let value = stack.parameter(parameter);
+        if !value.is_empty()
+            && let Err(error) = given.set(setting, value)
+        {
+            let advice = format!("Deploy again with a valid value of the parameter {parameter}");
+            return Finding::wrong(check, format!("{parameter} {}", error.reason), advice);
+        }
+        let given = given.text_of(setting);
+        match stored.map(|stored| stored.text_of(setting)) {
+            Some(stored) if stored != given => Finding::wrong(
+                check,
+                format!("the table has {stored}, which is used, but {parameter}={given}"),
+                format!(
+                    "Deploy again with {parameter}={stored}, or run `dueday settings set {setting} {given}` for this table"
                 ),
-            },
+            ),
+            _ => Finding::good(check, format!("{parameter}={given}")),
         }
     };
-    CHECKED_STACK_PARAMETERS.into_iter().map(check).collect()
+    Policy::settings().map(check).collect()
 }
 
 #[cfg(test)]
@@ -120,9 +135,26 @@ mod tests {
             ("RetryGaps", "1,2,2,2", "10,20"),
             ("ReminderLeadDays", "7", "28"),
         ] {
-            let is_good = |value: &str| check_parameters(Some(&with(parameter, value))).iter().all(Finding::is_good);
+            let is_good =
+                |value: &str| check_parameters(Some(&with(parameter, value)), None).iter().all(Finding::is_good);
             assert!(is_good(right) && is_good("") && !is_good(wrong), "{parameter}");
         }
-        assert!(check_parameters(None).iter().all(|finding| !finding.is_good()));
+        assert!(check_parameters(None, None).iter().all(|finding| !finding.is_good()));
+    }
+
+    #[test]
+    fn stack_parameter_that_differs_from_the_policy_of_the_table_is_reported() {
+        let stack =
+            Stack { parameters: [("TimeZone".to_owned(), "Europe/Vienna".to_owned())].into(), ..Stack::default() };
+        let mut stored = Policy::default();
+        let wrong = |stored: &Policy| -> Vec<&'static str> {
+            let findings = check_parameters(Some(&stack), Some(&StoredPolicy::from(stored)));
+            findings.iter().filter(|finding| !finding.is_good()).map(|finding| finding.check).collect()
+        };
+        assert_eq!(wrong(&stored), ["time zone"]);
+        stored.set(PolicySetting::TimeZone, "Europe/Vienna").unwrap();
+        assert_eq!(wrong(&stored), [""; 0]);
+        stored.set(PolicySetting::ReceiptDays, "400").unwrap();
+        assert_eq!(wrong(&stored), ["days of receipts"], "a blank parameter means its default");
     }
 }

@@ -71,8 +71,8 @@ impl<'a> Importer<'a> {
         Self {
             context,
             amount_rules: open_table.amount_rules(context).await,
+            today: context.today(&open_table.table),
             open_table,
-            today: context.today(),
             is_dry_run,
             rate_limiter,
             identifier_locks,
@@ -195,7 +195,7 @@ impl<'a> Importer<'a> {
         now: DateTime<Utc>,
     ) -> Result<Subscription, Vec<Rejected>> {
         let shard = self.open_table.settings.shard_of(&row.account);
-        let lead = self.context.config.billing.policy.lead;
+        let lead = self.open_table.table.policy().lead;
         let created = row.clone().subscription(id).into_subscription(existing, shard, lead, self.today, now);
         let refused_price = self.amount_rules.check(row.price).err().map(|refusal| match refusal {
             AmountRefusal::Currency { currency, .. } => {

@@ -72,8 +72,7 @@ Examples:
   dueday import subscriptions.csv --dry-run
   dueday import subscriptions.csv
   zcat subscriptions.gz | dueday import - --rejects r.csv
-  dueday import subscriptions.csv --table TABLE \\
-      --time-zone Europe/Berlin --reminder-lead-days 7")]
+  dueday import subscriptions.csv --table TABLE")]
 pub struct ImportArgs {
     /// The CSV file; - for standard input
     #[arg(value_name = "FILE.csv")]
@@ -96,10 +95,9 @@ pub struct ImportArgs {
 pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
     let (progress, file) = open_input(&args.file)?;
     let file_failure = |reason| Failure::File { path: args.file.clone(), reason };
-    let rows = Rows::new(file, context.today()).map_err(file_failure)?;
+    let rows = Rows::new(file).map_err(file_failure)?;
     let rejects = Rejects::new(args.rejects.clone().unwrap_or_else(|| default_rejects_path(&args.file)), &args.file)?;
 
-    context.require_deployed_settings()?;
     let open_table = OpenTable::open(context, FolderPolicy::CreateIfAbsent).await?;
     tokio::spawn(async {
         // Ctrl-C ends the process immediately, even while the import waits for input from a pipe. Imported rows stay in
@@ -117,7 +115,7 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
     }
     let (importer, mut imported) =
         (Importer::new(context, open_table, args.dry_run, args.rate).await, ImportReport::default());
-    let rows = rows.with_allow_second(args.allow_second);
+    let rows = rows.with_allow_second(args.allow_second).created_on(context.today(&table));
     let result = importer.import(rows, rejects, &progress, &mut imported).await;
     drop(progress);
     result.map_err(|failure| Failure::ImportEnded {

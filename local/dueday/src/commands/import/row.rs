@@ -70,13 +70,14 @@ impl Row {
         header: &Header,
         record: &ByteRecord,
         line: u64,
-        today: NaiveDate,
+        today: Option<NaiveDate>,
     ) -> Result<Self, Vec<Rejected>> {
         let mut cells = Cells { header, record, line, rejections: Vec::new() };
         let row = cells.parse_row();
         if row.is_none()
             && let Some(day) = cells.peek(Column::PaymentDay, parse_cell::parse_payment_day)
             && let Some(named) = cells.peek(Column::FirstPaymentDate, parse_cell::parse_date_cell)
+            && let Some(today) = today
             && let Err(refusal) = first_due_on(day, Some(named), today)
         {
             cells.reject_cell(Column::FirstPaymentDate, &named.to_string(), refusal.to_string());

@@ -27,7 +27,8 @@ pub struct Rows<R> {
     reader: csv::Reader<LineCounter<Text<R>>>,
     delimiter: u8,
     header: Header,
-    today: NaiveDate,
+    /// The date on which the subscriptions are created; `None` if the first payment dates are not compared with it.
+    today: Option<NaiveDate>,
     /// Whether every row may be the second subscription of its SKU.
     allow_second: bool,
 }
@@ -50,7 +51,7 @@ pub fn read_rows(path: &Path, today: NaiveDate) -> Result<Vec<Row>, Failure> {
 /// # Errors
 /// If a row is invalid. The message states the line, the column and the allowed values.
 pub fn parse_rows(bytes: &[u8], today: NaiveDate) -> Result<Vec<Row>, String> {
-    let mut rows = Rows::new(bytes, today)?;
+    let mut rows = Rows::new(bytes)?.created_on(today);
     let mut all = Vec::new();
     while let Some(row) = rows.next_row().map_err(|error| error.to_string())? {
         let join_reasons =
@@ -65,7 +66,7 @@ impl<R: Read> Rows<R> {
     ///
     /// # Errors
     /// If the file is not text, or its header is invalid. The message states the problem and the allowed columns.
-    pub fn new(file: R, today: NaiveDate) -> Result<Self, String> {
+    pub fn new(file: R) -> Result<Self, String> {
         let decoder = DecodeReaderBytesBuilder::new().utf8_passthru(true).strip_bom(true).build(file);
         let mut text = BufReader::new(decoder);
         let unreadable = |error: io::Error| error.to_string();
@@ -92,7 +93,12 @@ impl<R: Read> Rows<R> {
         }
         reader.read_byte_record(&mut names).map_err(|error| io::Error::from(error).to_string())?;
         let header = Header::read(names.iter())?;
-        Ok(Self { reader, delimiter, header, today, allow_second: false })
+        Ok(Self { reader, delimiter, header, today: None, allow_second: false })
+    }
+
+    /// Makes the reader compare the first payment dates with `today`, the date on which the subscriptions are created.
+    pub fn created_on(self, today: NaiveDate) -> Self {
+        Self { today: Some(today), ..self }
     }
 
     /// Imports the second subscriptions of a SKU of all rows, whatever their column `allow_second` contains, if

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use audit::{is_erased, order_id_of_receipt};
-use billing::{ActionKind, Receipt, ReceiptId, RefundStatus, Sku};
+use billing::{ActionKind, Policy, Receipt, ReceiptId, RefundStatus, Sku};
 use chrono::NaiveDate;
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -102,7 +102,7 @@ pub async fn backfill(
     let found = missing_months(context, desk, &open_table.table, args).await?;
     let months = &found.months;
     let mut report = BackfillReport {
-        missing: summarize_by_sku(context, months),
+        missing: summarize_by_sku(&open_table.table.policy(), months),
         left_out: found.left_out,
         placed: None,
         fill: None,
@@ -193,7 +193,7 @@ async fn missing_months(
     args: &BackfillArgs,
 ) -> Result<FoundMonths, Failure> {
     let is_selected = |receipt: &Receipt| {
-        let paid_on = context.config.billing.date_at(receipt.processed_at);
+        let paid_on = payments.policy().date_at(receipt.processed_at);
         args.skus.contains(&receipt.sku)
             && args.from.is_none_or(|from| from <= paid_on)
             && args.to.is_none_or(|to| paid_on <= to)
@@ -230,14 +230,15 @@ fn paid_period(receipt: &Receipt) -> PaidPeriod {
     }
 }
 
-/// Returns for each SKU the number of paid months without an order, and the days of the first and the last payment.
+/// Returns for each SKU the number of paid months without an order, and the days of the first and the last payment in the
+/// billing time zone of `policy`.
 /// `months` must be sorted by the time of payment.
-fn summarize_by_sku(context: &Context, months: &[PaidPeriod]) -> Vec<MissingMonths> {
+fn summarize_by_sku(policy: &Policy, months: &[PaidPeriod]) -> Vec<MissingMonths> {
     let mut by_sku = BTreeMap::<&Sku, Vec<&PaidPeriod>>::new();
     for month in months {
         by_sku.entry(&month.sku).or_default().push(month);
     }
-    let day = |month: &PaidPeriod| context.config.billing.date_at(month.paid_at);
+    let day = |month: &PaidPeriod| policy.date_at(month.paid_at);
     let counts = by_sku.into_iter().filter_map(|(sku, months)| {
         let (first, last) = (months.first()?, months.last()?);
         let customers: BTreeSet<_> = months.iter().map(|month| &month.account).collect();

@@ -1,6 +1,7 @@
 //! Lists orders, shows a single order, changes the status of orders, and ranks the representatives.
 
 use billing::{Currency, Label};
+use chrono_tz::Tz;
 use orders::{
     CreditedOrder, DeskError, Order, OrderDesk, OrderId, OrderLine, OrderStatus, Parcel, Quarter, ShippingAddress,
     Step, all_days,
@@ -149,7 +150,7 @@ impl OrderView {
     }
 
     /// Returns the cells of the order's table row.
-    fn cells(&self, context: &Context) -> Vec<String> {
+    fn cells(&self, zone: Tz) -> Vec<String> {
         let currency: Option<Currency> = self.currency.parse().ok();
         let paid = currency.map(|currency| billing::Money::new(self.amount, currency).to_string());
         vec![
@@ -158,14 +159,14 @@ impl OrderView {
             self.status.to_string(),
             self.waits_for.clone().unwrap_or_default(),
             self.warehouse.clone().unwrap_or_default(),
-            self.placed_at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string(),
+            self.placed_at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string(),
             paid.unwrap_or_default(),
         ]
     }
 }
 
-/// Lists the orders that `args` select.
-pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Result<Exit, Failure> {
+/// Lists the orders that `args` select. Its days and times are those of the billing time zone `zone`.
+pub async fn list(context: &Context, desk: &OrderDesk, zone: Tz, args: &ListArgs) -> Result<Exit, Failure> {
     let (first, last) = all_days();
     let days = (args.from.unwrap_or(first), args.to.unwrap_or(last));
     if days.0 > days.1 {
@@ -188,21 +189,21 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
         found.extend(orders.iter().map(OrderView::from));
     }
     found.retain(|order| {
-        let day = context.config.billing.date_at(order.placed_at);
+        let day = order.placed_at.with_timezone(&zone).date_naive();
         (requested_days.0..=requested_days.1).contains(&day)
     });
     context.print(&found, || match found.len() {
         0 => "no orders were found\n".to_owned(),
         some => {
-            let rows = found.iter().map(|order| order.cells(context));
+            let rows = found.iter().map(|order| order.cells(zone));
             format!("{}\n{}\n", table(&COLUMNS, rows), format_count(some as u64, "order"))
         }
     })?;
     Ok(Exit::Done)
 }
 
-/// Shows one order with its lines.
-pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Exit, Failure> {
+/// Shows one order with its lines, and its times in the billing time zone `zone`.
+pub async fn show(context: &Context, desk: &OrderDesk, zone: Tz, id: OrderId) -> Result<Exit, Failure> {
     let Some((order, lines)) = desk.table.get_order(id).await? else {
         return Err(Failure::Refused(format!("there is no order {id}")));
     };
@@ -215,7 +216,7 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
         let shipped = view.shipped_at.map(|at| {
             let parcel: Vec<&str> =
                 [&view.carrier, &view.tracking_number].into_iter().flatten().map(String::as_str).collect();
-            let at = at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M");
+            let at = at.with_timezone(&zone).format("%Y-%m-%d %H:%M");
             format!("shipped at {at}{}{}\n", if parcel.is_empty() { "" } else { ": " }, parcel.join(" "))
         });
         let refunded = view.refunded_amount.map(|_| format!("refunded: {}\n", order.refunded));
@@ -227,7 +228,7 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
         });
         let further =
             [follow_up, address, shipped, refunded, written_off, follow_ups].into_iter().flatten().collect::<String>();
-        format!("{}\n{}{further}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
+        format!("{}\n{}{further}", table(&COLUMNS, [view.cells(zone)]), lines.collect::<String>())
     })?;
     Ok(Exit::Done)
 }

@@ -265,9 +265,10 @@ async fn run_action(
     // `desk_without_requester`, and write at most one entry for all their changes.
     let desk_without_requester = desk;
     let desk = &desk.requested_by(context.requester(&open_table.table));
+    let zone = open_table.table.policy().zone;
     match action {
-        Action::List(args) => list::list(context, desk, args).await,
-        Action::Show { order } => list::show(context, desk, *order).await,
+        Action::List(args) => list::list(context, desk, zone, args).await,
+        Action::Show { order } => list::show(context, desk, zone, *order).await,
         Action::Pick(ids) => list::change_status(context, desk, ids, OrderStatus::Picked).await,
         Action::PickList(args) => packing::pick_list(context, desk, args).await,
         Action::Ship(args) => packing::ship(context, desk, args).await,
@@ -291,7 +292,7 @@ async fn run_action(
         Action::Count(args) => stock::count(context, desk, args).await,
         Action::WriteOff(args) => stock::write_off(context, desk, args).await,
         Action::Transfer(args) => stock::transfer(context, desk, args).await,
-        Action::Movements(args) => stock::movements(context, desk, args).await,
+        Action::Movements(args) => stock::movements(context, desk, zone, args).await,
         Action::Audit(args) => audit::audit(context, desk_without_requester, open_table, args).await,
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, desk_without_requester, open_table, file).await,

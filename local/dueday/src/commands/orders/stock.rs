@@ -2,6 +2,7 @@
 
 use billing::Label;
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use clap::Args;
 use orders::{
     Movement, MovementKind, MovementRequest, OrderDesk, OrderId, OrderMovement, OrderMovementLine, ProductId,
@@ -224,11 +225,11 @@ pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) 
 }
 
 /// Lists the movements of a product or of an order.
-pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs) -> Result<Exit, Failure> {
+pub async fn movements(context: &Context, desk: &OrderDesk, zone: Tz, args: &MovementsArgs) -> Result<Exit, Failure> {
     let paging = Paging { after: None, limit: Some(args.limit) };
     match (&args.product, args.order) {
-        (Some(product), _) => movements_of_product(context, desk, product, &paging).await,
-        (None, Some(order)) => movements_of_order(context, desk, order, &paging).await,
+        (Some(product), _) => movements_of_product((context, zone), desk, product, &paging).await,
+        (None, Some(order)) => movements_of_order((context, zone), desk, order, &paging).await,
         // This case does not occur, because clap requires a product or an order.
         (None, None) => Ok(Exit::Done),
     }
@@ -236,7 +237,7 @@ pub async fn movements(context: &Context, desk: &OrderDesk, args: &MovementsArgs
 
 /// Lists the movements of an order's products, the newest first.
 async fn movements_of_order(
-    context: &Context,
+    (context, zone): (&Context, Tz),
     desk: &OrderDesk,
     order: OrderId,
     paging: &Paging,
@@ -249,7 +250,7 @@ async fn movements_of_order(
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                format_time(context, view.recorded_at),
+                format_time(zone, view.recorded_at),
                 view.effect.to_string(),
                 view.warehouse.clone(),
                 view.product.clone(),
@@ -264,14 +265,14 @@ async fn movements_of_order(
     Ok(Exit::Done)
 }
 
-/// Formats the time `at` in the billing time zone.
-fn format_time(context: &Context, at: DateTime<Utc>) -> String {
-    at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string()
+/// Formats the time `at` in the billing time zone `zone`.
+fn format_time(zone: Tz, at: DateTime<Utc>) -> String {
+    at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string()
 }
 
 /// Lists the movements of a product, the newest first.
 async fn movements_of_product(
-    context: &Context,
+    (context, zone): (&Context, Tz),
     desk: &OrderDesk,
     product: &ProductId,
     paging: &Paging,
@@ -284,7 +285,7 @@ async fn movements_of_product(
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                format_time(context, view.recorded_at),
+                format_time(zone, view.recorded_at),
                 view.kind.to_string(),
                 view.warehouse.clone(),
                 view.to_warehouse.clone().unwrap_or_default(),

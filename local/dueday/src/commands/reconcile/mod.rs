@@ -56,7 +56,7 @@ where it stopped. Each day reads the whole table once.
 
 The command exits with 1 if there is a difference, or if the gateway does not offer a list.
 
-With --table, also give --gateway, --time-zone and --reminder-lead-days with the deployed values.
+With --table, also give --gateway with the deployed value.
 
 Examples:
   dueday reconcile
@@ -150,7 +150,6 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     if let Some(ReconcileCommand::Accept(args)) = &args.command {
         return accept::accept_difference(context, args).await;
     }
-    context.require_deployed_settings()?;
     let latest = latest_comparable_day(context.clock.now());
     let to = args.to.or(args.from.filter(|from| *from > latest)).unwrap_or(latest);
     let from = args.from.unwrap_or(to);
@@ -163,9 +162,9 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     let mut reconciler = Reconciler::new(
         (open_table.table.clone(), open_table.settings.table_id),
         gateway,
-        (&context.config.billing, settlement),
+        settlement,
         context.clock.clone(),
-        context.today(),
+        context.today(&open_table.table),
     );
     let (table, action) = (open_table.table.clone(), context.action(ActionKind::ReconcilePayments, None));
     if settlement != Settlement::ReportOnly {

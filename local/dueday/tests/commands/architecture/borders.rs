@@ -38,6 +38,7 @@ const fn border(of: &'static [&'static str], may_not_use: &'static [&'static str
 const ALLOWED_IN_BILLING: &[&str] = &[
     "base64",
     "chrono",
+    "chrono-tz",
     "email_address",
     "icu_properties",
     "iso_currency",

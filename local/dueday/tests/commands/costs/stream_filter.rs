@@ -32,7 +32,7 @@ impl World {
     /// Creates an empty table, and enables its stream.
     async fn new() -> Self {
         let engine = Engine::memory();
-        let table = Table::new(engine.client(), "dueday", chrono::TimeDelta::days(190));
+        let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.unwrap();
         let stream = engine.stream("dueday").unwrap();
         Self { engine, table, stream, position: None }

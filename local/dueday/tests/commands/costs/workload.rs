@@ -168,8 +168,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
 
     let messages = route(stack, &records, &mut counts).await;
     let merchant = deployment.config.merchant.clone();
-    let notices =
-        Notices::new(deployment.table.clone(), mailer.clone(), merchant, chrono_tz::UTC, system.clock.clone());
+    let notices = Notices::new(deployment.table.clone(), mailer.clone(), merchant, system.clock.clone());
     for batch in messages.chunks(MESSAGES_PER_BATCH) {
         let batch = batch.iter().map(|message| (String::new(), message.clone()));
         let failed = notices_function::send_notices(&notices, batch).instrument(invocation_span()).await;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use chrono::TimeDelta;
+use billing::{Policy, PolicySetting, StoredPolicy};
 use clock::{Clock as _, SystemClock};
 use emulator::{Engine, Limits, StripeFault, StripeServer};
 use orders::OrdersTable;
@@ -56,9 +56,12 @@ impl Deployment {
     /// backups nor deletion protection. The stage is `dev`, because the stand-in for Stripe has only test keys.
     async fn new(is_protected: bool) -> Self {
         let engine = Engine::memory();
-        let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
+        let table = Table::new(engine.client(), "payments");
         table.create_if_absent().await.unwrap();
-        table.init_settings(&Settings::new(4, SystemClock.ulid())).await.unwrap();
+        let mut policy = Policy::default();
+        policy.set(PolicySetting::TimeZone, "Europe/Vienna").unwrap();
+        let settings = Settings { policy: Some(StoredPolicy::from(&policy)), ..Settings::new(4, SystemClock.ulid()) };
+        table.init_settings(&settings).await.unwrap();
         OrdersTable::new(engine.client(), "shop-orders").create_if_absent().await.unwrap();
         // These calls enable the streams of the two tables.
         engine.stream("payments").unwrap();

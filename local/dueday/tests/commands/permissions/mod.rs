@@ -173,7 +173,7 @@ async fn policy_of_reconcile_function_matches_its_requests() {
         let mut reconciler = Reconciler::new(
             (table, table_id),
             world.system.sandbox.clone(),
-            (&recorded.config.billing, settlement),
+            settlement,
             recorded.clock.clone(),
             parse_date("2027-01-06"),
         );
@@ -194,9 +194,8 @@ async fn policy_of_reconcile_function_matches_its_requests() {
 async fn policy_of_audit_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let recorded = &world.recorded;
-    let config = &recorded.config;
     let (table, clock) = (recorded.table.clone(), recorded.clock.clone());
-    let checks = Checks::new(table, config.billing.clone(), clock);
+    let checks = Checks::new(table, clock);
     let deadline = six_oclock("2027-01-06");
     world.system.clock.set(deadline);
     // The first invocation starts at its deadline, so it stops immediately. The second invocation continues its audit.
@@ -327,7 +326,7 @@ async fn policy_of_notices_function_matches_its_requests() {
         Arc::new(Faulty::new(world.system.deployment.mailer.clone(), Arc::new(Injector::new(world.script.clone()))));
     let merchant = world.recorded.config.merchant.clone();
     let clock = world.system.clock.clone();
-    let notices = Notices::new(world.recorded.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone())
+    let notices = Notices::new(world.recorded.table.clone(), mailer, merchant, clock.clone())
         .with_card_links(Some("https://api.example.com".to_owned()));
     let (account, gold) = (sample::account(), sample::subscription(10, parse_date("2026-12-01")));
     world.system.deployment.table.put_account(&account).await.unwrap();

@@ -92,9 +92,7 @@ async fn policy_of_audit_function_for_the_order_desk_matches_its_requests() {
     desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
 
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
-    let config = &deployment.config;
-    let checks =
-        Checks::new(deployment.table.clone(), config.billing.clone(), world.system.clock.clone()).with_orders(table);
+    let checks = Checks::new(deployment.table.clone(), world.system.clock.clone()).with_orders(table);
     world.system.clock.set(six_oclock("2027-01-12"));
     let deadline = six_oclock("2027-01-12") + TimeDelta::minutes(15);
     let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
@@ -115,6 +113,8 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
         let account = Account { id: account.parse().unwrap(), ..sample::account() };
         assert!(world.system.deployment.table.create_account(&account).await.unwrap());
     }
+    // The function reads the policy before a request, if its copy is too old.
+    world.recorded.table.refresh_policy(clock.now()).await.unwrap();
     let payments = Arc::new(StoredPayments(world.recorded.table.clone()));
     let router = OrdersApi::new(desk, payments, clock.clone()).router().layer(Extension(ConfidentialAccess));
     let employee = |name: &str| {

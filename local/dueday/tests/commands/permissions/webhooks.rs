@@ -38,7 +38,7 @@ async fn policy_of_webhooks_function_matches_its_requests() {
         .run(&today, six_oclock("2027-01-10") + chrono::TimeDelta::hours(1))
         .await
         .unwrap();
-    let setups = PaymentMethodSetups::new(table.clone(), stripe.clone(), Default::default(), clock.clone());
+    let setups = PaymentMethodSetups::new(table.clone(), stripe.clone(), clock.clone());
     let setup = setups.open(&sample::account(), None, |_| "http://127.0.0.1/back".to_owned()).await.unwrap();
     table.create_setup(&setup, None).await.unwrap();
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -46,13 +46,7 @@ async fn policy_of_webhooks_function_matches_its_requests() {
     given.body("payment_method=pm_card_mastercard").send().await.unwrap();
 
     let secrets = SigningSecrets::parse("whsec_0123456789abcdef").unwrap();
-    let events = StripeEventHandler::new(
-        world.recorded.table.clone(),
-        stripe,
-        secrets.clone(),
-        &world.recorded.config.billing,
-        clock.clone(),
-    );
+    let events = StripeEventHandler::new(world.recorded.table.clone(), stripe, secrets.clone(), clock.clone());
     clock.set(six_oclock("2027-01-13"));
     let paid: Vec<String> = server.intents().into_iter().map(|intent| intent.id).collect();
     let paid_with = |method: &str| {

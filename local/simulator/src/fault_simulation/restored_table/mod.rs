@@ -236,7 +236,7 @@ impl RestoredTable<'_> {
 
 /// Returns the two times of `day` at which the payment batch runs.
 fn billing_time(world: &World, day: NaiveDate) -> [DateTime<Utc>; 2] {
-    run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), world.config.billing.zone)
+    run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), world.zone())
 }
 
 /// Prepares the settings in the copy of the table. A new table has another id than its settings. Operators of the

@@ -80,7 +80,7 @@ impl RestoredTable<'_> {
         let mut reconciler = Reconciler::new(
             (self.deployment.table.clone(), settings.table_id),
             self.gateway.clone(),
-            (&self.deployment.config.billing, Settlement::of_table(settings)),
+            Settlement::of_table(settings),
             self.deployment.clock.clone(),
             self.world.day_of(self.world.clock.now()),
         );
@@ -140,7 +140,7 @@ impl RestoredTable<'_> {
     /// before the later month was charged. Returns whether the month of the finding is due now.
     async fn waive_earlier_months(&self, finding: &Finding) -> Result<bool, SimulationError> {
         let (table, now, wanted) = (&self.deployment.table, self.world.clock.now(), Period::from_day(finding.due_on));
-        let (lead, today) = (self.deployment.config.billing.policy.lead, self.world.day_of(now));
+        let (lead, today) = (self.deployment.table.policy().lead, self.world.day_of(now));
         loop {
             let Some(stored) = table.get_subscription(&finding.account, finding.subscription).await? else {
                 return Ok(false);

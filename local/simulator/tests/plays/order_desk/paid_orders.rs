@@ -7,7 +7,7 @@ use std::sync::Arc;
 use audit::{OrderSummary, compare_orders_with_receipts};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Account, Money, Receipt};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use dynamo::{Entity as _, TIME_TO_LIVE, expiry};
 use emulator::EngineConnection;
 use orders::{OrderStatus, OrdersAudit, PaidPeriod, ReplacementRequest};
@@ -65,7 +65,7 @@ impl PaidWorld {
         let paid = company.paid.clone();
         let world = World::new(company, 50).await;
         let client = world.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
-        let payments = Table::new(client, PAYMENTS_TABLE, TimeDelta::days(190));
+        let payments = Table::new(client, PAYMENTS_TABLE);
         payments.create_if_absent().await.unwrap();
         let world = Self { world, payments, paid };
         for paid in &world.paid {

@@ -64,7 +64,8 @@ async fn sign_up_just_before_midnight_uses_one_date() {
     let clock = Arc::new(TickingClock(SimulatedClock::new(at("2026-03-05T12:00:00Z"), 1)));
     let world = World::new().await.with_clock(clock.clone()).await;
     for (key, is_charged) in [("k1", false), ("k2", true)] {
-        clock.0.set(at("2026-03-05T23:59:59Z"));
+        // The API reads the clock once before the request, to decide whether its copy of the policy is too old.
+        clock.0.set(at("2026-03-05T23:59:58Z"));
         let body = sign_up_with("pm_card_visa").replace("\"charge_now\":true", &format!("\"charge_now\":{is_charged}"));
         let created = world.request_with_key(CREATE_SUBSCRIPTION, key, &body).await;
         assert_eq!(created.status, 201, "{}", created.text);

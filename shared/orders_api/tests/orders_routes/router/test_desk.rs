@@ -7,7 +7,6 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use billing::{Account, Money};
-use chrono::TimeDelta;
 use clock::SimulatedClock;
 use emulator::{Engine, EngineConnection};
 use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
@@ -109,7 +108,7 @@ pub fn connection_with_unprocessed_keys(requests: u32) -> EngineConnection {
 
 /// Creates the payments table with the accounts `acme` and `new`.
 pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
-    let table = Table::new(client, "dueday", TimeDelta::days(190));
+    let table = Table::new(client, "dueday");
     table.create_if_absent().await.unwrap();
     for account in ["acme", "new"] {
         let account = Account { id: account.parse().unwrap(), ..sample::account() };
