@@ -28,9 +28,9 @@ impl Checks {
     /// Checks whether the run records prove that both batches of today are done, and logs the result. Sends a Query
     /// request for each batch.
     pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
-        let (now, policy) = (self.audit.clock.now(), self.audit.table.policy());
-        let date = policy.date_at(now);
-        let not_done = incomplete_batches(&self.audit.table, settings.shards, policy.zone, date, now).await?;
+        let now = self.audit.clock.now();
+        let date = self.audit.table.policy().date_at(now);
+        let not_done = incomplete_batches(&self.audit.table, settings.shards, date, now).await?;
         match not_done.as_slice() {
             [] => tracing::info!(%date, "{DAY_DONE_MESSAGE}"),
             batches => tracing::error!(%date, ?batches, "{DAY_NOT_DONE_MESSAGE}: see `dueday status`"),

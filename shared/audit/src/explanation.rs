@@ -2,7 +2,6 @@
 //! day's runs.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use chrono_tz::Tz;
 use serde::Serialize;
 
 use super::{ChargeReason, LaterOutcome, explain_day};
@@ -79,14 +78,14 @@ pub enum ReasonCode {
 }
 
 /// Explains why the subscription `id` of `account` was or was not charged on the day `on` (today, if `None`). Dates are
-/// dates in `zone`. Returns `None` if the subscription does not exist.
+/// dates in the time zone of the table's policy. Returns `None` if the subscription does not exist.
 pub async fn explain(
     table: &Table,
     (account, id): (&AccountId, SubscriptionId),
     on: Option<NaiveDate>,
-    zone: Tz,
     now: DateTime<Utc>,
 ) -> Result<Option<Explanation>, TableError> {
+    let zone = table.policy().zone;
     let today = now.with_timezone(&zone).date_naive();
     let kept_days = u32::try_from(table.receipt_retention().num_days()).unwrap_or(u32::MAX);
     let day = RequestedDay { on: on.unwrap_or(today), today, zone, kept_days };
@@ -108,7 +107,7 @@ async fn read_shard_proof(
     shard: u32,
     now: DateTime<Utc>,
 ) -> Result<ShardProof, TableError> {
-    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, day.zone, now).limit_to_shard(shard);
+    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, now).limit_to_shard(shard);
     Ok(reader.read(day.on).await?.prove_shard(shard))
 }
 

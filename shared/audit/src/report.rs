@@ -88,8 +88,6 @@ pub struct Report {
 pub struct ReportSource<'a> {
     pub table: &'a Table,
     pub settings: &'a Settings,
-    /// The billing time zone, which determines the date of an instant.
-    pub zone: Tz,
     pub now: DateTime<Utc>,
 }
 
@@ -117,7 +115,7 @@ impl ReportedDaysError {
 impl ReportSource<'_> {
     /// Returns the date of the instant `at` in the billing time zone.
     fn date_of(&self, at: DateTime<Utc>) -> NaiveDate {
-        at.with_timezone(&self.zone).date_naive()
+        self.table.policy().date_at(at)
     }
 
     /// Returns the days from `from` (`None`: the first day of this month) to `to` (`None`: today), without the days
@@ -133,7 +131,7 @@ impl ReportSource<'_> {
     ) -> Result<RangeInclusive<NaiveDate>, ReportedDaysError> {
         let today = self.date_of(self.now);
         let from = from.unwrap_or_else(|| today.with_day(1).unwrap_or(today));
-        let first = first_reportable_day(self.table.receipt_retention(), self.zone, self.now);
+        let first = first_reportable_day(self.table.receipt_retention(), self.table.policy().zone, self.now);
         if from < first {
             return Err(ReportedDaysError::FromIsExpired { first });
         }
@@ -158,7 +156,7 @@ type SalesByProduct = BTreeMap<(Currency, Sku), ProductSales>;
 /// Returns the report of `days`. Leaves out the days before the table was created that have neither payments nor
 /// complete runs. Scans all receipts and due subscriptions, and queries the run records of each of `days`.
 pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -> Result<Report, TableError> {
-    let ReportSource { table, settings, zone, now } = source;
+    let ReportSource { table, settings, now } = source;
     let (today, created_on) = (source.date_of(now), source.date_of(settings.created_at()));
     let mut taken: BTreeMap<NaiveDate, SalesByProduct> = BTreeMap::new();
     let mut report = Report::default();
@@ -178,7 +176,7 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
     };
     table.scan_receipts_and_due(today, count_item).await?;
     let (first, last) = days.into_inner();
-    let mut reader = DayReader::new(table, Batch::Payments, settings.shards, zone, now);
+    let mut reader = DayReader::new(table, Batch::Payments, settings.shards, now);
     for date in first.iter_days().take_while(|date| *date <= last) {
         let state = DayState::from_proofs(&reader.read(date).await?.prove());
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();

@@ -2,7 +2,6 @@
 //! run has processed to the end.
 
 use chrono::{Days, NaiveDate};
-use chrono_tz::Tz;
 
 use super::{BrokenInvariant, Invariant, InvariantChecker};
 use days::{DayReader, ShardState};
@@ -12,11 +11,11 @@ use store::{Batch, Table, TableError};
 const CHECKED_DAYS: usize = 31;
 
 impl InvariantChecker {
-    /// Checks the runs of both batches on the last 31 days, see [`unfinished_runs`]. `zone` is the billing time zone.
-    pub async fn check_runs(&self, table: &Table, zone: Tz) -> Result<Vec<BrokenInvariant>, TableError> {
+    /// Checks the runs of both batches on the last 31 days, see [`unfinished_runs`].
+    pub async fn check_runs(&self, table: &Table) -> Result<Vec<BrokenInvariant>, TableError> {
         let mut broken = Vec::new();
         for batch in Batch::ALL {
-            let mut reader = DayReader::new(table, batch, self.shards, zone, self.now);
+            let mut reader = DayReader::new(table, batch, self.shards, self.now);
             broken.extend(unfinished_runs(&mut reader, self.today).await?);
         }
         Ok(broken)

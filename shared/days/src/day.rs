@@ -54,18 +54,16 @@ impl DayState {
 }
 
 /// Returns the batches for which the run records do not prove that the day `on` is complete. `table_shards` is the number
-/// of shards of the table now, and `zone` the billing time zone. Sends a Query request for each batch, and more if a day
-/// before today is not complete.
+/// of shards of the table now. Sends a Query request for each batch, and more if a day before today is not complete.
 pub async fn incomplete_batches(
     table: &Table,
     table_shards: u32,
-    zone: Tz,
     on: NaiveDate,
     now: DateTime<Utc>,
 ) -> Result<Vec<Batch>, TableError> {
     let mut incomplete = Vec::new();
     for batch in Batch::ALL {
-        let mut reader = DayReader::new(table, batch, table_shards, zone, now);
+        let mut reader = DayReader::new(table, batch, table_shards, now);
         if !DayState::from_proofs(&reader.read(on).await?.prove()).is_complete() {
             incomplete.push(batch);
         }
@@ -91,9 +89,10 @@ pub struct DayReader<'a> {
 }
 
 impl<'a> DayReader<'a> {
-    /// Creates a reader of the run records of `batch` in `table`, which has `table_shards` shards now. `zone` is the
-    /// billing time zone, to which all dates belong.
-    pub fn new(table: &'a Table, batch: Batch, table_shards: u32, zone: Tz, now: DateTime<Utc>) -> Self {
+    /// Creates a reader of the run records of `batch` in `table`, which has `table_shards` shards now. All dates are
+    /// dates in the time zone of the table's policy.
+    pub fn new(table: &'a Table, batch: Batch, table_shards: u32, now: DateTime<Utc>) -> Self {
+        let zone = table.policy().zone;
         Self { table, batch, table_shards, shard: None, zone, now, cache: BTreeMap::new() }
     }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
-use chrono_tz::Tz;
 use serde::Serialize;
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
@@ -98,16 +97,16 @@ pub struct LatestComparison {
 }
 
 impl SystemStatus {
-    /// Reads the state of the system at the time `now` from `table`, whose settings are `settings`. `zone` is the
-    /// billing time zone. Sends Query requests: for each batch and day, for each shard, and for the charges, the
-    /// findings, the audits and the comparisons.
-    pub async fn read(table: &Table, settings: &Settings, zone: Tz, now: DateTime<Utc>) -> Result<Self, TableError> {
-        let today = now.with_timezone(&zone).date_naive();
-        let created_on = settings.created_at().with_timezone(&zone).date_naive();
+    /// Reads the state of the system at the time `now` from `table`, whose settings are `settings`. The variables of this
+    /// process are compared with the policy of the table. Sends Query requests: for each batch and day, for each shard,
+    /// and for the charges, the findings, the audits and the comparisons.
+    pub async fn read(table: &Table, settings: &Settings, now: DateTime<Utc>) -> Result<Self, TableError> {
+        let policy = table.policy();
+        let (today, created_on) = (policy.date_at(now), policy.date_at(settings.created_at()));
         let yesterday = today.pred_opt().filter(|yesterday| *yesterday >= created_on);
         let mut days = Vec::new();
         for batch in Batch::ALL {
-            let mut reader = DayReader::new(table, batch, settings.shards, zone, now);
+            let mut reader = DayReader::new(table, batch, settings.shards, now);
             for date in yesterday.into_iter().chain([today]) {
                 days.push(BatchDay::read(&mut reader, batch, date).await?);
             }
@@ -136,6 +135,7 @@ impl SystemStatus {
             problems: Vec::new(),
         };
         status.problems = status.find_problems(&audits, &comparisons);
+        status.problems.extend(table.policy_differences().iter().map(ToString::to_string));
         Ok(status)
     }
 

@@ -70,8 +70,7 @@ struct PaymentReport {
 /// Runs `dueday report`.
 pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let (zone, now) = (open_table.table.policy().zone, context.clock.now());
-    let source = ReportSource { table: &open_table.table, settings: &open_table.settings, zone, now };
+    let source = ReportSource { table: &open_table.table, settings: &open_table.settings, now: context.clock.now() };
     let reported = source.days(args.from, args.to).map_err(|error| refusal(args, error))?;
     let (from, to) = (*reported.start(), *reported.end());
     let report = audit::report(source, reported).await?;

@@ -101,8 +101,8 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     }
     let mut shards = Vec::new();
     for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
-        let (table, zone, now) = (&open_table.table, open_table.table.policy().zone, context.clock.now());
-        let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, now);
+        let (table, now) = (&open_table.table, context.clock.now());
+        let mut reader = DayReader::new(table, batch, open_table.settings.shards, now);
         shards.extend(reader.read(date).await?.prove());
     }
     let state = DayState::from_proofs(&shards);

@@ -51,8 +51,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
         return Err(Failure::Refused("--stack needs --table with the name of the table".to_owned()));
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let (zone, now) = (open_table.table.policy().zone, context.clock.now());
-    let mut status = SystemStatus::read(&open_table.table, &open_table.settings, zone, now).await?;
+    let mut status = SystemStatus::read(&open_table.table, &open_table.settings, context.clock.now()).await?;
     let queues = match table {
         Some(table) => read_queues(table, args.stack.as_deref()).await?,
         None => {

@@ -49,8 +49,8 @@ pub struct WhyArgs {
 pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let SubscriptionSelector { account, subscription: id } = &args.selector;
-    let (zone, now) = (open_table.table.policy().zone, context.clock.now());
-    let Some(explained) = explain(&open_table.table, (account, *id), args.date, zone, now).await? else {
+    let of = (account, *id);
+    let Some(explained) = explain(&open_table.table, of, args.date, context.clock.now()).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };
     let (needs_attention, text) = (explained.needs_attention(), explanation_text(&explained));

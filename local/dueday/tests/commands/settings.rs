@@ -166,7 +166,10 @@ async fn policy_is_not_changed_while_a_daily_execution_runs_or_if_a_day_would_co
     let (now, set) = (Utc::now(), |zone: &str| remote.run(&["settings", "set", "time-zone", zone, "--yes"]));
     table.acquire_execution_lease(Batch::Payments, "x-1", now, now + TimeDelta::hours(1), Some(2)).await.unwrap();
     let (code, _, stderr) = set("Pacific/Kiritimati");
-    assert!(code == 2 && stderr.contains("the daily execution x-1 of the payments batch runs until"), "{stderr}");
+    assert!(
+        code == 2 && stderr.contains("the daily execution x-1 of the payments batch is running, until"),
+        "{stderr}"
+    );
     table.release_execution_lease(Batch::Payments, "x-1").await.unwrap();
     // Kiritimati is 14 hours before UTC, and Niue 11 hours after it: it is always a later day in Kiritimati.
     let (code, _, stderr) = set("Pacific/Kiritimati");

@@ -243,13 +243,12 @@ async fn lists_forecast_and_status_count_postponed_payments_as_due() {
     let of = |on: &str, count| (on.to_owned(), count);
     assert_eq!(days, [of("2026-04-12", 1), of("2026-04-13", 11), of("2026-05-10", 12)]);
     let settings = world.table.get_settings().await.unwrap().unwrap();
-    let zone = world.system.deployment.table.policy().zone;
-    let status = SystemStatus::read(&world.table, &settings, zone, billing_time("2026-04-12")).await.unwrap();
+    let status = SystemStatus::read(&world.table, &settings, billing_time("2026-04-12")).await.unwrap();
     assert_eq!(status.postponed_payments, 11);
     let is_reported = |problem: &String| problem.contains("planned them for a later date: 11");
     assert!(status.problems.iter().any(is_reported), "{:?}", status.problems);
     repair(&world, "2026-04-12").await;
-    let status = SystemStatus::read(&world.table, &settings, zone, billing_time("2026-04-12")).await.unwrap();
+    let status = SystemStatus::read(&world.table, &settings, billing_time("2026-04-12")).await.unwrap();
     assert_eq!(status.postponed_payments, 0);
 }
 

@@ -3,7 +3,6 @@
 
 use billing::ClaimToken;
 use chrono::{DateTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use days::{DayReader, DayState};
 use emulator::Fault;
 use serde_json::{Value, json};
@@ -141,7 +140,7 @@ async fn shard_added_during_an_execution_does_not_fail_the_execution_or_the_day(
         json!({"date": date_begun, "begun_at": begun_at, "execution": "first", "has_waited": false, "shards": shards});
     let finished = invoke_payment_batch(&world, 2, json!({"finish": finish})).await.unwrap();
     assert_eq!((&finished["done"], &finished["cause"]), (&json!(true), &json!("")));
-    let mut reader = DayReader::new(&world.table, Batch::Payments, 6, Tz::UTC, minutes_later(3));
+    let mut reader = DayReader::new(&world.table, Batch::Payments, 6, minutes_later(3));
     assert_eq!(DayState::from_proofs(&reader.read(date(DAY)).await.unwrap().prove()), DayState::Done);
 }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use audit::{Report, ReportSource, ReportedDay, UnsettledNow, first_reportable_day, report};
-use billing::{ClaimToken, Currency, PaymentStatus, Subscription};
+use billing::{ClaimToken, Currency, PaymentStatus, PolicySetting, Subscription};
 use chrono::{DateTime, FixedOffset, NaiveDate, TimeDelta, Utc};
-use chrono_tz::Tz;
 use clock::Clock as _;
 use days::DayState;
 use emulator::Fault;
@@ -44,9 +43,9 @@ fn ledger_by_day(world: &World, hours: i32) -> BTreeMap<NaiveDate, Rows> {
 }
 
 /// Returns the report of `days`, computed at the current time of the world's clock.
-async fn create_report(world: &World, zone: Tz, days: RangeInclusive<NaiveDate>) -> Report {
+async fn create_report(world: &World, days: RangeInclusive<NaiveDate>) -> Report {
     let settings = &world.table.get_settings().await.unwrap().unwrap();
-    let source = ReportSource { table: &world.table, settings, zone, now: world.clock.now() };
+    let source = ReportSource { table: &world.table, settings, now: world.clock.now() };
     report(source, days).await.unwrap()
 }
 
@@ -86,7 +85,7 @@ async fn world_after_two_months(hour: i64) -> World {
 #[tokio::test]
 async fn report_equals_the_gateways_payments_of_each_day() {
     let world = world_after_two_months(0).await;
-    let found = create_report(&world, Tz::UTC, date("2026-01-01")..=date("2026-02-28")).await;
+    let found = create_report(&world, date("2026-01-01")..=date("2026-02-28")).await;
     assert!(found.unreadable.is_empty() && found.days.iter().all(|day| day.complete));
     assert_eq!(found.days.len(), 59);
     let sales_by_day: BTreeMap<_, _> =
@@ -94,15 +93,16 @@ async fn report_equals_the_gateways_payments_of_each_day() {
     assert_eq!(sales_by_day, ledger_by_day(&world, 0));
     assert_eq!(sales_by_day.len(), 14);
 
-    let week = create_report(&world, Tz::UTC, date("2026-01-05")..=date("2026-01-11")).await;
+    let week = create_report(&world, date("2026-01-05")..=date("2026-01-11")).await;
     assert_eq!(week.days, found.days[4..11], "the report contains only the requested days");
 }
 
 #[tokio::test]
 async fn payment_is_reported_on_its_day_in_the_billing_time_zone() {
     let world = world_after_two_months(15).await;
-    let zone: Tz = "Asia/Tokyo".parse().unwrap();
-    let found = create_report(&world, zone, date("2026-01-01")..=date("2026-03-01")).await;
+    world.set_policy(PolicySetting::TimeZone, "Asia/Tokyo").await;
+    world.table.refresh_policy(world.clock.now() + TimeDelta::minutes(2)).await.unwrap();
+    let found = create_report(&world, date("2026-01-01")..=date("2026-03-01")).await;
     let sales_by_day: BTreeMap<_, _> =
         found.days.iter().filter(|day| !day.taken.is_empty()).map(|day| (day.date, reported_rows(day))).collect();
     assert_eq!(sales_by_day, ledger_by_day(&world, 9), "21:00 UTC is 06:00 of the next day in Tokyo");
@@ -116,7 +116,7 @@ async fn day_without_a_run_or_with_an_attempt_in_doubt_is_not_complete() {
     world.inject_charge_fault(Fault::LostAfter);
     world.run_payments("2026-01-10").await;
     let days = date("2026-01-09")..=date("2026-01-10");
-    let found = create_report(&world, Tz::UTC, days.clone()).await;
+    let found = create_report(&world, days.clone()).await;
     assert_eq!(
         found.days.iter().map(|day| day.complete).collect::<Vec<_>>(),
         [false, false],
@@ -125,7 +125,7 @@ async fn day_without_a_run_or_with_an_attempt_in_doubt_is_not_complete() {
     assert_eq!(found.days[1].taken[0].payments, 1);
 
     world.run_payments_at("2026-01-10", billing_time("2026-01-10") + TimeDelta::hours(2)).await;
-    let found = create_report(&world, Tz::UTC, days).await;
+    let found = create_report(&world, days).await;
     assert_eq!((found.days[1].complete, found.days[1].taken[0].payments), (true, 2));
 }
 
@@ -163,7 +163,7 @@ async fn report_of_today_contains_the_number_of_due_and_open_payments() {
     let claim = Claim { token: ClaimToken(Ulid(9)), now: world.clock.now(), leased_until: world.clock.now() };
     let claimed = key(&numbered_subscription(2, 10, "2026-01-01"));
     world.table.claim_payment(&claimed, date("2026-01-10"), Ulid(7), claim).await.unwrap();
-    let found = create_report(&world, Tz::UTC, date("2026-01-09")..=date("2026-01-10")).await;
+    let found = create_report(&world, date("2026-01-09")..=date("2026-01-10")).await;
     let now: Vec<_> = found.days.iter().map(|day| day.now).collect();
     assert_eq!(now, [None, Some(UnsettledNow { due: 2, open: 1 })]);
     assert_eq!(

@@ -158,8 +158,7 @@ async fn net_amount_is_negative_if_the_customer_got_the_money_twice() {
     paid.world.table.mark_reversal(&paid.receipt().await, Some(reversal)).await.unwrap();
     assert_eq!(paid.receipt().await.net(), eur(-1_000));
     let settings = paid.world.table.get_settings().await.unwrap().unwrap();
-    let zone = paid.world.system.deployment.table.policy().zone;
-    let source = ReportSource { table: &paid.world.table, settings: &settings, zone, now: paid.world.clock.now() };
+    let source = ReportSource { table: &paid.world.table, settings: &settings, now: paid.world.clock.now() };
     let days = source.days(Some(date(DAY)), Some(date(DAY))).unwrap();
     let report = audit::report(source, days).await.unwrap();
     let nets: Vec<i64> = report.days.iter().flat_map(|day| &day.taken).map(|taken| taken.net_amount).collect();

@@ -4,7 +4,6 @@ use audit::{ReasonCode, explain};
 use billing::{Changes, LeadDays, OnResume, Settlement, Status, Subscription};
 use charging::StatedOutcome;
 use chrono::TimeDelta;
-use chrono_tz::Tz;
 use emulator::Fault;
 use sweep::BatchRequest;
 
@@ -14,7 +13,7 @@ use crate::world::{World, billing_time, card, date, new_subscription};
 async fn explain_day(world: &World, subscription: &Subscription, on: &str, today: &str) -> (ReasonCode, bool, String) {
     let now = billing_time(today) + TimeDelta::hours(6);
     let key = (&subscription.account, subscription.id);
-    let explanation = explain(&world.table, key, Some(date(on)), Tz::UTC, now).await.unwrap().unwrap();
+    let explanation = explain(&world.table, key, Some(date(on)), now).await.unwrap().unwrap();
     (explanation.reason(), explanation.needs_attention(), explanation.to_string())
 }
 
@@ -225,7 +224,7 @@ async fn get_records_returns_stored_records_until_they_expire() {
 async fn explain_returns_none_for_an_unknown_subscription() {
     let (world, subscription) = world_with_card("pm_card_visa").await;
     let unknown = (&"unknown".parse().unwrap(), subscription.id);
-    assert!(explain(&world.table, unknown, None, Tz::UTC, billing_time("2026-03-10")).await.unwrap().is_none());
+    assert!(explain(&world.table, unknown, None, billing_time("2026-03-10")).await.unwrap().is_none());
 }
 
 /// Simulates 100 days. The random `seed` decides for each day whether the batch runs, and whether the customer changes

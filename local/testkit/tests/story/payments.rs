@@ -11,7 +11,9 @@ use store::{Claim, ClaimOutcome, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
 use crate::lifecycle::LEAD;
-use crate::world::{World, billing_time, cancel, card, date, key, new_subscription, nonzero_counts, pause};
+use crate::world::{
+    World, billing_time, cancel, card, connection_with_act_before, date, key, new_subscription, nonzero_counts, pause,
+};
 
 #[tokio::test]
 async fn payment_day_31_is_charged_on_the_last_day_of_shorter_months() {
@@ -143,15 +145,8 @@ async fn world_with_act_before<F: Future<Output = ()>>(
     let key = key(subscription);
     let table_cell = Arc::new(OnceLock::<Table>::new());
     let table_of_act = table_cell.clone();
-    // Run `act` on its own thread, because the batch is blocked until its request proceeds.
-    let connection = EngineConnection::with_faults(move |call| {
-        if call.number == request_number {
-            let (table, key) = (table_of_act.get().unwrap().clone(), key.clone());
-            let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            std::thread::spawn(move || runtime().block_on(act(table, key))).join().unwrap();
-        }
-        None
-    });
+    let connection =
+        connection_with_act_before(request_number, move || act(table_of_act.get().unwrap().clone(), key.clone()));
     let world = World::with_connection(connection).await;
     table_cell.set(world.table.clone()).unwrap();
     world.store(subscription).await;

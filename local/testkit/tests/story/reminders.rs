@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use billing::{ClaimToken, Subscription};
 use chrono::TimeDelta;
-use chrono_tz::Tz;
 use clock::{Clock as _, SimulatedClock};
 use days::{DayReader, ShardProof, ShardState};
 use emulator::{EngineConnection, Fault, Operation};
@@ -26,7 +25,7 @@ async fn claim_without_sending(world: &World, subscription: &Subscription, on: &
 /// Returns the proof of each shard, computed from the run records. A proof states whether the reminder batch of `day`
 /// is complete in the shard.
 async fn shard_proofs(world: &World, day: &str) -> Vec<ShardProof> {
-    let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, Tz::UTC, world.clock.now());
+    let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, world.clock.now());
     reader.read(date(day)).await.unwrap().prove()
 }
 

@@ -3,7 +3,6 @@
 use audit::unfinished_runs;
 use billing::{ClaimToken, Currency, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use clock::Clock as _;
 use days::{DayReader, DayRecords, DayState, ShardProof, ShardState};
 use store::{Batch, Claim, Lane, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord, RunSums};
@@ -152,7 +151,7 @@ async fn many_short_runs_complete_a_day_and_a_killed_run_makes_it_incomplete() {
     }
     let shards = world.table.get_settings().await.unwrap().unwrap().shards;
     let proof = async |day: &str| -> Vec<ShardProof> {
-        let mut reader = DayReader::new(&world.table, Batch::Payments, shards, Tz::UTC, world.clock.now());
+        let mut reader = DayReader::new(&world.table, Batch::Payments, shards, world.clock.now());
         reader.read(date(day)).await.unwrap().prove()
     };
     assert!(proof("2026-03-07").await.iter().all(|shard| shard.walked == ShardState::Missing));
@@ -398,7 +397,7 @@ async fn killed_run_makes_a_done_day_incomplete_until_the_run_of_the_next_day() 
     world.store(&numbered_subscription(0, 7, "2026-02-28")).await;
     assert!(world.run_payments("2026-03-07").await.is_done());
     let state = async || {
-        let mut reader = DayReader::new(&world.table, Batch::Payments, SHARDS, Tz::UTC, world.clock.now());
+        let mut reader = DayReader::new(&world.table, Batch::Payments, SHARDS, world.clock.now());
         let state = DayState::from_proofs(&reader.read(date("2026-03-07")).await.unwrap().prove());
         (state, unfinished_runs(&mut reader, date("2026-03-07")).await.unwrap().len())
     };

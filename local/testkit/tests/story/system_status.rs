@@ -2,7 +2,6 @@
 
 use billing::{AuditRecord, DayReconciliation, DifferenceKind};
 use chrono::TimeDelta;
-use chrono_tz::Tz;
 use days::{DayState, SystemStatus};
 use ulid::Ulid;
 
@@ -12,7 +11,7 @@ use crate::world::{World, billing_time, date, new_subscription};
 async fn status_on(world: &World, day: &str) -> SystemStatus {
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let now = billing_time(day) + TimeDelta::hours(1);
-    SystemStatus::read(&world.table, &settings, Tz::UTC, now).await.unwrap()
+    SystemStatus::read(&world.table, &settings, now).await.unwrap()
 }
 
 /// Returns the state of each day and batch in `status`, with a text such as `2026-03-10 payments`.

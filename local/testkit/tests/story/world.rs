@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
+use billing::{
+    Account, ActionKind, Actor, NewAction, PaymentMethod, Policy, PolicySetting, Settlement, Status, Subscription,
+    SubscriptionId,
+};
 use charging::{Applied, ChargingEngine, StatedOutcome};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
@@ -13,7 +16,7 @@ use gateways::PaymentGateway;
 use payments::{PaymentBatch, PaymentOutcome};
 use reminders::{ReminderBatch, ReminderOutcome};
 use sandbox::{LedgerEntry, Sandbox};
-use store::{Counts as _, CreateOutcome, Paging, SubscriptionKey, Table};
+use store::{Counts as _, CreateOutcome, Paging, SetPolicyOutcome, SubscriptionKey, Table};
 use sweep::{BatchRequest, Outcome, Report, Sweep};
 use testkit::{RecordedMails, Script, config, sample};
 use ulid::Ulid;
@@ -205,6 +208,19 @@ impl World {
         self.script.add(Operation::Charge, [Some(fault)]);
     }
 
+    /// Sets `setting` of the stored policy to `text`. Returns the policy before and after.
+    pub async fn set_policy(&self, setting: PolicySetting, text: &str) -> (Policy, Policy) {
+        let settings = self.table.get_settings().await.unwrap().unwrap();
+        let before = settings.policy.clone().unwrap();
+        let (after, now) = (before.with(setting, text).unwrap(), self.clock.now());
+        let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
+        assert_eq!(self.table.set_policy(&settings, &after, now, &action).await.unwrap(), SetPolicyOutcome::Set);
+        // The settings that were read before are outdated now.
+        let again = self.table.set_policy(&settings, &before, now, &action).await.unwrap();
+        assert_eq!(again, SetPolicyOutcome::Changed);
+        (before.read().unwrap(), after.read().unwrap())
+    }
+
     /// Stores `subscription` and its account.
     pub async fn store(&self, subscription: &Subscription) {
         let account = Account { id: subscription.account.clone(), ..sample::account() };
@@ -288,6 +304,22 @@ impl World {
         });
         due_dates.collect()
     }
+}
+
+/// Creates a connection on which `act` runs right before its request with the number `request_number`.
+pub fn connection_with_act_before<F: Future<Output = ()>>(
+    request_number: u64,
+    act: impl Fn() -> F + Clone + Send + Sync + 'static,
+) -> EngineConnection {
+    // Run `act` on its own thread, because the sender is blocked until its request proceeds.
+    EngineConnection::with_faults(move |call| {
+        if call.number == request_number {
+            let act = act.clone();
+            let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            std::thread::spawn(move || runtime().block_on(act())).join().unwrap();
+        }
+        None
+    })
 }
 
 /// Returns a paused copy of `subscription`. The copy keeps an open attempt and its row in the payment index. Such a

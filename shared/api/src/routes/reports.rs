@@ -155,7 +155,7 @@ pub async fn read(
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {
     let settings = api.read_settings().await?;
-    let source = ReportSource { table: &api.table, settings: &settings, zone: api.table.policy().zone, now: now.at };
+    let source = ReportSource { table: &api.table, settings: &settings, now: now.at };
     let days = source.days(from.map(NaiveDate::from), to.map(NaiveDate::from));
     let days = days.map_err(|error| Problem::refused_field(error.field(), error.to_string()))?;
     let (from, to) = (*days.start(), *days.end());

@@ -188,7 +188,7 @@ pub async fn list(
     }
     let mut proofs = Vec::new();
     for batch in Batch::ALL.into_iter().filter(is_requested) {
-        let mut reader = DayReader::new(&api.table, batch, shards, api.table.policy().zone, now.at);
+        let mut reader = DayReader::new(&api.table, batch, shards, now.at);
         proofs.extend(reader.read(date).await?.prove());
     }
     list.state = DayState::from_proofs(&proofs);

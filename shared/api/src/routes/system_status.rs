@@ -126,9 +126,7 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<Json<StatusView>, Problem> {
     let settings = api.read_settings().await?;
-    let mut status = SystemStatus::read(&api.table, &settings, api.table.policy().zone, now.at).await?;
-    // The functions get the same variables.
-    status.problems.extend(api.table.policy_differences().iter().map(ToString::to_string));
+    let status = SystemStatus::read(&api.table, &settings, now.at).await?;
     let queues = match &api.queues {
         Some(queues) => queues.read().await,
         None => Vec::new(),

@@ -164,7 +164,7 @@ pub async fn read(
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
-    let explanation = explain(&api.table, (&path.account, path.id), on, api.table.policy().zone, now.at).await?;
+    let explanation = explain(&api.table, (&path.account, path.id), on, now.at).await?;
     let explanation = explanation.ok_or_else(problems::subscription_not_found)?;
     Ok(Json(match caller {
         Caller::Operator => explanation.into(),

@@ -120,7 +120,7 @@ impl NightlyAudit {
         checker: &InvariantChecker,
     ) -> Result<AuditRecord, TableError> {
         let mut broken = check_endpoints(&self.table.get_webhook_endpoints(&Paging::all()).await?);
-        broken.extend(checker.check_runs(&self.table, self.table.policy().zone).await?);
+        broken.extend(checker.check_runs(&self.table).await?);
         recorder.add_at_end(broken);
         Ok(recorder.end(self.clock.now()).await?.0)
     }

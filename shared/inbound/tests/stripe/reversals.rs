@@ -4,7 +4,6 @@
 use audit::{InvariantChecker, Reconciliation, ReportSource, explain, report};
 use billing::{DisputeStatus, ItemImage, PaymentStatus, events_between_images};
 use chrono::TimeDelta;
-use chrono_tz::Tz;
 use clock::Clock as _;
 use gateways::PaymentGateway as _;
 use inbound::{InboundError, InboundOutcome};
@@ -188,8 +187,7 @@ async fn report_why_and_audit_show_a_reversal() {
     world.send_event(&world.server.event("evt_1", "charge.dispute.closed", &id)).await.unwrap();
     let day = "2026-03-10".parse().unwrap();
     let settings = world.table().get_settings().await.unwrap().unwrap();
-    let source =
-        ReportSource { table: world.table(), settings: &settings, zone: Tz::UTC, now: world.system.clock.now() };
+    let source = ReportSource { table: world.table(), settings: &settings, now: world.system.clock.now() };
     let taken = report(source, day..=day).await.unwrap().days.remove(0).taken.remove(0);
     let price = world.gold.price;
     assert_eq!((taken.payments, taken.sum), (1, price), "the payment was made on that day");
@@ -197,7 +195,7 @@ async fn report_why_and_audit_show_a_reversal() {
     for (on, begin) in [("2026-03-10", "charged on 2026-03-10"), ("2026-03-15", "not charged on 2026-03-15")] {
         let of = (&world.gold.account, world.gold.id);
         let on = Some(on.parse().unwrap());
-        let why = explain(world.table(), of, on, Tz::UTC, world.system.clock.now()).await.unwrap().unwrap().to_string();
+        let why = explain(world.table(), of, on, world.system.clock.now()).await.unwrap().unwrap().to_string();
         assert!(
             why.starts_with(begin) && why.contains("2026-03-20 the gateway reported that the bank reversed"),
             "{why}"

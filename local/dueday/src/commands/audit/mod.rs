@@ -183,7 +183,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));
     }
     let mut broken = audit_endpoints(context, &open_table, now).await?;
-    broken.extend(checker.check_runs(table, table.policy().zone).await?);
+    broken.extend(checker.check_runs(table).await?);
     recorder.add(broken).await?;
     drop(progress);
     let (ended, mut shown) = recorder.end(context.clock.now()).await?;
