@@ -12,7 +12,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use deployment::{Deployment, Faulty};
+use deployment::{Config, Deployment, Faulty};
 use emulator::{EngineConnection, Injector};
 use inbound::StripeEventHandler;
 use mail::{Mail, MailError, Mailer};
@@ -43,9 +43,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process whose clock is ahead of the simulated clock by `skew`. `has_retries` states whether the AWS SDK
-    /// of the process repeats failed requests.
-    pub async fn start(environment: &Environment, skew: TimeDelta, has_retries: bool) -> Result<Self, TableError> {
+    /// Starts a process with the configuration `config`, whose clock is ahead of the simulated clock by `skew`.
+    /// `has_retries` states whether the AWS SDK of the process repeats failed requests.
+    pub async fn start(
+        environment: &Environment,
+        config: Config,
+        skew: TimeDelta,
+        has_retries: bool,
+    ) -> Result<Self, TableError> {
         let process_schedule = Arc::new(ProcessSchedule::new(environment.schedule.clone(), environment.faults.clone()));
         let injector = Arc::new(Injector::new(process_schedule.clone()));
         let observer =
@@ -64,7 +69,7 @@ impl Process {
         let clock = Arc::new(SkewedClock { clock: environment.clock.clone(), skew });
         let deployment = Deployment::new(
             environment.engine.client_with_connection(Arc::new(connection)),
-            environment.config.clone(),
+            config,
             gateway,
             Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),
             clock.clone(),

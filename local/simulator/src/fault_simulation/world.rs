@@ -4,9 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
+use billing::{Policy, PolicySetting};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock as _;
+use config::{ConfiguredPolicy, Env, variable_of};
 use deployment::Config;
+use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use store::TableError;
@@ -30,6 +33,8 @@ pub struct World {
     environment: Environment,
     /// The random numbers for the planned tasks and for the properties of new processes.
     pub rng: RefCell<ChaCha8Rng>,
+    /// The random numbers for the variables of new processes.
+    variables_rng: RefCell<ChaCha8Rng>,
     /// The idle processes without an API.
     idle: RefCell<Vec<Rc<Process>>>,
     /// The idle processes with an API.
@@ -48,6 +53,7 @@ impl World {
         Self {
             environment: Environment::new(config, now, fault_config, gateway, &mut seeds),
             rng: RefCell::new(ChaCha8Rng::seed_from_u64(seeds.random())),
+            variables_rng: RefCell::new(ChaCha8Rng::seed_from_u64(seeds.random())),
             idle: RefCell::default(),
             idle_api: RefCell::default(),
             last_actor: Cell::new(0),
@@ -75,11 +81,23 @@ impl World {
             let mut rng = self.rng.borrow_mut();
             (rng.random_range(-MAX_SKEW_SECONDS..=MAX_SKEW_SECONDS), rng.random())
         };
-        let process = now_or_panic(Process::start(self, TimeDelta::seconds(skew), has_retries))?;
+        let config = self.config_of_new_process();
+        let process = now_or_panic(Process::start(self, config, TimeDelta::seconds(skew), has_retries))?;
         if is_api {
             now_or_panic(process.create_api())?;
         }
         Ok(Rc::new(process))
+    }
+
+    /// Returns the configuration of a new process. Most processes have other variables than the table, as after a mistake
+    /// at a deployment or at the command line: only the policy that the first process has stored may count.
+    fn config_of_new_process(&self) -> Config {
+        let mut config = self.environment.config.clone();
+        if self.last_actor.get() > 0 {
+            let mut rng = self.variables_rng.borrow_mut();
+            config.table.configured_policy = random_variables(&mut rng);
+        }
+        config
     }
 
     /// Starts an actor in `role`, and returns it with its process. `date` is the due date up to which a batch run
@@ -112,6 +130,29 @@ impl World {
             idle.borrow_mut().push(process);
         }
     }
+}
+
+/// Returns variables of a random policy. Each second variable is not set.
+fn random_variables(rng: &mut ChaCha8Rng) -> ConfiguredPolicy {
+    let mut variables: Vec<(&str, &str)> = Vec::new();
+    for setting in Policy::settings() {
+        let texts: &[&str] = match setting {
+            PolicySetting::TimeZone => &["UTC", "America/New_York", "Pacific/Kiritimati", "not a zone"],
+            PolicySetting::ReminderLeadDays => &["0", "1", "7", "27"],
+            PolicySetting::RetryGaps => &["1", "1,2,2,2", "5,5", "3,9,15"],
+            PolicySetting::AfterLastRetry => &["unpaid", "cancelled"],
+            PolicySetting::CatchUp => &["each", "latest"],
+            PolicySetting::Resume => &["charge", "wait"],
+            PolicySetting::AfterWonDispute => &["charge", "waive"],
+            PolicySetting::ReceiptDays => &["10", "190", "1000"],
+            PolicySetting::ActionDays => &["1", "730"],
+        };
+        if rng.random() {
+            variables.extend(texts.choose(rng).map(|text| (variable_of(setting).name, *text)));
+        }
+    }
+    let find = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
+    ConfiguredPolicy::read(Env(&find))
 }
 
 impl Deref for World {

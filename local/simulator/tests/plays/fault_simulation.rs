@@ -35,7 +35,7 @@ fn simulate(
 
 #[test]
 fn simulation_with_the_unreliable_sandbox_has_no_violation() {
-    let configs = [(0.01, 2, CATCH_UP_LATEST), (0.1, 4, FEW_RETRIES), (0.002, 1, &[]), (0.02, 5, &[])];
+    let configs = [(0.01, 8, CATCH_UP_LATEST), (0.1, 8, FEW_RETRIES), (0.002, 1, &[]), (0.02, 5, &[])];
     let (configs, months) = short_or_long((&configs[..2], 2), (&configs[..], 4));
     let (mut charges, mut faults, mut refused, mut outage_days, mut clock_repairs) = (0, 0, 0, 0, 0);
     for (fault_rate, seed, settings) in configs {

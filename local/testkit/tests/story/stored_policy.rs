@@ -1,7 +1,7 @@
 //! Tests of the policy that the table stores: which of several values counts, from when on, and for how long.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use billing::{ActionKind, Actor, NewAction, Policy, PolicySetting, StoredPolicy};
+use billing::{ActionKind, Actor, NewAction, PolicySetting, StoredPolicy, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
 use deployment::Deployment;
@@ -9,21 +9,7 @@ use store::{Batch, SetPolicyOutcome, Table};
 use sweep::{BatchRequest, SweepError};
 use testkit::{capture_log_lines, config};
 
-use crate::world::{World, billing_time, date, new_subscription};
-
-/// Sets `setting` of the policy in `table` to `text`. Returns the policy before and after.
-async fn change(table: &Table, setting: PolicySetting, text: &str) -> (Policy, Policy) {
-    let settings = table.get_settings().await.unwrap().unwrap();
-    let before = settings.policy.clone().unwrap();
-    let after = before.with(setting, text).unwrap();
-    let now = billing_time("2026-03-10");
-    let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
-    assert_eq!(table.set_policy(&settings, &after, now, &action).await.unwrap(), SetPolicyOutcome::Set);
-    // The settings that were read before are outdated now.
-    let again = table.set_policy(&settings, &before, now, &action).await.unwrap();
-    assert_eq!(again, SetPolicyOutcome::Changed);
-    (before.read().unwrap(), after.read().unwrap())
-}
+use crate::world::{World, billing_time, card, connection_with_act_before, date, new_subscription};
 
 /// Returns the deployment of `world` as a process sees it whose variables contain `variables`.
 fn process_with(world: &World, variables: &[(&str, &str)]) -> Deployment {
@@ -57,7 +43,7 @@ async fn run_uses_the_policy_of_the_table_although_its_variables_differ() {
     assert_eq!(warned[0]["variable"], "DUEDAY_TIME_ZONE");
     assert_eq!((&warned[0]["given"], &warned[0]["stored"]), (&"Pacific/Kiritimati".into(), &"UTC".into()));
 
-    change(&world.table, PolicySetting::TimeZone, "Pacific/Kiritimati").await;
+    world.set_policy(PolicySetting::TimeZone, "Pacific/Kiritimati").await;
     let report = payments.run(&request, deadline).await.unwrap();
     assert_eq!(report.counts.paid, 1, "the next run of the same process uses the new policy");
 }
@@ -67,10 +53,60 @@ async fn batch_keeps_its_policy_although_another_user_of_the_table_reads_a_new_o
     let world = World::new().await;
     let deployment = &world.system.deployment;
     let payments = deployment.payments().await.unwrap();
-    let (before, after) = change(&deployment.table, PolicySetting::TimeZone, "Pacific/Kiritimati").await;
+    let (before, after) = world.set_policy(PolicySetting::TimeZone, "Pacific/Kiritimati").await;
     deployment.table.refresh_policy(world.clock.now()).await.unwrap();
     assert_eq!(*deployment.table.policy(), after);
     assert_eq!(*payments.policy(), before, "only the next run reads the policy again");
+}
+
+/// The policy that an operator sets during a run. Each of its settings determines a date.
+const NEW_POLICY: [(PolicySetting, &str); 3] =
+    [(PolicySetting::ReminderLeadDays, "3"), (PolicySetting::RetryGaps, "5,9"), (PolicySetting::CatchUp, "latest")];
+
+/// Sets [`NEW_POLICY`] in `table`, as if no execution had its lease.
+async fn set_new_policy(table: Table) {
+    let settings = table.get_settings().await.unwrap().unwrap();
+    let before = settings.policy.clone().unwrap();
+    let after = NEW_POLICY.iter().fold(before, |policy, (setting, text)| policy.with(*setting, text).unwrap());
+    let now = billing_time("2026-03-10");
+    let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
+    assert_eq!(table.set_policy(&settings, &after, now, &action).await.unwrap(), SetPolicyOutcome::Set);
+}
+
+#[tokio::test]
+async fn policy_that_changes_at_any_request_of_a_run_counts_from_the_next_run_on() {
+    // The paid subscription gets a reminder date, the declined one a retry date, and the third one has missed two months.
+    let (paid, missed) = (new_subscription(10, "2026-03-01"), new_subscription(9, "2026-01-01"));
+    let card = card("pm_card_chargeDeclinedInsufficientFunds");
+    let declined = Subscription { payment_method: card, ..new_subscription(8, "2026-03-01") };
+    let of_next_run = new_subscription(12, "2026-03-11");
+    // The outcome with one policy during the whole run: the dates that a human reads off the calendar.
+    let with_old = "2026-04-03, 2026-03-11, 2026-02-09";
+    let with_new = "2026-04-07, 2026-03-15, 2026-04-09";
+    let mut outcomes = Vec::new();
+    for at in 1.. {
+        let world = World::new().await;
+        for subscription in [&paid, &missed, &declined, &of_next_run] {
+            world.store(subscription).await;
+        }
+        let table = world.table.clone();
+        let connection = connection_with_act_before(at, move || set_new_policy(table.clone()));
+        let payments = world.separate_payment_batch(connection, world.gateway.clone()).await;
+        world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await;
+        if stored(&world.table).await.unwrap().text_of(PolicySetting::RetryGaps) != "5,9" {
+            break;
+        }
+        let reminder = world.load(&paid).await.next_reminder_on.unwrap();
+        let (retry, due) = (world.load(&declined).await.next_payment_on.unwrap(), world.load(&missed).await.due_on);
+        outcomes.push(format!("{reminder}, {retry}, {due}"));
+        world.run_payment_batch(&payments, "2026-03-12", billing_time("2026-03-12")).await;
+        let reminder = world.load(&of_next_run).await.next_reminder_on.unwrap();
+        assert_eq!(reminder, date("2026-04-09"), "the run after the change at request {at}");
+    }
+    let first_old = outcomes.iter().position(|outcome| outcome == with_old).unwrap();
+    let (before, after) = outcomes.split_at(first_old);
+    assert!(!before.is_empty() && before.iter().all(|outcome| outcome == with_new), "{before:?}");
+    assert!(after.len() > 10 && after.iter().all(|outcome| outcome == with_old), "{after:?}");
 }
 
 #[tokio::test]
@@ -78,7 +114,7 @@ async fn copy_of_the_policy_is_read_again_after_a_minute() {
     let world = World::new().await;
     let (now, table) = (billing_time("2026-03-10"), world.table.with_own_policy());
     table.refresh_policy(now).await.unwrap();
-    let (before, after) = change(&world.table, PolicySetting::ReminderLeadDays, "3").await;
+    let (before, after) = world.set_policy(PolicySetting::ReminderLeadDays, "3").await;
     for (seconds, expected) in [(59, &before), (60, &before), (61, &after)] {
         table.refresh_policy(now + TimeDelta::seconds(seconds)).await.unwrap();
         assert_eq!(*table.policy(), *expected, "{seconds} s");

@@ -11,7 +11,7 @@ use charging::{FindingDecision, FindingError};
 use chrono::NaiveDate;
 use clock::Clock as _;
 use rand::Rng as _;
-use reconciling::{DaysToCompare, ReconcileError, Reconciler, Settlement, latest_comparable_day};
+use reconciling::{Corrections, DaysToCompare, ReconcileError, Reconciler, latest_comparable_day};
 use store::{NotRewritten, Settings, ignore_refusal};
 
 use super::RestoredTable;
@@ -80,7 +80,7 @@ impl RestoredTable<'_> {
         let mut reconciler = Reconciler::new(
             (self.deployment.table.clone(), settings.table_id),
             self.gateway.clone(),
-            Settlement::of_table(settings),
+            Corrections::of_table(settings),
             self.deployment.clock.clone(),
             self.world.day_of(self.world.clock.now()),
         );
