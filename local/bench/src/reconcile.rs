@@ -17,7 +17,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
     RefundRequest, RefundResponse, Refunds, TimeRange,
 };
-use reconciling::{Reconciler, Settlement};
+use reconciling::{Corrections, Reconciler};
 use store::{Settings, Table};
 use testkit::sample;
 
@@ -54,8 +54,8 @@ pub async fn run(args: &ReconcileArgs) -> Result<(), Failure> {
         create_receipts(&table, &gateway).await?;
         let before = peak_mb(std::process::id())?;
         let clock = Arc::new(SimulatedClock::new(noon(day) + TimeDelta::days(1), 1));
-        let settlement = Settlement::SettleOrStoreFinding;
-        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, settlement, clock, day);
+        let corrections = Corrections::SettleOrStoreFinding;
+        let mut reconciler = Reconciler::new((table, ulid(0)), gateway, corrections, clock, day);
         let started = Instant::now();
         let result = reconciler.reconcile(day, None).await?;
         let seconds = started.elapsed().as_secs_f64();

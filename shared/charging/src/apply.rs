@@ -16,7 +16,8 @@ use crate::{ChargingEngine, UncountedCharges};
 pub enum Applied {
     /// This call has settled the attempt, or the payment that had no open attempt.
     Settled(Box<Settled>),
-    /// Another worker has settled the attempt with this outcome, or the payment already has its receipt.
+    /// Another worker has settled the attempt, or the payment already has its receipt. Contains the outcome that was to be
+    /// applied.
     AlreadySettled(Box<Outcome>),
     /// The subscription has no open attempt.
     NothingOpen,
@@ -66,23 +67,23 @@ pub enum OpenReason {
     Blocked,
     /// The gateway has made no payment, but this outcome is not final: another worker has taken over the attempt, or the
     /// subscription was resumed.
-    #[error("no payment was made, but another worker may be charging the attempt")]
+    #[error(
+        "no payment was made, but this may change: another worker has taken over the attempt, or the subscription was resumed"
+    )]
     NotFinal,
     /// The attempt contradicts its subscription, so it is not charged again.
     #[error("{0}")]
-    Contradiction(AttemptContradiction),
+    AttemptContradicts(AttemptContradiction),
     /// What a person states or what the gateway reports contradicts the attempt.
     #[error("{0}")]
-    Contradicted(String),
+    ReportContradicts(String),
 }
 
-/// The reason why a report could not be applied.
+/// The reason why an outcome could not be applied to an attempt that the caller holds.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum ApplyError {
     #[error(transparent)]
     Table(#[from] TableError),
-    #[error(transparent)]
-    Gateway(#[from] GatewayError),
     #[error(
         "the payment {payment} of {due_on} succeeded and has no receipt: its attempt was settled with another outcome"
     )]
@@ -101,7 +102,7 @@ impl ApplyError {
 }
 
 impl Applied {
-    /// Creates the result of a written `settlement` outside of a run.
+    /// Creates the result of a written `settlement`.
     pub(crate) fn settled(settlement: Settlement, was_reminded: bool) -> Self {
         Self::Settled(Box::new(Settled { settlement, was_reminded, paid_twice: None }))
     }
@@ -133,7 +134,7 @@ impl ChargingEngine {
     /// - [`ApplyError::MissingReceipt`] if the payment succeeded, but another worker has settled the attempt with
     ///   another outcome.
     /// - [`ApplyError::Table`] if a request to the table failed.
-    pub async fn apply(
+    pub(crate) async fn apply(
         &self,
         subscription: Subscription,
         held: &Attempt,

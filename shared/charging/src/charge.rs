@@ -14,27 +14,13 @@ use crate::{Applied, ApplyError, ChargeContext, ChargePermit, Charger, LookUpErr
 /// between clocks.
 const MAX_TIME_FROM_CLAIM_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
 
-/// The reason why a charge has no outcome.
-pub(crate) enum NotCharged {
-    /// The attempt stays open.
-    Open(OpenReason),
-    /// A request to the table failed: the attempt may stay open.
-    Error(ApplyError),
-}
-
-impl<E: Into<ApplyError>> From<E> for NotCharged {
-    fn from(error: E) -> Self {
-        Self::Error(error.into())
-    }
-}
-
 impl Charger {
     /// Charges the attempt of `permit`, which was just claimed, and settles its outcome. If the gateway may have made the
     /// payment of an earlier attempt of the same due date, for example although it rejected that attempt, first looks up
     /// that payment. Adds a charge to the uncounted charges of the run.
     ///
     /// # Errors
-    /// The errors of [`ChargingEngine::apply`](crate::ChargingEngine::apply).
+    /// [`ApplyError`], if the outcome could not be applied.
     pub async fn charge_claimed(
         &self,
         context: ChargeContext<'_>,
@@ -45,50 +31,33 @@ impl Charger {
             ..permit.attempt.clone()
         });
         if let Some(earlier) = earlier {
-            match self.look_up(context, (&permit.subscription, &earlier)).await {
-                Ok(LookedUp { resolution: Resolution::ChargeAgain, .. }) => {}
-                found => return self.apply_look_up(context, permit, found).await,
+            let found = self.look_up(context, (&permit.subscription, &earlier)).await;
+            if let Some(applied) = Box::pin(self.settle_found(context, &permit, found)).await? {
+                return Ok(applied);
             }
+            self.wait_for_turn().await;
         }
         self.charge(context, permit).await
     }
 
-    /// Charges the attempt of `permit` and settles its outcome.
+    /// Charges the attempt of `permit` and settles its outcome, or leaves the attempt open. If the gateway returns an
+    /// error that does not prove that no payment was made, looks up the attempt. If the gateway has no payment, sends the
+    /// same request once more. If the gateway then returns the same error again and still has no payment, the attempt
+    /// counts as rejected.
     pub(crate) async fn charge(&self, context: ChargeContext<'_>, permit: ChargePermit) -> Result<Applied, ApplyError> {
-        match self.charge_until_outcome_known(context, &permit).await {
-            Ok(outcome) => self.settle(context, permit, outcome).await,
-            Err(NotCharged::Open(reason)) => Ok(Applied::Open(reason)),
-            Err(NotCharged::Error(error)) => Err(error),
-        }
-    }
-
-    /// Settles the attempt of `permit` with `outcome`.
-    pub(crate) async fn settle(
-        &self,
-        context: ChargeContext<'_>,
-        ChargePermit { subscription, attempt, .. }: ChargePermit,
-        outcome: Outcome,
-    ) -> Result<Applied, ApplyError> {
-        self.engine.apply(subscription, &attempt, outcome, context.today, &context.run.uncounted_charges).await
-    }
-
-    /// Sends the charge of `permit` until its outcome is known or the attempt must stay open. If the gateway returns an
-    /// error that does not prove that no payment was made, looks up the attempt. If the gateway has no payment, sends
-    /// the same request once more. If the gateway then returns the same error again and still has no payment, the
-    /// attempt counts as rejected.
-    async fn charge_until_outcome_known(
-        &self,
-        context: ChargeContext<'_>,
-        permit: &ChargePermit,
-    ) -> Result<Outcome, NotCharged> {
-        let in_doubt = |error: GatewayError| Err(NotCharged::Open(OpenReason::NoResponse(error)));
+        let open = |reason| Ok(Applied::Open(reason));
+        let in_doubt = |error: GatewayError| open(OpenReason::NoResponse(error));
         let mut previous_code: Option<String> = None;
-        loop {
-            let (code, is_final) = match self.send_charge(context, permit).await.map_err(NotCharged::Open)? {
-                ChargeResponse::Succeeded(payment) => return Ok(Outcome::Succeeded(payment)),
-                ChargeResponse::Declined(decline) => return Ok(Outcome::Declined(decline)),
-                ChargeResponse::Rejected { code } => return Ok(Outcome::Rejected { code }),
-                ChargeResponse::Processing => return Err(NotCharged::Open(OpenReason::Processing)),
+        let outcome = loop {
+            let response = match self.send_charge(context, &permit).await {
+                Ok(response) => response,
+                Err(reason) => return open(reason),
+            };
+            let (code, is_final) = match response {
+                ChargeResponse::Succeeded(payment) => break Outcome::Succeeded(payment),
+                ChargeResponse::Declined(decline) => break Outcome::Declined(decline),
+                ChargeResponse::Rejected { code } => break Outcome::Rejected { code },
+                ChargeResponse::Processing => return open(OpenReason::Processing),
                 ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
                 ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
                 ChargeResponse::Unusable { reason } => return in_doubt(GatewayError::Unusable { reason }),
@@ -98,19 +67,53 @@ impl Charger {
                     (code, is_same)
                 }
             };
-            match self.look_up(context, (&permit.subscription, &permit.attempt)).await {
-                Ok(LookedUp { resolution: Resolution::Settle(outcome), .. }) => return Ok(outcome),
-                Ok(LookedUp { resolution: Resolution::Processing, .. }) => {
-                    return Err(NotCharged::Open(OpenReason::Processing));
-                }
-                Err(LookUpError::Gateway(error)) => return in_doubt(error),
-                Err(LookUpError::Table(error)) => return Err(error.into()),
-                Ok(_) if is_final => return Ok(Outcome::Rejected { code }),
-                // Two different errors do not prove that no payment was made: a later run looks the attempt up again.
-                Ok(_) if previous_code.is_some() => return in_doubt(GatewayError::Unknown { reason: code }),
-                Ok(_) => previous_code = Some(code),
+            let found = self.look_up(context, (&permit.subscription, &permit.attempt)).await;
+            if let Some(applied) = Box::pin(self.settle_found(context, &permit, found)).await? {
+                return Ok(applied);
             }
-        }
+            if is_final {
+                break Outcome::Rejected { code };
+            }
+            // Two different errors do not prove that no payment was made: a later run looks the attempt up again.
+            if previous_code.is_some() {
+                return in_doubt(GatewayError::Unknown { reason: code });
+            }
+            previous_code = Some(code);
+            self.wait_for_turn().await;
+        };
+        self.settle(context, permit, outcome).await
+    }
+
+    /// Settles the attempt of `permit` with what its look-up has `found`, or leaves it open. Returns `None` if the gateway
+    /// has no payment, so that the attempt may be charged again.
+    pub(crate) async fn settle_found(
+        &self,
+        context: ChargeContext<'_>,
+        permit: &ChargePermit,
+        found: Result<LookedUp, LookUpError>,
+    ) -> Result<Option<Applied>, ApplyError> {
+        let LookedUp { resolution, paid_twice, .. } = match found {
+            Ok(found) => found,
+            Err(LookUpError::Gateway(error)) => return Ok(Some(Applied::Open(OpenReason::NoResponse(error)))),
+            Err(LookUpError::Table(error)) => return Err(error.into()),
+        };
+        Ok(match resolution {
+            Resolution::Settle(outcome) => {
+                Some(self.settle(context, permit.clone(), outcome).await?.with_paid_twice(paid_twice))
+            }
+            Resolution::Processing => Some(Applied::Open(OpenReason::Processing)),
+            Resolution::ChargeAgain => None,
+        })
+    }
+
+    /// Settles the attempt of `permit` with `outcome`.
+    async fn settle(
+        &self,
+        context: ChargeContext<'_>,
+        ChargePermit { subscription, attempt, .. }: ChargePermit,
+        outcome: Outcome,
+    ) -> Result<Applied, ApplyError> {
+        self.engine.apply(subscription, &attempt, outcome, context.today, &context.run.uncounted_charges).await
     }
 
     /// Sends the charge of `permit`, if the permission is still valid and enough time is left. Repeats the request if
@@ -179,10 +182,7 @@ impl Charger {
             match self.engine.look_up(self.gateway.as_ref(), attempt).await {
                 Err(LookUpError::Gateway(GatewayError::Throttled { retry_after }))
                     if self.pace.back_off(retry_after, &mut throttle_count)
-                        && self.has_time_to_charge_after_pause(context.deadline) =>
-                {
-                    self.pace.wait_for_turn().await;
-                }
+                        && self.has_time_to_charge_after_pause(context.deadline) => {}
                 Err(error) => return Err(error),
                 Ok(found) => {
                     self.record_response(context.run);

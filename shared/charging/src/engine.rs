@@ -9,9 +9,9 @@ use store::Table;
 
 use crate::UncountedCharges;
 
-/// Looks attempts up ([`ChargingEngine::look_up`]), and applies what the gateway reports: to an attempt that the caller
-/// holds ([`ChargingEngine::apply`]), to a reported payment ([`ChargingEngine::apply_payment`]), and to an open attempt
-/// whose lease has ended ([`ChargingEngine::resolve_attempt`]).
+/// Looks attempts up, and applies what the gateway reports: to an attempt that a run holds (`apply`), to a reported
+/// payment ([`ChargingEngine::apply_payment`]), and to an open attempt whose lease has ended
+/// ([`ChargingEngine::resolve_attempt`]).
 #[derive(Debug)]
 pub struct ChargingEngine {
     pub(crate) table: Table,

@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use billing::{
     AccountId, Finding, FindingReason, GatewayToken, Money, Payment, PaymentStatus, Receipt, ResolvedFinding,
-    Settlement, Sku, Subscription,
+    Settlement, Subscription,
 };
 use gateways::{GatewayError, GatewayRefund, RefundState, Refunds};
 use store::{NotRewritten, TableError};
@@ -67,22 +67,22 @@ pub fn unresolved_findings(open: &[Finding]) -> Option<String> {
 
 impl ChargingEngine {
     /// Stores a finding about `payment` of the subscription `stored`. The payment has no receipt because of `reason`.
-    /// `sku` is the SKU of the subscription. Returns the stored finding. If a finding about the payment exists already,
-    /// returns the existing finding.
+    /// Returns the stored finding. If a finding about the payment exists already,
+    /// returns the existing finding. Returns `None` if the subscription does not exist any more: nothing was stored.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
     pub async fn store_finding(
         &self,
         stored: Subscription,
-        (payment, sku): (&Payment, &Sku),
+        payment: &Payment,
         reason: FindingReason,
-    ) -> Result<Finding, TableError> {
+    ) -> Result<Option<Finding>, TableError> {
         let (account, id, now) = (&payment.account, payment.subscription, self.clock.now());
         let new_finding = |stored: &Subscription| Finding {
             account: account.clone(),
             subscription: id,
-            sku: sku.clone(),
+            sku: stored.sku.clone(),
             due_on: payment.due_on,
             payment: payment.id.clone(),
             amount: payment.amount,
@@ -93,7 +93,7 @@ impl ChargingEngine {
             version: 1,
         };
         let finding = self.table.put_finding(stored, new_finding).await?;
-        if finding.resolved.is_none() {
+        if finding.as_ref().is_some_and(|finding| finding.resolved.is_none()) {
             tracing::error!(%account, %id, payment = %payment.id, %reason, "{PAYMENT_WITHOUT_RECEIPT_MESSAGE}");
         }
         Ok(finding)

@@ -16,7 +16,7 @@ const LIST_START_MARGIN: TimeDelta = TimeDelta::days(1);
 
 /// What the gateway reports about an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LookedUp {
+pub(crate) struct LookedUp {
     /// The payments of the attempt's customer at the gateway.
     pub listed: Vec<Payment>,
     /// The next step for the attempt.
@@ -28,7 +28,7 @@ pub struct LookedUp {
     pub is_table_older: bool,
 }
 
-/// The reason why an attempt could not be looked up.
+/// A request of a look-up, or of the application of a reported payment, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LookUpError {
     #[error(transparent)]
@@ -48,7 +48,7 @@ impl ChargingEngine {
     /// # Errors
     /// [`LookUpError::Gateway`] if the list could not be read completely, or a decline was not confirmed;
     /// [`LookUpError::Table`] if charging could not be switched off.
-    pub async fn look_up(
+    pub(crate) async fn look_up(
         &self,
         gateway: &dyn PaymentGateway,
         (subscription, attempt): (&Subscription, &Attempt),

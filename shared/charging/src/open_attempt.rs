@@ -8,7 +8,7 @@ use billing::{
 };
 use chrono::NaiveDate;
 use gateways::PaymentGateway;
-use store::{Claim, ClaimOutcome, SubscriptionKey};
+use store::{Claim, ClaimOutcome, SubscriptionKey, TableError};
 
 use crate::{Applied, ApplyError, ChargingEngine, LookUpError, LookedUp, OpenReason, UncountedCharges};
 
@@ -30,14 +30,14 @@ impl ChargingEngine {
     /// to ignore the gateway and use only the stated outcome.
     ///
     /// # Errors
-    /// [`ApplyError::Table`] if a request to the table failed.
+    /// [`TableError`] if a request to the table failed.
     pub async fn resolve_attempt(
         &self,
         gateway: Option<&dyn PaymentGateway>,
         (account, id): (&AccountId, SubscriptionId),
         stated: &StatedOutcome,
         today: NaiveDate,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<Applied, TableError> {
         match self.table.get_subscription(account, id).await? {
             Some(stored) => self.apply_to_open_attempt(gateway, stored, stated, today).await,
             None => Ok(Applied::Missing),
@@ -49,14 +49,14 @@ impl ChargingEngine {
     /// same time.
     ///
     /// # Errors
-    /// [`ApplyError::Table`] if a request to the table failed.
+    /// [`TableError`] if a request to the table failed.
     pub(crate) async fn apply_to_open_attempt(
         &self,
         gateway: Option<&dyn PaymentGateway>,
         stored: Subscription,
         stated: &StatedOutcome,
         today: NaiveDate,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<Applied, TableError> {
         let Some(attempt) = stored.attempt.clone() else { return Ok(Applied::NothingOpen) };
         let open = |reason| Ok(Applied::Open(reason));
         let now = self.clock.now();
@@ -74,9 +74,9 @@ impl ChargingEngine {
             Some(gateway) => match self.look_up(gateway, (&stored, &attempt)).await {
                 Ok(found) => outcome_of_payments(&stored, &attempt, stated, &found),
                 Err(LookUpError::Gateway(error)) => return open(OpenReason::NoResponse(error)),
-                Err(LookUpError::Table(error)) => return Err(error.into()),
+                Err(LookUpError::Table(error)) => return Err(error),
             },
-            None => outcome_without_gateway(stated, &stored, &attempt).map_err(OpenReason::Contradicted),
+            None => outcome_without_gateway(stated, &stored, &attempt).map_err(OpenReason::ReportContradicts),
         };
         let outcome = match outcome {
             Ok(outcome) => outcome,
@@ -84,10 +84,9 @@ impl ChargingEngine {
         };
         if let (StatedOutcome::AsGatewayReports, Outcome::Succeeded(payment)) = (stated, &outcome) {
             match self.verify_payment(&stored, &attempt, payment).await {
-                Err(error @ ApplyError::Contradicts { .. }) => {
-                    return open(OpenReason::Contradicted(error.to_string()));
-                }
-                verified => verified?,
+                Ok(()) => {}
+                Err(ApplyError::Table(error)) => return Err(error),
+                Err(error) => return open(OpenReason::ReportContradicts(error.to_string())),
             }
         }
         let claim = Claim { token: ClaimToken(self.clock.ulid()), now, leased_until: now + Attempt::LEASE };
@@ -111,11 +110,9 @@ impl ChargingEngine {
         };
         charges.write_or_warn(&self.table, today, shard).await;
         match applied {
-            Ok(Applied::Open(_)) => open(OpenReason::Leased { until: claim.leased_until }),
-            Err(error @ (ApplyError::Contradicts { .. } | ApplyError::MissingReceipt { .. })) => {
-                open(OpenReason::Contradicted(error.to_string()))
-            }
-            applied => applied,
+            Ok(applied) => Ok(applied),
+            Err(ApplyError::Table(error)) => Err(error),
+            Err(error) => open(OpenReason::ReportContradicts(error.to_string())),
         }
     }
 }
@@ -134,7 +131,7 @@ fn outcome_of_payments(
     if let Some(message) = &found.paid_twice {
         tracing::error!(reason = %message, "a month was paid more than once");
     }
-    let contradicted = |reason: String| Err(OpenReason::Contradicted(reason));
+    let contradicted = |reason: String| Err(OpenReason::ReportContradicts(reason));
     match stated {
         StatedOutcome::AsGatewayReports => match &found.resolution {
             Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome.clone()),
@@ -149,7 +146,7 @@ fn outcome_of_payments(
                     contradicted(format!("the gateway reports that the attempt was charged: {}", paid.id))
                 }
                 (None, Some(open)) => contradicted(format!("the gateway reports that {} is processing", open.id)),
-                (None, None) => outcome_without_gateway(stated, stored, attempt).map_err(OpenReason::Contradicted),
+                (None, None) => outcome_without_gateway(stated, stored, attempt).map_err(OpenReason::ReportContradicts),
             }
         }
         StatedOutcome::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {

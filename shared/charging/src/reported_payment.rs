@@ -1,15 +1,15 @@
 //! Applies a payment that the gateway reports, for example in an event or in a list: settles its open attempt or the
 //! payment itself, or stores the payment as a finding.
 
-use billing::{LateSuccess, Outcome, Payment, PaymentStatus, Receipt, Sku, Subscription};
+use billing::{LateSuccess, Outcome, Payment, PaymentStatus, Receipt, Subscription};
 use chrono::NaiveDate;
 use gateways::{GatewayError, RefundState, Refunds};
 use store::TableError;
 
-use crate::{Applied, ApplyError, ChargingEngine, OpenReason, StatedOutcome};
+use crate::{Applied, ChargingEngine, LookUpError, OpenReason, StatedOutcome};
 
 impl ChargingEngine {
-    /// Applies `payment`, as `gateway` reports it, on the day `today`. `sku` is the SKU of its subscription.
+    /// Applies `payment`, as `gateway` reports it, on the day `today`.
     /// - If an attempt of the payment's period is open, looks it up, and settles it with the outcome that the gateway
     ///   reports.
     /// - If the payment has succeeded but has no open attempt and no receipt, settles it if that is safe; otherwise
@@ -17,14 +17,13 @@ impl ChargingEngine {
     /// - A declined payment settles only its own attempt, because another attempt of the period may be open.
     ///
     /// # Errors
-    /// [`ApplyError::Table`] or [`ApplyError::Gateway`] if a request failed. The caller can repeat the call.
+    /// [`LookUpError`] if a request failed. The caller can repeat the call.
     pub async fn apply_payment(
         &self,
         gateway: &dyn Refunds,
         payment: &Payment,
-        sku: &Sku,
         today: NaiveDate,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<Applied, LookUpError> {
         let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
         let Some(mut stored) = stored else { return Ok(Applied::Missing) };
         let mut receipt = None;
@@ -60,7 +59,7 @@ impl ChargingEngine {
         if let PaymentStatus::Declined(decline) = &payment.status {
             return Ok(Applied::AlreadySettled(Box::new(Outcome::Declined(decline.clone()))));
         }
-        self.apply_late_success(gateway, (stored, receipt), (payment, sku), today).await
+        self.apply_late_success(gateway, (stored, receipt), payment, today).await
     }
 
     /// Settles the successful `payment` of `stored` on the day `today` if that is safe; otherwise stores the payment as a
@@ -70,9 +69,9 @@ impl ChargingEngine {
         &self,
         gateway: &dyn Refunds,
         (stored, receipt): (Subscription, Option<Receipt>),
-        (payment, sku): (&Payment, &Sku),
+        payment: &Payment,
         today: NaiveDate,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<Applied, LookUpError> {
         let (account, id, now) = (&payment.account, payment.subscription, self.clock.now());
         if receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id) {
             return Ok(already_succeeded(payment));
@@ -108,8 +107,8 @@ impl ChargingEngine {
         if self.find_receipt_of(payment).await?.is_some_and(|receipt| receipt.payment == payment.id) {
             return Ok(already_succeeded(payment));
         }
-        let finding = self.store_finding(stored, (payment, sku), reason).await?;
-        Ok(Applied::FindingStored(Box::new(finding)))
+        let finding = self.store_finding(stored, payment, reason).await?;
+        Ok(finding.map_or(Applied::Missing, |finding| Applied::FindingStored(Box::new(finding))))
     }
 
     /// Returns the stored receipt of the period of `payment`. Looks for the receipt by month and not by due date, because

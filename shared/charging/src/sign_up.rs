@@ -159,6 +159,7 @@ impl SignUpCharges {
             tracing::error!(reason, "a sign-up cannot be charged now");
             return Ok(None);
         }
+        self.charger.wait_for_turn().await;
         let key = SubscriptionKey::from_subscription(subscription);
         let permit = match self.charger.claim(&key, table_id, seen_on, today).await {
             Ok(permit) => permit,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use billing::{Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, ReceiptId};
-use charging::{Applied, ApplyError, ChargingEngine, OpenReason};
+use charging::{Applied, ChargingEngine, LookUpError, OpenReason};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
 use config::{ConfigError, CurrentSecret};
@@ -57,17 +57,13 @@ pub enum InboundError {
     AttemptLeased { due_on: NaiveDate, until: DateTime<Utc> },
     #[error("the attempt of {due_on} is not settled: {reason}")]
     NotSettled { due_on: NaiveDate, reason: String },
-    /// The payment contradicts its attempt or the table.
-    #[error(transparent)]
-    NotApplied(ApplyError),
 }
 
-impl From<ApplyError> for InboundError {
-    fn from(error: ApplyError) -> Self {
+impl From<LookUpError> for InboundError {
+    fn from(error: LookUpError) -> Self {
         match error {
-            ApplyError::Table(error) => Self::Table(error),
-            ApplyError::Gateway(error) => Self::Gateway(error),
-            ApplyError::MissingReceipt { .. } | ApplyError::Contradicts { .. } => Self::NotApplied(error),
+            LookUpError::Table(error) => Self::Table(error),
+            LookUpError::Gateway(error) => Self::Gateway(error),
         }
     }
 }
@@ -82,11 +78,7 @@ impl InboundError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Table(error) => error.is_transient() || error.is_conflict(),
-            Self::Secret(_)
-            | Self::Gateway(_)
-            | Self::AttemptLeased { .. }
-            | Self::NotSettled { .. }
-            | Self::NotApplied(_) => true,
+            Self::Secret(_) | Self::Gateway(_) | Self::AttemptLeased { .. } | Self::NotSettled { .. } => true,
             Self::PaymentMethodSetup(error) => matches!(error, SetupError::Table(_) | SetupError::Gateway(_)),
             Self::Refund(error) => {
                 matches!(error, RefundError::Table(_) | RefundError::Gateway(_) | RefundError::InProgress)
@@ -184,7 +176,7 @@ impl StripeEventHandler {
     /// Handles an event about the payment `paid`, whose processing began at `now`. If the payment has a receipt and is
     /// now reported as failed, stores that the bank has reversed the payment. Otherwise, the engine applies the payment.
     async fn handle_payment(&self, paid: &StripePayment, now: DateTime<Utc>) -> Result<InboundOutcome, InboundError> {
-        let StripePayment { payment, sku, .. } = paid;
+        let payment = &paid.payment;
         match payment.status {
             PaymentStatus::Processing => return Ok(InboundOutcome::Processed),
             PaymentStatus::Declined(_) => {
@@ -195,7 +187,7 @@ impl StripeEventHandler {
             PaymentStatus::Succeeded => {}
         }
         let (due_on, today) = (payment.due_on, self.table.policy().date_at(now));
-        match self.engine.apply_payment(self.stripe.as_ref(), payment, sku, today).await? {
+        match self.engine.apply_payment(self.stripe.as_ref(), payment, today).await? {
             Applied::Settled(_) | Applied::AlreadySettled(_) | Applied::NothingOpen | Applied::FindingStored(_) => {
                 Ok(InboundOutcome::Processed)
             }

@@ -41,8 +41,6 @@ pub(super) enum RowError {
     #[error("{0}")]
     Table(TableError),
     #[error("{0}")]
-    Gateway(GatewayError),
-    #[error("{0}")]
     MissingReceipt(ApplyError),
     #[error("{0}")]
     PaymentContradiction(ApplyError),
@@ -52,7 +50,6 @@ impl From<ApplyError> for RowError {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Table(error) => Self::Table(error),
-            ApplyError::Gateway(error) => Self::Gateway(error),
             error @ ApplyError::MissingReceipt { .. } => Self::MissingReceipt(error),
             error @ ApplyError::Contradicts { .. } => Self::PaymentContradiction(error),
         }

@@ -50,13 +50,13 @@ impl PaymentBatch {
             }
             OpenReason::Processing => RowResult::Counted(PaymentOutcome::Processing),
             OpenReason::ChargingIsOff => deferred_because_charging_is_off(PaymentOutcome::InDoubt),
-            OpenReason::Contradiction(contradiction) => RowError::AttemptContradiction(contradiction).into(),
+            OpenReason::AttemptContradicts(contradiction) => RowError::AttemptContradiction(contradiction).into(),
             OpenReason::NoPayment
             | OpenReason::Leased { .. }
             | OpenReason::NotSent
             | OpenReason::Blocked
             | OpenReason::NotFinal
-            | OpenReason::Contradicted(_) => RowResult::Counted(PaymentOutcome::InDoubt),
+            | OpenReason::ReportContradicts(_) => RowResult::Counted(PaymentOutcome::InDoubt),
         }
     }
 

@@ -5,7 +5,7 @@ use billing::{AccountId, DayReconciliation, Difference, Dispute, GatewayToken, P
 use gateway_objects::RefundError;
 use gateways::{DisputeDetails, GatewayDispute};
 
-use crate::reconciler::{ReconcileError, Reconciler, Settlement};
+use crate::reconciler::{Corrections, ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 use crate::table_records::DisputeLookup;
 
@@ -141,7 +141,7 @@ impl Reconciler {
     /// Returns whether the comparison may change the table because of `difference`: it does not only report, and no
     /// person has accepted the difference.
     fn may_apply(&self, difference: &Difference) -> bool {
-        self.settlement != Settlement::ReportOnly && !self.is_accepted(difference)
+        self.corrections != Corrections::ReportOnly && !self.is_accepted(difference)
     }
 }
 

@@ -52,7 +52,7 @@ impl Reconciler {
         let is_of_month = stored.has_open_attempt_of(payment.period());
         let pays_month = is_of_month && !matches!(payment.status, PaymentStatus::Declined(_));
         if pays_month {
-            self.engine.store_finding(stored.clone(), (payment, &stored.sku), FindingReason::NoAttempt).await?;
+            self.engine.store_finding(stored.clone(), payment, FindingReason::NoAttempt).await?;
         }
         // With a gateway, the engine closes no attempt whose month another payment pays or may pay.
         let gateway: Option<&dyn PaymentGateway> = (!pays_month).then_some(self.gateway.as_ref());

@@ -9,7 +9,9 @@ use gateway_objects::GatewayAccountCheck;
 use gateways::{FullGateway, GatewayError};
 use store::{Paging, Settings, Table, TableError};
 
-use crate::{DAY_COMPARED_MESSAGE, DIFFERENCES_MESSAGE, ReconcileError, Reconciler, Settlement, latest_comparable_day};
+use crate::{
+    Corrections, DAY_COMPARED_MESSAGE, DIFFERENCES_MESSAGE, ReconcileError, Reconciler, latest_comparable_day,
+};
 
 /// The number of days, up to the latest comparable day, that are compared automatically.
 const AUTOMATIC_DAYS: u64 = 7;
@@ -49,8 +51,7 @@ impl From<ReconcileError> for DailyComparisonError {
         match error {
             ReconcileError::Table(error) => Self::Table(error),
             ReconcileError::Gateway(error) => Self::Gateway(error),
-            error @ (ReconcileError::NotApplied(_)
-            | ReconcileError::Finding(_)
+            error @ (ReconcileError::Finding(_)
             | ReconcileError::NotEnded { .. }
             | ReconcileError::Expired { .. }
             | ReconcileError::NoProgress { .. }) => Self::Day(error),
@@ -96,7 +97,7 @@ impl DailyComparison {
         let mut reconciler = Reconciler::new(
             (self.table.clone(), settings.table_id),
             self.gateway.clone(),
-            Settlement::of_table(&settings),
+            Corrections::of_table(&settings),
             self.clock.clone(),
             self.table.policy().date_at(now),
         );

@@ -9,7 +9,7 @@ use gateways::{
     GatewayError, PaymentComparison, TimeRange, UnreadableObject, compare_dispute, compare_payment, compare_refund,
 };
 
-use crate::reconciler::{ReconcileError, Reconciler, Settlement};
+use crate::reconciler::{Corrections, ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
@@ -37,11 +37,11 @@ impl Reconciler {
             }
             day.not_compared.insert(GatewayList::Payments);
         }
-        match self.settlement {
-            Settlement::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
+        match self.corrections {
+            Corrections::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
             // If an operator confirmed the table after the comparison of its customers was interrupted, the position of
             // that comparison is still stored. Remove the position, so that the step ends.
-            Settlement::SettleOrStoreFinding | Settlement::ReportOnly => {
+            Corrections::SettleOrStoreFinding | Corrections::ReportOnly => {
                 day.position = None;
                 Ok(())
             }
@@ -60,7 +60,7 @@ impl Reconciler {
         let payments: Vec<&Payment> = listed.iter().filter(is_compared).collect();
         let is_processing =
             |payment: &&Payment| payment.status == PaymentStatus::Processing && self.is_of_this_table(payment);
-        if self.settlement == Settlement::WriteReceiptsOfRestoredTable {
+        if self.corrections == Corrections::WriteReceiptsOfRestoredTable {
             for payment in listed.iter().filter(|payment| self.is_of_this_table(payment)) {
                 self.continue_after_attempt_of(payment).await?;
             }

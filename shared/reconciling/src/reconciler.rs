@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use billing::{DayReconciliation, Difference, DifferenceKind, Payment, ReconciliationStep, days_after};
-use charging::{ApplyError, ChargingEngine, FindingError};
+use charging::{ChargingEngine, FindingError, LookUpError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
 use gateway_objects::Disputes;
@@ -18,21 +18,21 @@ use crate::seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 /// payment of the day.
 const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
 
-/// Whether a comparison settles payments without a receipt, and stores the state of refunds and disputes at the gateway
+/// Which corrections a comparison makes: whether it settles payments without a receipt, and stores the state of refunds and disputes at the gateway
 /// whose event never came. Settling a payment writes its receipt, and advances the subscription to the next period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Settlement {
+pub enum Corrections {
     /// Settle the payment if that is safe; otherwise store the payment as a finding, about which a person decides.
     SettleOrStoreFinding,
     /// Only report the differences. The only item that is written is the result of the comparison.
     ReportOnly,
-    /// For a table that was restored from a backup. Settle the payment like [`Settlement::SettleOrStoreFinding`]. If
+    /// For a table that was restored from a backup. Settle the payment like [`Corrections::SettleOrStoreFinding`]. If
     /// the backup does not contain the attempt of the payment, but the month of the payment is due, also write a
     /// receipt.
     WriteReceiptsOfRestoredTable,
 }
 
-impl Settlement {
+impl Corrections {
     /// Returns how payments without a receipt are settled in the table with the settings `settings`.
     pub fn of_table(settings: &Settings) -> Self {
         match settings.copy_noticed_at {
@@ -49,9 +49,6 @@ pub enum ReconcileError {
     Table(#[from] TableError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// A payment at the gateway contradicts its attempt or the table.
-    #[error(transparent)]
-    NotApplied(ApplyError),
     /// The receipt of a payment that a backup does not contain could not be written.
     #[error(transparent)]
     Finding(#[from] FindingError),
@@ -65,12 +62,11 @@ pub enum ReconcileError {
     NoProgress { on: NaiveDate },
 }
 
-impl From<ApplyError> for ReconcileError {
-    fn from(error: ApplyError) -> Self {
+impl From<LookUpError> for ReconcileError {
+    fn from(error: LookUpError) -> Self {
         match error {
-            ApplyError::Table(error) => Self::Table(error),
-            ApplyError::Gateway(error) => Self::Gateway(error),
-            ApplyError::MissingReceipt { .. } | ApplyError::Contradicts { .. } => Self::NotApplied(error),
+            LookUpError::Table(error) => Self::Table(error),
+            LookUpError::Gateway(error) => Self::Gateway(error),
         }
     }
 }
@@ -93,7 +89,7 @@ pub struct Reconciler {
     pub(crate) refunds: gateway_objects::Refunds,
     /// Stores the state of disputes at the gateway whose event never came.
     pub(crate) disputes: Disputes,
-    pub(crate) settlement: Settlement,
+    pub(crate) corrections: Corrections,
     pub(crate) clock: Arc<dyn Clock>,
     /// Today's date in the billing time zone, for settlements.
     pub(crate) today: NaiveDate,
@@ -111,7 +107,7 @@ impl Reconciler {
     pub fn new(
         (table, table_id): (Table, Ulid),
         gateway: Arc<dyn Refunds>,
-        settlement: Settlement,
+        corrections: Corrections,
         clock: Arc<dyn Clock>,
         today: NaiveDate,
     ) -> Self {
@@ -122,7 +118,7 @@ impl Reconciler {
             table,
             table_id,
             gateway,
-            settlement,
+            corrections,
             clock,
             today,
             seen: SeenPayments::new(MAX_SEEN_PAYMENTS),
@@ -233,7 +229,7 @@ impl Reconciler {
         stored: Option<DayReconciliation>,
         on: NaiveDate,
     ) -> Result<DayReconciliation, ReconcileError> {
-        let report_only = self.settlement == Settlement::ReportOnly;
+        let report_only = self.corrections == Corrections::ReportOnly;
         let new = DayReconciliation { report_only, ..DayReconciliation::new(on, self.clock.now()) };
         match stored {
             Some(interrupted) if interrupted.ended_at.is_none() && interrupted.report_only == report_only => {

@@ -1,11 +1,12 @@
 //! The handling of the gateway's payments that have no receipt: they are settled if that is safe, stored as findings,
 //! or reported as differences.
 
-use billing::{Difference, DifferenceKind, Finding, FindingReason, Payment, Sku};
-use charging::{Applied, ApplyError, FindingDecision, FindingError, OpenReason, StatedOutcome};
+use billing::{Difference, DifferenceKind, Finding, FindingReason, Payment};
+use charging::{Applied, FindingDecision, FindingError, LookUpError, OpenReason, StatedOutcome};
 use gateways::{GatewayError, PaymentGateway};
+use store::TableError;
 
-use crate::reconciler::{ReconcileError, Reconciler, Settlement};
+use crate::reconciler::{Corrections, ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 
 /// The result of handling a payment without a receipt.
@@ -33,14 +34,15 @@ impl Reconciler {
             let what = format!("{}: {reason}", difference.what);
             MissingReceiptResult::Reported(Difference { kind, what, ..difference.clone() })
         };
-        let (account, id) = (&payment.account, payment.subscription);
-        let Some(stored) = self.table.get_subscription(account, id).await? else {
-            return Ok(reported(difference.kind, "its subscription does not exist"));
-        };
-        if self.settlement == Settlement::ReportOnly {
-            return Ok(MissingReceiptResult::Reported(difference));
+        let no_subscription = || reported(difference.kind, "its subscription does not exist");
+        if self.corrections == Corrections::ReportOnly {
+            let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
+            return Ok(match stored {
+                Some(_) => MissingReceiptResult::Reported(difference),
+                None => no_subscription(),
+            });
         }
-        Ok(match self.apply_payment(payment, &stored.sku).await? {
+        Ok(match self.apply_payment(payment).await? {
             Applied::Settled(_) => MissingReceiptResult::Settled,
             Applied::AlreadySettled(_) | Applied::NothingOpen => MissingReceiptResult::Resolved,
             Applied::FindingStored(finding) if finding.resolved.is_some() => MissingReceiptResult::Resolved,
@@ -68,7 +70,7 @@ impl Reconciler {
             Applied::Open(reason) => {
                 reported(difference.kind, &format!("its attempt is still open: {reason} (`dueday resolve`)"))
             }
-            Applied::Missing => reported(difference.kind, "its subscription does not exist"),
+            Applied::Missing => no_subscription(),
         })
     }
 
@@ -89,7 +91,7 @@ impl Reconciler {
     /// is still processing: if the backup contains no attempt of this month, stores a finding about the payment. The
     /// open finding blocks charges of the subscription until a person has resolved it.
     pub(crate) async fn block_if_missing_in_backup(&self, payment: &Payment) -> Result<(), ReconcileError> {
-        if self.settlement != Settlement::WriteReceiptsOfRestoredTable || self.has_receipt(payment).await? {
+        if self.corrections != Corrections::WriteReceiptsOfRestoredTable || self.has_receipt(payment).await? {
             return Ok(());
         }
         let (account, id) = (&payment.account, payment.subscription);
@@ -97,20 +99,19 @@ impl Reconciler {
         if stored.has_open_attempt_of(payment.period()) {
             return Ok(());
         }
-        let sku = stored.sku.clone();
-        self.engine.store_finding(stored, (payment, &sku), FindingReason::NoAttempt).await?;
+        self.engine.store_finding(stored, payment, FindingReason::NoAttempt).await?;
         Ok(())
     }
 
     /// Applies `payment` as the gateway reports it. In a restored table, no run may begin until an operator has confirmed
     /// the table, so an attempt that was open in the backup would otherwise stay open.
-    async fn apply_payment(&self, payment: &Payment, sku: &Sku) -> Result<Applied, ApplyError> {
+    async fn apply_payment(&self, payment: &Payment) -> Result<Applied, LookUpError> {
         let gateway = self.gateway.as_ref();
-        repeat_look_up(async || Box::pin(self.engine.apply_payment(gateway, payment, sku, self.today)).await).await
+        repeat_look_up(async || Box::pin(self.engine.apply_payment(gateway, payment, self.today)).await).await
     }
 
     /// Settles the open attempt of the subscription of `payment` with the outcome that the gateway reports.
-    pub(crate) async fn settle_open_attempt(&self, payment: &Payment) -> Result<Applied, ApplyError> {
+    pub(crate) async fn settle_open_attempt(&self, payment: &Payment) -> Result<Applied, TableError> {
         let gateway: &dyn PaymentGateway = self.gateway.as_ref();
         let (of, stated) = ((&payment.account, payment.subscription), StatedOutcome::AsGatewayReports);
         repeat_look_up(async || Box::pin(self.engine.resolve_attempt(Some(gateway), of, &stated, self.today)).await)
@@ -121,13 +122,13 @@ impl Reconciler {
     /// in `finding`. A payment that was not due when the finding was stored may be due now, because the
     /// comparison of an earlier day has written the receipts of the earlier months.
     fn may_be_missing_in_backup(&self, finding: &Finding) -> bool {
-        self.settlement == Settlement::WriteReceiptsOfRestoredTable
+        self.corrections == Corrections::WriteReceiptsOfRestoredTable
             && matches!(finding.reason, FindingReason::NoAttempt | FindingReason::NotDue)
     }
 }
 
 /// Calls `apply`. If the look-up of the attempt failed, calls it again: while the gateway throttles its requests, or once.
-async fn repeat_look_up(apply: impl AsyncFn() -> Result<Applied, ApplyError>) -> Result<Applied, ApplyError> {
+async fn repeat_look_up<E>(apply: impl AsyncFn() -> Result<Applied, E>) -> Result<Applied, E> {
     let apply = async || match apply().await {
         Ok(Applied::Open(OpenReason::NoResponse(error))) => Err(error),
         result => Ok(result),

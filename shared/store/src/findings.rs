@@ -44,26 +44,25 @@ impl Table {
     }
 
     /// Creates the finding that `new_finding` returns for the stored subscription, unless it exists. If the finding
-    /// blocks charges, also increments the subscription's number of open findings. Returns the stored finding. Sends
-    /// one TransactWriteItems request per try.
+    /// blocks charges, also increments the subscription's number of open findings. Returns the stored finding; `None` if
+    /// the subscription does not exist any more, so that nothing was stored. Sends one TransactWriteItems request per try.
     pub async fn put_finding(
         &self,
         stored: Subscription,
         new_finding: impl Fn(&Subscription) -> Finding,
-    ) -> Result<Finding, TableError> {
+    ) -> Result<Option<Finding>, TableError> {
         let next = |stored: &Subscription| {
             let finding = new_finding(stored);
             let open_findings = stored.open_findings.saturating_add(u32::from(finding.blocks));
             let item = Subscription { open_findings, ..stored.clone() };
             let records =
                 vec![self.build_put_if(finding.to_item(), ABSENT, None), self.build_put(open_finding_item(&finding))];
-            Ok(Rewrite { records, ..Rewrite::without_records(item) })
+            Ok((Rewrite { records, ..Rewrite::without_records(item) }, finding))
         };
-        let finding_of_stored = new_finding(&stored);
         let exists = |item: &Item| Finding::from_item(item).map(Box::new);
-        match self.rewrite(stored, next, exists).await {
-            Ok(_) => Ok(finding_of_stored),
-            Err(refused) => Ok(refused.into_reason()?.map_or(finding_of_stored, |stored| *stored)),
+        match self.rewrite_with_output(stored, next, exists).await {
+            Ok((_, finding)) => Ok(Some(finding)),
+            Err(refused) => Ok(refused.into_reason()?.map(|stored| *stored)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! `dueday resolve`: settles an open payment whose outcome only a person can determine.
 
 use api::SubscriptionView;
-use billing::{ActionKind, GatewayToken, Label};
-use charging::{Applied, ApplyError, OpenReason, StatedOutcome};
+use billing::{ActionKind, Attempt, GatewayToken, Label};
+use charging::{Applied, OpenReason, StatedOutcome};
 use clap::Args;
 use gateways::PaymentGateway;
 
@@ -77,11 +77,13 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
         Ok(Applied::Open(OpenReason::NoResponse(error))) => {
             refused(format!("{error}. If the gateway has lost the payment, add --although-the-gateway-says"))
         }
+        Ok(Applied::Open(reason @ OpenReason::NotFinal)) => {
+            refused(format!("{reason}. Repeat the command in {} minutes", Attempt::LEASE.num_minutes()))
+        }
         Ok(Applied::Open(reason)) => {
             refused(format!("{reason}. If the gateway is wrong, add --although-the-gateway-says"))
         }
         Ok(Applied::Missing) => refused(format!("there is no subscription {id} in the account {account}")),
-        Err(ApplyError::Table(error)) => Err(error.into()),
-        Err(error) => refused(error.to_string()),
+        Err(error) => Err(error.into()),
     }
 }

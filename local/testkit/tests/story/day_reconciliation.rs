@@ -16,7 +16,7 @@ use clock::Clock as _;
 use emulator::{EngineConnection, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
 use gateway_objects::Refunds;
 use gateways::{ChargeRequest, ChargeResponse, HttpGateway, PaymentGateway as _, Stripe};
-use reconciling::{ReconcileError, Reconciler, Settlement};
+use reconciling::{Corrections, ReconcileError, Reconciler};
 use store::Paging;
 use sweep::BatchRequest;
 use ulid::Ulid;
@@ -30,10 +30,10 @@ pub const DAY: &str = "2026-03-10";
 pub const NEXT_DAY: &str = "2026-03-11";
 
 /// Returns a reconciler, which compares the table of `world` with `gateway`.
-pub async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, settlement: Settlement) -> Reconciler {
+pub async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, corrections: Corrections) -> Reconciler {
     let table_id = world.table.get_settings().await.unwrap().unwrap().table_id;
     let today = world.clock.now().date_naive();
-    Reconciler::new((world.table.clone(), table_id), gateway, settlement, world.clock.clone(), today)
+    Reconciler::new((world.table.clone(), table_id), gateway, corrections, world.clock.clone(), today)
 }
 
 /// A world whose subscriptions were charged at the stand-in for Stripe on [`DAY`].
@@ -69,21 +69,21 @@ impl ChargedWorld {
         self.world.table.get_settings().await.unwrap().unwrap().table_id
     }
 
-    pub async fn reconciler(&self, gateway: Arc<dyn gateways::Refunds>, settlement: Settlement) -> Reconciler {
-        reconciler(&self.world, gateway, settlement).await
+    pub async fn reconciler(&self, gateway: Arc<dyn gateways::Refunds>, corrections: Corrections) -> Reconciler {
+        reconciler(&self.world, gateway, corrections).await
     }
 
     /// Compares [`DAY`] on the next day. Settles payments without a receipt, or stores findings for them.
     pub async fn reconcile(&self) -> DayReconciliation {
         self.world.clock.set(billing_time(NEXT_DAY));
-        let mut reconciler = self.reconciler(self.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+        let mut reconciler = self.reconciler(self.stripe.clone(), Corrections::SettleOrStoreFinding).await;
         reconciler.reconcile(date(DAY), None).await.unwrap()
     }
 
     /// Compares [`DAY`] on the next day, and only reports the differences.
     pub async fn report(&self) -> DayReconciliation {
         self.world.clock.set(billing_time(NEXT_DAY));
-        let mut reconciler = self.reconciler(self.stripe.clone(), Settlement::ReportOnly).await;
+        let mut reconciler = self.reconciler(self.stripe.clone(), Corrections::ReportOnly).await;
         reconciler.reconcile(date(DAY), None).await.unwrap()
     }
 
@@ -305,7 +305,7 @@ async fn payment_whose_finding_a_person_has_resolved_is_never_settled() {
     };
     table.put_finding(stored.clone(), finding).await.unwrap();
     let (engine, gateway) = (charged.world.engine(), charged.stripe.clone());
-    let outcome = engine.apply_payment(gateway.as_ref(), &payment, &stored.sku, date(NEXT_DAY)).await.unwrap();
+    let outcome = engine.apply_payment(gateway.as_ref(), &payment, date(NEXT_DAY)).await.unwrap();
     assert!(matches!(outcome, Applied::FindingStored(found) if found.resolved.is_some()));
     let after = table.get_subscription(&paid_on, stored.id).await.unwrap().unwrap();
     assert_eq!(after.due_on, stored.due_on, "the month is still owed");
@@ -320,7 +320,7 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     const MAX_SEEN: usize = 10;
     let charged = ChargedWorld::new(&["pm_card_visa"; PAYMENTS]).await;
     charged.world.clock.set(billing_time(NEXT_DAY));
-    let reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let reconciler = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     let mut reconciler = reconciler.with_max_seen_payments(MAX_SEEN);
     // The gateway responds to the requests for the first two list pages, but not to the request for the third.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
@@ -344,16 +344,16 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     // The payments that were seen before an interruption are stored, so another process does not request them again
     // when it compares their receipts.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
-    let mut interrupted = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let mut interrupted = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     interrupted.reconcile(date(DAY), None).await.unwrap_err();
     let before = charged.server.request_count();
-    let mut continued = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let mut continued = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     assert_eq!(continued.reconcile(date(DAY), None).await.unwrap().counts, counts);
     assert_eq!(charged.server.request_count() - before, 3, "one list page of each list, and no receipt");
 
     // A day whose comparison has ended is compared again from the start. This reconciler keeps all payments in memory.
     let before = charged.server.request_count();
-    let mut reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let mut reconciler = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     assert_eq!(reconciler.reconcile(date(DAY), None).await.unwrap().counts, counts);
     assert_eq!(charged.server.request_count() - before, 3 + 2, "three list pages of payments, and no receipt");
 
@@ -371,7 +371,7 @@ async fn gateway_without_lists_is_reported_and_is_never_a_success() {
     tokio::spawn(serve(listener, Router::new(), Limits::default()));
     let gateway = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
     charged.world.clock.set(billing_time(NEXT_DAY));
-    let mut reconciler = charged.reconciler(gateway, Settlement::SettleOrStoreFinding).await;
+    let mut reconciler = charged.reconciler(gateway, Corrections::SettleOrStoreFinding).await;
     let day = reconciler.reconcile(date(DAY), None).await.unwrap();
     let lists = [GatewayList::Payments, GatewayList::Refunds, GatewayList::Disputes];
     assert_eq!(day.not_compared, lists.into());
@@ -392,7 +392,7 @@ async fn sandbox_in_the_process_and_over_http_lists_the_same_days() {
     world.clock.set(billing_time("2026-03-13"));
     let over_http = HttpGateway::new(&url, Duration::from_secs(5));
     for gateway in [world.sandbox.clone() as Arc<dyn gateways::Refunds>, Arc::new(over_http)] {
-        let mut reconciler = reconciler(&world, gateway, Settlement::SettleOrStoreFinding).await;
+        let mut reconciler = reconciler(&world, gateway, Corrections::SettleOrStoreFinding).await;
         let day = reconciler.reconcile(date("2026-03-12"), None).await.unwrap();
         assert!(day.is_clean(), "{day:?}");
         assert_eq!((day.counts.payments, day.counts.receipts), (250, 250));
@@ -402,7 +402,7 @@ async fn sandbox_in_the_process_and_over_http_lists_the_same_days() {
 #[tokio::test]
 async fn day_that_has_not_ended_or_whose_receipts_have_expired_is_refused() {
     let charged = ChargedWorld::new(&["pm_card_visa"]).await;
-    let mut reconciler = charged.reconciler(charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let mut reconciler = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     for (now, on, is_allowed) in [
         ("2026-03-11T00:59:59Z", DAY, false),
         ("2026-03-11T01:00:00Z", DAY, true),

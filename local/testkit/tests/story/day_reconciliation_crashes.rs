@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use deployment::{Deployment, Faulty};
 use emulator::{EngineConnection, Injector};
 use gateways::ChargeRequest;
-use reconciling::{Reconciler, Settlement};
+use reconciling::{Corrections, Reconciler};
 use store::Paging;
 use testkit::{FAULTS_AT_EACH_CALL, test_fault_at_each_call, without_faults};
 
@@ -75,7 +75,7 @@ impl ComparedWorld {
         Reconciler::new(
             (table, table_id),
             Arc::new(Faulty::new(self.world.gateway.clone(), injector.clone())),
-            Settlement::SettleOrStoreFinding,
+            Corrections::SettleOrStoreFinding,
             self.world.clock.clone(),
             date("2026-03-11"),
         )

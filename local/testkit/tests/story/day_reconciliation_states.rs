@@ -14,7 +14,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
     RefundRequest, RefundResponse, Refunds, Stripe, TimeRange,
 };
-use reconciling::Settlement;
+use reconciling::Corrections;
 use ulid::Ulid;
 
 use crate::day_reconciliation::{ChargedWorld, DAY, reconciler};
@@ -35,10 +35,10 @@ fn kinds_and_ids(day: &DayReconciliation) -> Vec<(String, String)> {
 async fn compare_later_day(
     charged: &ChargedWorld,
     gateway: Arc<dyn Refunds>,
-    settlement: Settlement,
+    corrections: Corrections,
 ) -> DayReconciliation {
     charged.world.clock.set(billing_time("2026-05-21"));
-    reconciler(&charged.world, gateway, settlement).await.reconcile(date(LATER_DAY), None).await.unwrap()
+    reconciler(&charged.world, gateway, corrections).await.reconcile(date(LATER_DAY), None).await.unwrap()
 }
 
 /// Returns the stored refunds of the payment of the subscription `n`.
@@ -157,7 +157,7 @@ async fn earlier_refunds_and_disputes_without_an_outcome_are_compared_each_day()
     // An inquiry can become a dispute, so it has no outcome yet.
     let inquiry = open_stored_dispute(&charged, 2, ("warning_needs_response", DisputeStatus::Inquiry)).await;
     open_stored_dispute(&charged, 3, ("needs_response", DisputeStatus::Open)).await;
-    let day = compare_later_day(&charged, charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     assert!(day.is_clean() && day.counts.applied == 0, "nothing has changed: {day:#?}");
 
     charged.server.set_refund_status(&refund, "failed");
@@ -169,10 +169,10 @@ async fn earlier_refunds_and_disputes_without_an_outcome_are_compared_each_day()
         ("dispute_status_differs".to_owned(), inquiry),
     ];
     expected.sort();
-    let day = compare_later_day(&charged, charged.stripe.clone(), Settlement::ReportOnly).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::ReportOnly).await;
     assert_eq!(kinds_and_ids(&day), expected, "{day:#?}");
     assert_eq!(dispute_statuses(&charged, 1).await, [DisputeStatus::Open], "a report changes nothing");
-    let day = compare_later_day(&charged, charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     assert_eq!((day.is_clean(), day.counts.applied), (true, 3), "{day:#?}");
     assert_eq!(refunds(&charged, 0).await[0].status, RefundStatus::Failed);
     assert_eq!(dispute_statuses(&charged, 1).await, [DisputeStatus::Lost]);
@@ -182,7 +182,7 @@ async fn earlier_refunds_and_disputes_without_an_outcome_are_compared_each_day()
     // Only the list pages and the records without an outcome cause requests. The dispute of subscription 3 needs two
     // requests: the dispute and its payment. The inquiry became a dispute after the compared day.
     let before = charged.server.request_count();
-    compare_later_day(&charged, charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     assert_eq!(charged.server.request_count() - before, 3 + 2);
 }
 
@@ -193,7 +193,7 @@ async fn refund_or_dispute_of_a_later_day_is_not_compared() {
     let refund = make_pending_refund(&charged, 0).await;
     open_stored_dispute(&charged, 1, ("lost", DisputeStatus::Open)).await;
     charged.server.set_refund_status(&refund, "succeeded");
-    let day = compare_later_day(&charged, charged.stripe.clone(), Settlement::SettleOrStoreFinding).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
     assert!(day.is_clean() && day.counts.applied == 0, "the comparison of their day compares them: {day:#?}");
 }
 
@@ -268,7 +268,7 @@ async fn states_are_compared_with_the_lists_of_a_gateway_without_details() {
     open_stored_dispute(&charged, 1, ("lost", DisputeStatus::Open)).await;
     let unknown = charged.server.dispute(charged.receipt(2).await.payment.as_str(), "lost");
     charged.world.clock.set(billing_time("2026-03-11"));
-    let mut of_day = reconciler(&charged.world, gateway.clone(), Settlement::SettleOrStoreFinding).await;
+    let mut of_day = reconciler(&charged.world, gateway.clone(), Corrections::SettleOrStoreFinding).await;
     let day = of_day.reconcile(date(DAY), None).await.unwrap();
     assert_eq!(kinds_and_ids(&day), [("dispute_not_stored".to_owned(), unknown)], "{day:#?}");
     assert!(day.first_differences[0].what.ends_with("does not return the disputed payment method"), "{day:#?}");
@@ -279,7 +279,7 @@ async fn states_are_compared_with_the_lists_of_a_gateway_without_details() {
     let earlier = make_pending_refund(&charged, 2).await;
     charged.server.set_refund_status(&earlier, "failed");
     open_stored_dispute(&charged, 0, ("needs_response", DisputeStatus::Inquiry)).await;
-    let day = compare_later_day(&charged, gateway, Settlement::SettleOrStoreFinding).await;
+    let day = compare_later_day(&charged, gateway, Corrections::SettleOrStoreFinding).await;
     assert_eq!((day.difference_count(), day.counts.applied), (0, 2), "{day:#?}");
     assert_eq!(dispute_statuses(&charged, 0).await, [DisputeStatus::Open]);
     let refunded: Vec<Money> = refunds(&charged, 2).await.iter().map(|refund| refund.amount).collect();

@@ -12,7 +12,7 @@ use billing::DifferenceKind;
 use chrono::TimeDelta;
 use emulator::{Limits, MisleadingView, StripeFault, serve};
 use gateways::{HttpGateway, TimeRangeQuery};
-use reconciling::{ReconcileError, Settlement};
+use reconciling::{Corrections, ReconcileError};
 use serde_json::{Value, json};
 
 use crate::day_reconciliation::{ChargedWorld, DAY, NEXT_DAY, kinds_and_ids};
@@ -93,7 +93,7 @@ async fn list_of_a_gateway_that_repeats_its_list_pages_is_an_error() {
         tokio::spawn(serve(listener, Router::new().route("/v1/lists/payments", get(list)), Limits::default()));
         let gateway = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
         charged.world.clock.set(billing_time(NEXT_DAY) + TimeDelta::hours(1));
-        let mut reconciler = charged.reconciler(gateway, Settlement::SettleOrStoreFinding).await;
+        let mut reconciler = charged.reconciler(gateway, Corrections::SettleOrStoreFinding).await;
         let error = reconciler.reconcile(date(DAY), None).await.unwrap_err();
         assert!(matches!(error, ReconcileError::NoProgress { .. }), "{error}");
         assert!(requests.load(Ordering::Relaxed) <= 4, "{requests:?}");

@@ -341,6 +341,31 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
 }
 
 #[tokio::test]
+async fn finding_about_an_erased_subscription_is_not_stored() {
+    let (world, orders) = world_with_two_accounts().await;
+    let account: billing::AccountId = "acme".parse().unwrap();
+    let stored = world.table.get_subscriptions_by_account(&account, &Paging::all()).await.unwrap().items.remove(0);
+    request_erasure(&world.table, &account, &erasure_action(), erasure_time()).await.unwrap();
+    assert_eq!(erase(&world, orders, world.table.clone()).await.unwrap(), 1);
+    let finding = |stored: &Subscription| Finding {
+        account: account.clone(),
+        subscription: stored.id,
+        sku: stored.sku.clone(),
+        due_on: date("2026-03-10"),
+        payment: "pay_late".parse().unwrap(),
+        amount: stored.price,
+        reason: FindingReason::NoAttempt,
+        blocks: true,
+        found_at: erasure_time(),
+        resolved: None,
+        version: 1,
+    };
+    assert_eq!(world.table.put_finding(stored, finding).await.unwrap(), None);
+    let open = world.table.get_open_findings().await.unwrap();
+    assert!(open.iter().all(|open| open.payment.as_str() != "pay_late"), "{open:?}");
+}
+
+#[tokio::test]
 async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dispute() {
     let world = World::new().await;
     let subscription = sample::subscription(10, date("2026-02-01"));

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use billing::{Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription};
+use billing::{
+    Attempt, ClaimToken, Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::EngineConnection;
@@ -15,6 +17,7 @@ use payments::PaymentBatch;
 use sandbox::rules::IDEMPOTENCY_KEY_LIFETIME;
 use sandbox::{Ledger, LedgerEntry, Sandbox};
 use sweep::{BatchRequest, Sweep};
+use ulid::Ulid;
 
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
@@ -223,6 +226,33 @@ async fn attempt_with_a_reused_key_is_looked_up_and_rejected_if_it_was_not_charg
         assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(0)).await), [(first, 1)]);
         world.run_payment_batch(&payments, "2026-03-11", hours_later(24)).await;
         assert_eq!(gateway.successful_payments(), [(DAY.to_owned(), attempts)]);
+        assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
+    }
+}
+
+#[tokio::test]
+async fn month_that_was_paid_twice_is_reported_although_the_key_of_its_attempt_was_reused() {
+    // Each response makes the run look the attempt up before it settles the attempt.
+    for response in [ChargeResponse::KeyReused, ChargeResponse::Inconclusive { code: "api_error".to_owned() }] {
+        let (world, subscription, gateway, payments) =
+            world_with_scripted_gateway(&[ScriptedCharge::Charged(response.clone())]).await;
+        // The merchant has charged the same month by hand.
+        let attempt = Attempt {
+            no: 99,
+            claim_token: ClaimToken(Ulid::from_parts(9, 9)),
+            claimed_at: hours_later(0),
+            leased_until: hours_later(1),
+            due_on: subscription.due_on,
+            amount: subscription.price,
+            payment_method: subscription.payment_method.clone(),
+            table: None,
+        };
+        let by_hand = ChargeRequest::from_attempt(&subscription, &attempt);
+        gateway.sandbox.charge_at(&by_hand, hours_later(0)).unwrap();
+        let report = world.run_payment_batch(&payments, DAY, hours_later(0)).await;
+        assert_eq!(nonzero_counts(&report), [("failed", 1)], "{response:?}");
+        let reason = &report.failures[0].reason;
+        assert!(reason.starts_with("2026-03 was paid more than once, by pay_"), "{reason}");
         assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
     }
 }

@@ -1,6 +1,8 @@
 //! Tests of the manual resolution of an attempt: an operator states the outcome of the attempt.
 
-use billing::{ActionKind, ClaimToken, Subscription};
+use std::sync::Arc;
+
+use billing::{ActionKind, ClaimToken, Status, Subscription};
 use charging::{Applied, OpenReason, StatedOutcome};
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
@@ -12,7 +14,10 @@ use testkit::sample;
 
 use ulid::Ulid;
 
-use crate::world::{World, billing_time, cancel, date, key, new_subscription, nonzero_counts, numbered_subscription};
+use crate::world::{
+    World, billing_time, cancel, connection_with_act_before, date, key, new_subscription, nonzero_counts,
+    numbered_subscription, pause,
+};
 
 /// Returns a world with a subscription whose charge on March 10 got no response, and was not made. The clock is
 /// `minutes` after the claim.
@@ -104,6 +109,30 @@ async fn resolve_is_rejected_while_a_worker_has_the_lease_of_the_attempt() {
 }
 
 #[tokio::test]
+async fn attempt_of_a_stopped_subscription_stays_open_if_the_subscription_is_resumed_meanwhile() {
+    let (world, subscription) = world_with_attempt_in_doubt(30).await;
+    world.change_subscription(&subscription, pause).await;
+    let (table, key) = (world.table.clone(), key(&subscription));
+    // The engine reads the subscription, takes the attempt over, and then drops it, because the subscription is paused.
+    let connection = connection_with_act_before(3, move || {
+        let (table, key) = (table.clone(), key.clone());
+        async move {
+            let paused = table.get_subscription(&key.account, key.subscription).await.unwrap().unwrap();
+            let resume = |stored: &Subscription| {
+                let active = Subscription { status: Status::Active, ..stored.clone() };
+                Ok::<_, ()>(active.into())
+            };
+            table.settle(paused, resume).await.unwrap();
+        }
+    });
+    let engine = world.system.with_connection(Arc::new(connection)).charging_engine();
+    let (of, today) = ((&subscription.account, subscription.id), world.clock.now().date_naive());
+    let applied = engine.resolve_attempt(None, of, &StatedOutcome::NotCharged, today).await.unwrap();
+    assert_eq!(applied, Applied::Open(OpenReason::NotFinal), "no other worker has leased the attempt");
+    assert!(world.load(&subscription).await.attempt.is_some());
+}
+
+#[tokio::test]
 async fn resolve_is_rejected_if_the_gateway_contradicts_the_stated_outcome() {
     let world = World::new().await;
     let (subscription, other) = (new_subscription(10, "2026-03-01"), numbered_subscription(1, 10, "2026-03-01"));
@@ -115,7 +144,7 @@ async fn resolve_is_rejected_if_the_gateway_contradicts_the_stated_outcome() {
     world.clock.set(billing_time("2026-03-10") + TimeDelta::minutes(30));
     let payments: Vec<String> = payment_ids(&world);
     let contradiction = |applied: Applied| match applied {
-        Applied::Open(OpenReason::Contradicted(reason)) => reason,
+        Applied::Open(OpenReason::ReportContradicts(reason)) => reason,
         other => panic!("{other:?}"),
     };
     let reason = contradiction(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);

@@ -15,7 +15,7 @@ use clock::Clock as _;
 use deployment::Deployment;
 use emulator::{Fault, Operation};
 use erasing::{Eraser, request_erasure};
-use reconciling::{DaysToCompare, Reconciler, Settlement};
+use reconciling::{Corrections, DaysToCompare, Reconciler};
 use sandbox::LedgerEntry;
 use store::{OLDER_TABLE, Paging};
 use sweep::BatchRequest;
@@ -71,7 +71,7 @@ async fn reconciler(world: &World, older: &Deployment) -> Reconciler {
     Reconciler::new(
         (older.table.clone(), settings.table_id),
         world.sandbox.clone(),
-        Settlement::of_table(&settings),
+        Corrections::of_table(&settings),
         world.clock.clone(),
         older.table.policy().date_at(world.clock.now()),
     )

@@ -186,7 +186,7 @@ async fn double_charge_about_which_a_person_has_decided_is_no_difference() {
     let again = charged.charge_again(&gold, charged.world.load(&gold).await.payment_method).await;
     let (engine, gateway) = (charged.world.engine(), charged.stripe.clone());
     let payment = charged.stripe.payment(&again).await.unwrap().unwrap();
-    engine.apply_payment(gateway.as_ref(), &payment, &gold.sku, date(DAY)).await.unwrap();
+    engine.apply_payment(gateway.as_ref(), &payment, date(DAY)).await.unwrap();
     // The differences are the double charge, the payment without a receipt, and the open finding.
     assert_eq!(charged.reconcile().await.len(), 3, "the finding is open");
     let refund = charged.server.refund_in_the_dashboard(again.as_str(), gold.price.minor(), "succeeded");
@@ -226,7 +226,7 @@ async fn double_charge_whose_money_a_person_has_decided_to_keep_is_no_difference
     };
     let ChargeResponse::Succeeded(again) = sandbox.charge(&request).await else { panic!("the charge failed") };
     let (engine, gateway) = (charged.world.engine(), sandbox.clone());
-    engine.apply_payment(gateway.as_ref(), &again, &gold.sku, date(DAY)).await.unwrap();
+    engine.apply_payment(gateway.as_ref(), &again, date(DAY)).await.unwrap();
     assert_eq!(charged.reconcile_with(sandbox.clone()).await.len(), 3, "the finding is open");
     let decision = FindingDecision::CloseAlthoughPaid;
     engine

@@ -21,7 +21,7 @@ use chrono::TimeDelta;
 use deployment::Deployment;
 use emulator::{Engine, Fault, Limits, Operation, serve};
 use gateways::{HttpGateway, LISTS_PATH, RefundRequest, Refunds as _};
-use reconciling::{ConfirmationProblem, DaysToCompare, ReconcileError, Reconciler, Settlement};
+use reconciling::{ConfirmationProblem, Corrections, DaysToCompare, ReconcileError, Reconciler};
 use sandbox::{LedgerEntry, Sandbox};
 use serde_json::json;
 use store::Paging;
@@ -46,7 +46,7 @@ async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
     let mut reconciler = Reconciler::new(
         (restored.table.clone(), settings.table_id),
         world.sandbox.clone(),
-        Settlement::of_table(&settings),
+        Corrections::of_table(&settings),
         world.clock.clone(),
         date("2026-03-11"),
     );
@@ -253,7 +253,7 @@ async fn reconciler(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) 
     Reconciler::new(
         (restored.table.clone(), settings.table_id),
         gateway,
-        Settlement::of_table(&settings),
+        Corrections::of_table(&settings),
         restored.clock.clone(),
         date("2026-03-12"),
     )

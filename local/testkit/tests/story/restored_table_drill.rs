@@ -14,7 +14,7 @@ use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
 use deployment::{Deployment, Faulty};
 use emulator::{Engine, EngineConnection, Fault, Injector};
-use reconciling::{DaysToCompare, Reconciler, Settlement};
+use reconciling::{Corrections, DaysToCompare, Reconciler};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::BatchRequest;
@@ -106,7 +106,7 @@ impl RestoredWorld {
         let mut reconciler = Reconciler::new(
             (table, settings.table_id),
             Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone())),
-            Settlement::of_table(&settings),
+            Corrections::of_table(&settings),
             self.world.clock.clone(),
             date(NOW),
         );

@@ -17,7 +17,7 @@ use chrono::{Days, NaiveDate};
 use deployment::Faulty;
 use emulator::{Call, EngineConnection, Fault, Injector, Operation};
 use gateways::ChargeRequest;
-use reconciling::{Reconciler, Settlement};
+use reconciling::{Corrections, Reconciler};
 use sandbox::LedgerEntry;
 use store::Batch;
 use testkit::{fault_at_call, short_or_long, without_faults};
@@ -233,7 +233,7 @@ impl World {
         let mut reconciler = Reconciler::new(
             (self.system.with_connection(connection).table, settings.table_id),
             Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
-            Settlement::of_table(&settings),
+            Corrections::of_table(&settings),
             self.system.clock.clone(),
             day.succ_opt().unwrap(),
         );

@@ -8,7 +8,7 @@ use billing::{ActionKind, DayReconciliation, Difference, DifferenceKind, Gateway
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use reconciling::{ReconcileError, Reconciler, Settlement, latest_comparable_day};
+use reconciling::{Corrections, ReconcileError, Reconciler, latest_comparable_day};
 use serde::Serialize;
 
 use super::value_parsers::parse_date;
@@ -158,16 +158,17 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
-    let settlement = if args.report_only { Settlement::ReportOnly } else { Settlement::of_table(&open_table.settings) };
+    let corrections =
+        if args.report_only { Corrections::ReportOnly } else { Corrections::of_table(&open_table.settings) };
     let mut reconciler = Reconciler::new(
         (open_table.table.clone(), open_table.settings.table_id),
         gateway,
-        settlement,
+        corrections,
         context.clock.clone(),
         context.today(&open_table.table),
     );
     let (table, action) = (open_table.table.clone(), context.action(ActionKind::ReconcilePayments, None));
-    if settlement != Settlement::ReportOnly {
+    if corrections != Corrections::ReportOnly {
         // If the command is interrupted, the action log keeps this entry, which contains no count.
         table.put_action(&action.on_job([])).await?;
     }
@@ -184,7 +185,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
             days.iter().fold(0, |sum: u64, day| sum.saturating_add(count(&day.counts)))
         };
         let (settled, applied) = (sum_of(|counts| counts.settled), sum_of(|counts| counts.applied));
-        if settlement != Settlement::ReportOnly {
+        if corrections != Corrections::ReportOnly {
             // The entry that is written after the next day replaces this entry.
             table.put_action(&action.on_job([("settled", settled), ("applied", applied)])).await?;
         }

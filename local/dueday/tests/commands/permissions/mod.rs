@@ -25,7 +25,7 @@ use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{Engine, EngineConnection, Fault, Injector, Operation};
 use notices::{NoticeOutcome, Notices};
 use outbound::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
-use reconciling::{Reconciler, Settlement};
+use reconciling::{Corrections, Reconciler};
 use rest::{Caller, PublicUrl};
 use simulator::{NewSubscriber, population};
 use store::{Paging, Settings};
@@ -166,14 +166,14 @@ async fn policy_of_reconcile_function_matches_its_requests() {
     world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-05").await;
     world.system.clock.set(six_oclock("2027-01-06"));
     let table_id = deployment.table.get_settings().await.unwrap().unwrap().table_id;
-    for (table, settlement) in [
-        (recorded.table.clone(), Settlement::SettleOrStoreFinding),
-        (restored, Settlement::WriteReceiptsOfRestoredTable),
+    for (table, corrections) in [
+        (recorded.table.clone(), Corrections::SettleOrStoreFinding),
+        (restored, Corrections::WriteReceiptsOfRestoredTable),
     ] {
         let mut reconciler = Reconciler::new(
             (table, table_id),
             world.system.sandbox.clone(),
-            settlement,
+            corrections,
             recorded.clock.clone(),
             parse_date("2027-01-06"),
         );
@@ -184,7 +184,7 @@ async fn policy_of_reconcile_function_matches_its_requests() {
             counts.payments += day.counts.payments;
             counts.settled += day.counts.settled;
         }
-        let is_restored = settlement == Settlement::WriteReceiptsOfRestoredTable;
+        let is_restored = corrections == Corrections::WriteReceiptsOfRestoredTable;
         assert!(counts.payments > 0 && (counts.settled == counts.payments) == is_restored, "{counts:?}");
     }
     assert_policy("ReconcileFunction", &world.connection.permissions());
