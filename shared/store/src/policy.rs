@@ -22,11 +22,11 @@ pub const POLICY_DIFFERS_MESSAGE: &str = "a variable differs from the policy of 
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyCopy {
     configured: Arc<ConfiguredPolicy>,
-    read: Arc<RwLock<ReadPolicy>>,
+    read: Arc<RwLock<PolicyInUse>>,
 }
 
 #[derive(Clone, Debug)]
-struct ReadPolicy {
+struct PolicyInUse {
     policy: Arc<Policy>,
     /// Whether the policy is that of the table. Otherwise it is that of the configuration.
     is_stored: bool,
@@ -38,7 +38,7 @@ impl PolicyCopy {
     /// Creates the copy with the policy of the configuration, until the stored policy is read.
     pub fn new(configured: ConfiguredPolicy) -> Self {
         let policy = Arc::new(configured.policy.clone());
-        let read = Arc::new(RwLock::new(ReadPolicy { policy, is_stored: false, read_at: None }));
+        let read = Arc::new(RwLock::new(PolicyInUse { policy, is_stored: false, read_at: None }));
         Self { configured: Arc::new(configured), read }
     }
 
@@ -47,7 +47,7 @@ impl PolicyCopy {
         Self { configured: self.configured.clone(), read: Arc::new(RwLock::new(self.read())) }
     }
 
-    fn read(&self) -> ReadPolicy {
+    fn read(&self) -> PolicyInUse {
         self.read.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -61,7 +61,7 @@ impl PolicyCopy {
                 tracing::warn!(variable, given, stored, "{POLICY_DIFFERS_MESSAGE}");
             }
         }
-        let read = ReadPolicy { policy: Arc::new(policy.clone()), is_stored: true, read_at };
+        let read = PolicyInUse { policy: Arc::new(policy.clone()), is_stored: true, read_at };
         *self.read.write().unwrap_or_else(PoisonError::into_inner) = read;
     }
 }

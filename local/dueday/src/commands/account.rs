@@ -11,7 +11,7 @@ use store::{ChangeAccountOutcome, ChangeRecords};
 use super::accounts::account_table;
 use super::list_output::account_not_found;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
@@ -130,7 +130,7 @@ pub async fn account(context: &Context, args: &AccountArgs) -> Result<Exit, Fail
 
 /// Requests the erasure of an account, and erases the data that can be erased now.
 async fn erase_account(context: &Context, args: &EraseArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let (table, account) = (&open_table.table, &args.account);
     let orders = match open_table.order_desk(context, &args.orders_table, Buckets::new(4)).await {
         Ok(desk) => Some(desk.table),
@@ -158,7 +158,7 @@ async fn erase_account(context: &Context, args: &EraseArgs) -> Result<Exit, Fail
 
 /// Prints all data of an account as one JSON document.
 async fn export_account(context: &Context, ExportArgs { account }: &ExportArgs) -> Result<Exit, Failure> {
-    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
     let export = match AccountExport::read(table, account, usize::MAX, context.clock.now()).await {
         Ok(export) => export.ok_or_else(|| account_not_found(account))?,
         Err(ExportError::Table(error)) => return Err(error.into()),
@@ -172,7 +172,7 @@ async fn export_account(context: &Context, ExportArgs { account }: &ExportArgs) 
 /// Changes the e-mail address, the name or the locale of an account.
 async fn change_account(context: &Context, args: &ChangeArgs) -> Result<Exit, Failure> {
     let ChangeArgs { account: id, email, name, locale } = args;
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let changes =
         AccountChanges { email: email.clone(), name: name.clone(), locale: locale.clone(), mail_status: None };
     let action = context.action(ActionKind::PutAccount, None);
@@ -190,7 +190,7 @@ async fn change_account(context: &Context, args: &ChangeArgs) -> Result<Exit, Fa
 
 /// Opens a web page on which the customer enters a card, and prints the URL of the page.
 async fn create_card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let api = args.api.clone().or_else(|| open_table.running_api_url());
     let api = api.ok_or_else(|| {
         let reason = match context.options.table() {

@@ -12,7 +12,7 @@ use store::{Table, TableError};
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{self, Column};
 use crate::{Exit, Failure};
@@ -50,7 +50,7 @@ pub struct AccountsArgs {
 
 /// Runs `dueday accounts`.
 pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Failure> {
-    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
     let mut list = ListOutput::new();
     match (&args.account, &args.external_id) {
         (None, Some(external_id)) => {

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -41,7 +41,7 @@ struct ChargingState {
 
 /// Runs `dueday charging`.
 pub async fn charging(context: &Context, args: &ChargingArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let charging = match args.switch {
         None => open_table.settings.charging,
         Some(switch) => {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sweep::MAX_CLOCK_DIFFERENCE;
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -34,7 +34,7 @@ struct ConfirmClockOutput {
 
 /// Runs `dueday confirm-clock`.
 pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let now = context.clock.now();
     let table_time = open_table.table.server_time().await?;
     if let Some(table_time) = table_time.filter(|table_time| (now - *table_time).abs() > MAX_CLOCK_DIFFERENCE) {

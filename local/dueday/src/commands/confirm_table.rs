@@ -6,7 +6,7 @@ use reconciling::{ConfirmationProblem, DaysToCompare};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
@@ -68,7 +68,7 @@ struct TableConfirmation {
 /// - The user does not confirm the table.
 /// - Another person confirms the table at the same time.
 pub async fn confirm_table(context: &Context, args: &ConfirmTableArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let (table, settings) = (&open_table.table, &open_table.settings);
     let Some(dynamodb_id) = table.dynamodb_id().await? else {
         return Err(Failure::Refused("DynamoDB returned no id of the table".to_owned()));

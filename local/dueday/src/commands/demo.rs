@@ -24,7 +24,7 @@ use super::demo_company;
 use super::demo_mails::{SimulationNotices, UnsentMails};
 use super::import::{self, Row};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::gateway::STRIPE;
 use crate::machine::local_machine::Machine;
 use crate::terminal::progress::Progress;
@@ -61,13 +61,14 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         let reason = "the demo's customers exist only at the sandbox gateway: run the demo without --gateway stripe";
         return Err(Failure::Refused(reason.to_owned()));
     }
-    // The demo begins with the policy of the flags. A folder that has another policy refuses them.
+    // A new folder gets this time zone. A folder with another one refuses a flag that differs; a variable that differs only
+    // decides on which day the demo ends.
     let to = context.config.table.configured_policy.policy.date_at(context.clock.now());
     let rows = import::parse_rows(SUBSCRIPTIONS_CSV, to).map_err(Failure::Refused)?;
     let from = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
     let day_before = from.pred_opt().unwrap_or(from);
     let clock = Arc::new(SimulatedClock::new(day_before.and_time(NaiveTime::MIN).and_utc(), rand::random()));
-    let machine = Machine::open(context, FolderPolicy::CreateIfAbsent, clock.clone()).await?;
+    let machine = Machine::open(context, FolderRequirement::CreateIfAbsent, clock.clone()).await?;
     let table = &machine.deployment.table;
     let is_loaded = are_all_rows_stored(table, &rows).await?;
     let mut report = DemoReport {

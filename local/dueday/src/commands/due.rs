@@ -9,7 +9,7 @@ use store::{Batch, Due, DueList};
 
 use super::value_parsers;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
@@ -88,7 +88,7 @@ impl From<Due> for DueRow {
 
 /// Runs `dueday due`.
 pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let today = context.today(&open_table.table);
     let date = args.date.unwrap_or(today);
     let rows_kept = if context.options.json { usize::MAX } else { MAX_ROWS_SHOWN };

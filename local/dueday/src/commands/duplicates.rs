@@ -16,7 +16,7 @@ use store::Table;
 
 use super::hash::hash;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
@@ -201,7 +201,7 @@ pub fn groups_text(groups: &[DuplicateGroup]) -> String {
 
 /// Runs `dueday duplicates`.
 pub async fn duplicates(context: &Context, _: &DuplicatesArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let mut search = DuplicateSearch::default();
     let is_complete = search.add_table(&open_table.table).await?;
     let groups = search.groups();

@@ -8,7 +8,7 @@ use super::list_output::account_not_found;
 use super::stored_event::{EventFilter, event_line, reports_unreadable_record};
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data_folder::{FolderPolicy, events_folder};
+use crate::machine::data_folder::{FolderRequirement, events_folder};
 use crate::machine::local_machine::Machine;
 use crate::machine::stored_lines::StoredEventLines;
 use crate::terminal::output;
@@ -43,7 +43,7 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     {
         return Err(Failure::Refused(format!("--from {from} is after --to {to}")));
     }
-    let machine = Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
+    let machine = Machine::open(context, FolderRequirement::MustExist, context.clock.clone()).await?;
     machine.publish_all_changes(context).await?;
     if let Some(account) = &args.filter.account
         && machine.deployment.table.get_stored_account(account).await?.is_none()

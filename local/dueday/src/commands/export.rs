@@ -13,7 +13,7 @@ use store::{Table, TableError};
 
 use super::value_parsers;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -169,7 +169,7 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
     {
         return Err(Failure::Refused(format!("--from {from} is later than --to {to}: no day lies between them")));
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let columns = match command.kind {
         ExportKind::Accounts => ACCOUNT_COLUMNS,
         ExportKind::Subscriptions => SUBSCRIPTION_COLUMNS,

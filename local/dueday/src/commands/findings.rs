@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::subscriptions::subscription_table;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
@@ -120,7 +120,7 @@ pub async fn findings(context: &Context, args: &FindingsArgs) -> Result<Exit, Fa
 
 /// Lists the open findings.
 async fn list_findings(context: &Context) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let open = open_table.table.get_open_findings().await?;
     let (is_empty, text) = (open.is_empty(), findings_text(&open));
     let views: Vec<FindingView> = open.into_iter().map(FindingView::from).collect();
@@ -130,7 +130,7 @@ async fn list_findings(context: &Context) -> Result<Exit, Failure> {
 
 /// Resolves a finding by the decision of the operator.
 async fn resolve_finding(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
     let decision = match (args.decision.receipt, args.although_paid) {
         (true, _) => FindingDecision::Receipt,

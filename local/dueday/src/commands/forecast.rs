@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::value_parsers::parse_number;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
@@ -52,7 +52,7 @@ struct ForecastDay {
 
 /// Runs `dueday forecast`.
 pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let today = context.today(&open_table.table);
     let (forecast, unreadable) =
         audit::forecast(&open_table.table, open_table.settings.shards, today, args.months).await?;

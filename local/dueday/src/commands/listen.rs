@@ -9,7 +9,7 @@ use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Sender};
 
 use super::stored_event::{EventFilter, event_line};
 use crate::context::Context;
-use crate::machine::data_folder::{FolderPolicy, events_folder};
+use crate::machine::data_folder::{FolderRequirement, events_folder};
 use crate::machine::local_machine::Machine;
 use crate::machine::stored_lines::StoredEventLines;
 use crate::terminal::output;
@@ -76,7 +76,7 @@ impl<'a> Forwarder<'a> {
 /// Runs `dueday listen`.
 pub async fn listen(context: &Context, args: &ListenArgs) -> Result<Exit, Failure> {
     context.require_local_table("listen")?;
-    let machine = Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
+    let machine = Machine::open(context, FolderRequirement::MustExist, context.clock.clone()).await?;
     let zone = machine.deployment.table.policy().zone;
     if machine.running.is_none() {
         let serve = context.command_line("");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
@@ -43,7 +43,7 @@ pub struct LogArgs {
 
 /// Runs `dueday log`.
 pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
-    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
     let (paging, now) = (args.limit.paging(), context.clock.now());
     let page = match &args.account {
         Some(account) => {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use store::TableError;
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -34,7 +34,7 @@ struct GatewayMove {
 
 /// Runs `dueday move-gateway`.
 pub async fn move_gateway(context: &Context, _: &MoveGatewayArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let gateway = open_table.any_gateway_account(context).await?;
     let before = open_table.settings.gateway.clone();
     if before.as_ref() != Some(&gateway) {

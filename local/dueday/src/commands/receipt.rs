@@ -8,7 +8,7 @@ use super::list_output::account_not_found;
 use super::receipt_args::ReceiptArgs as NamedReceipt;
 use super::receipts::receipt_table;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::mailer::mailer;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
@@ -68,7 +68,7 @@ pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Fail
 
 /// Shows a receipt.
 async fn show_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let receipt = receipt.find(&open_table.table, context.clock.now()).await?;
     let command = |rest: String| context.command_line(&rest);
     let (account, number) = (&receipt.account, receipt.number());
@@ -85,7 +85,7 @@ async fn show_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit,
 
 /// Sends the mail of a receipt again.
 async fn resend_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let stored = receipt.find(&open_table.table, context.clock.now()).await?;
     let account = open_table.table.get_account(&stored.account).await?;
     let account = account.ok_or_else(|| account_not_found(&stored.account))?;

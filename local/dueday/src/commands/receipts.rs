@@ -7,7 +7,7 @@ use store::Paging;
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -52,7 +52,7 @@ pub struct ReceiptsArgs {
 
 /// Runs `dueday receipts`.
 pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Failure> {
-    let OpenTable { table: stored, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let OpenTable { table: stored, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
     let now = context.clock.now();
     let is_searched = |receipt: &Receipt| args.payment.as_ref().is_none_or(|payment| receipt.payment == *payment);
     let mut list = ListOutput::new();

@@ -8,7 +8,7 @@ use ulid::Ulid;
 
 use super::receipt_args::ReceiptArgs;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
@@ -78,7 +78,7 @@ pub fn parse_idempotency_key(text: &str) -> Result<String, String> {
 
 /// Runs `dueday refund`.
 pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let receipt = args.receipt.find(&open_table.table, context.clock.now()).await?;
     let (account, id) = (&receipt.account, &receipt.id());
     let failure = |error| refund_failure(args, error);

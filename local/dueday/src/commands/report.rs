@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
@@ -69,7 +69,7 @@ struct PaymentReport {
 
 /// Runs `dueday report`.
 pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let source = ReportSource { table: &open_table.table, settings: &open_table.settings, now: context.clock.now() };
     let reported = source.days(args.from, args.to).map_err(|error| refusal(args, error))?;
     let (from, to) = (*reported.start(), *reported.end());

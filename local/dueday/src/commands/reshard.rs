@@ -10,7 +10,7 @@ use serde::Serialize;
 use store::{ReshardOutcome, TableError};
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
@@ -46,7 +46,7 @@ struct ReshardReport {
 
 /// Runs `dueday reshard`.
 pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     tokio::spawn(async {
         // Each subscription is moved by a single write, so an interruption cannot leave a subscription without a shard
         // or in two shards.

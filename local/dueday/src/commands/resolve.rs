@@ -9,7 +9,7 @@ use gateways::PaymentGateway;
 use super::subscriptions::subscription_table;
 use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -52,7 +52,7 @@ pub struct OutcomeArgs {
 
 /// Runs `dueday resolve`.
 pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let SubscriptionSelector { account, subscription: id } = &args.selector;
     let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(open_table.gateway(context).await?) };

@@ -17,7 +17,7 @@ use sweep::{BatchRequest, RunMonitor};
 
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::local_machine::Machine;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -77,7 +77,8 @@ async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Outp
 /// Runs `dueday run`.
 pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     context.require_local_table("run")?;
-    let Machine { deployment, .. } = &Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
+    let Machine { deployment, .. } =
+        &Machine::open(context, FolderRequirement::MustExist, context.clock.clone()).await?;
     let request = BatchRequest::for_date(args.date.unwrap_or_else(|| context.today(&deployment.table)));
     let deadline = context.clock.now() + RUN_TIME_LIMIT;
     let is_clean = match args.batch {

@@ -13,7 +13,7 @@ use super::reconcile::ReconciledDay;
 use super::run::batch_parser;
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
@@ -91,7 +91,7 @@ struct RunsReport {
 
 /// Runs `dueday runs`.
 pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let today = context.today(&open_table.table);
     let date = args.date.unwrap_or(today);
     if date > today {

@@ -8,7 +8,7 @@ use store::{MAX_SHARDS, PeakLoad, RequiredShards};
 
 use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
@@ -88,7 +88,7 @@ pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failur
     if let (Some(subscriptions), Some(rate)) = (args.subscriptions, args.rate) {
         return print_estimate(context, args, subscriptions, rate);
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let shards = match args.action {
         None => open_table.settings.shards,
         Some(Action::Set { shards }) => {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::doctor::queues::{ReadQueue, StackQueues, read_queues};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::machine::queues::{LocalQueues, describe_messages};
 use crate::terminal::output;
@@ -50,7 +50,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
     if table.is_none() && args.stack.is_some() {
         return Err(Failure::Refused("--stack needs --table with the name of the table".to_owned()));
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let mut status = SystemStatus::read(&open_table.table, &open_table.settings, context.clock.now()).await?;
     let queues = match table {
         Some(table) => read_queues(table, args.stack.as_deref()).await?,

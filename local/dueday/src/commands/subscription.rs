@@ -13,7 +13,7 @@ use super::import::parse_payment_day;
 use super::subscriptions::subscription_table;
 use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
@@ -195,7 +195,7 @@ impl Action {
 
 /// Runs `dueday subscription`.
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     if let Action::Cancel { selector, at_period_end: false, confirmation } = &args.action {
         let SubscriptionSelector { account, subscription } = selector;
         confirmation.confirm(&format!("Cancel the subscription {subscription} of {account} now?"))?;

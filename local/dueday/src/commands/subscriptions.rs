@@ -8,7 +8,7 @@ use store::Paging;
 
 use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
@@ -67,7 +67,7 @@ impl SubscriptionsArgs {
 
 /// Runs `dueday subscriptions`.
 pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Result<Exit, Failure> {
-    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
     let mut list = ListOutput::new();
     let is_filtered = args.status.is_some() || args.external_id.is_some();
     match &args.account {

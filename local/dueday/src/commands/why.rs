@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::value_parsers::{SubscriptionSelector, parse_date};
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
@@ -47,7 +47,7 @@ pub struct WhyArgs {
 
 /// Runs `dueday why`.
 pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let SubscriptionSelector { account, subscription: id } = &args.selector;
     let of = (account, *id);
     let Some(explained) = explain(&open_table.table, of, args.date, context.clock.now()).await? else {

@@ -39,7 +39,7 @@ const INITIAL_BUCKETS: u32 = 1;
 
 /// Whether the data folder must exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FolderPolicy {
+pub enum FolderRequirement {
     /// The folder must exist. If a command created a missing folder, a wrong path would look like a table without data.
     MustExist,
     /// The folder is created if it does not exist.

@@ -13,7 +13,7 @@ use gateways::{FullGateway, PaymentGateway};
 use orders::OrderDesk;
 use store::{TableError, timeouts};
 
-use super::data_folder::{FolderPolicy, LockOutcome, LockedFolder, RunningServer, database_path, order_desk};
+use super::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer, database_path, order_desk};
 use super::follower::StreamFollower;
 use super::gateway::Gateway;
 use super::mailer::mailer;
@@ -41,11 +41,11 @@ impl Machine {
     /// # Errors
     /// In these cases:
     /// - The folder or the table cannot be used.
-    /// - `policy` requires an existing folder, and the folder contains no database.
+    /// - `folder` requires an existing folder, and the folder contains no database.
     /// - The process that has locked the folder runs no servers.
     /// - `--gateway` selects another gateway than the process that has locked the folder.
-    pub async fn open(context: &Context, policy: FolderPolicy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        if policy == FolderPolicy::MustExist && !database_path(&context.options).exists() {
+    pub async fn open(context: &Context, folder: FolderRequirement, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        if folder == FolderRequirement::MustExist && !database_path(&context.options).exists() {
             return Err(Failure::NoData { path: context.options.data.clone(), demo: context.command_line("demo") });
         }
         match LockedFolder::lock(context, &clock).await? {

@@ -12,7 +12,7 @@ use gateways::{FullGateway, GatewayError, amount_rules_of_account, stripe_amount
 use orders::{Buckets, OrderDesk, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
-use super::data_folder::FolderPolicy;
+use super::data_folder::FolderRequirement;
 use super::encryption_keys::read_keys;
 use super::gateway::{Gateway, SANDBOX_OF_STACK, STRIPE};
 use super::local_machine::Machine;
@@ -30,12 +30,12 @@ pub struct OpenTable {
 }
 
 impl OpenTable {
-    /// Opens the table that the options select. `policy` states whether the data folder of a local table must exist.
+    /// Opens the table that the options select. `folder` states whether the data folder of a local table must exist.
     ///
     /// # Errors
     /// If the folder or the table cannot be used.
-    pub async fn open(context: &Context, policy: FolderPolicy) -> Result<Self, Failure> {
-        let opened = Self::open_with_any_policy(context, policy).await?;
+    pub async fn open(context: &Context, folder: FolderRequirement) -> Result<Self, Failure> {
+        let opened = Self::open_with_any_policy(context, folder).await?;
         if let Some(name) = context.options.table() {
             if opened.settings.policy.is_none() {
                 return Err(Failure::NoPolicy { name: name.to_owned() });
@@ -51,11 +51,11 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the folder or the table cannot be used.
-    pub async fn open_with_any_policy(context: &Context, policy: FolderPolicy) -> Result<Self, Failure> {
+    pub async fn open_with_any_policy(context: &Context, folder: FolderRequirement) -> Result<Self, Failure> {
         if let Some(name) = context.options.table() {
             return Self::open_on_aws(context, name).await;
         }
-        let machine = Machine::open(context, policy, context.clock.clone()).await?;
+        let machine = Machine::open(context, folder, context.clock.clone()).await?;
         let Deployment { table, config, .. } = &machine.deployment;
         let settings = table.init_settings(&config.table.initial_settings(context.clock.as_ref())).await?;
         Ok(Self { table: table.clone(), settings, machine: Some(machine) })

@@ -44,16 +44,16 @@ async fn dashboard_and_alarms_show_exactly_the_metrics_that_the_functions_write(
 
 #[test]
 fn each_log_event_about_a_delivery_or_a_contradicted_variable_is_counted() {
-    // The columns are: the log message, and the metric that counts it.
-    for (message, metric) in [
-        (outbound::EVENT_DELIVERED, "deliveries-made"),
-        (outbound::DELIVERY_RETRIED, "deliveries-failed"),
-        (outbound::EVENT_NOT_DELIVERED, "deliveries-failed"),
-        (outbound::ENDPOINT_DISABLED, "deliveries-failed"),
-        (store::POLICY_DIFFERS_MESSAGE, "policy-differs"),
+    // The columns are: the function, its log message, and the metric that counts it.
+    for (function, message, metric) in [
+        ("DeliverFunction", outbound::EVENT_DELIVERED, "deliveries-made"),
+        ("DeliverFunction", outbound::DELIVERY_RETRIED, "deliveries-failed"),
+        ("DeliverFunction", outbound::EVENT_NOT_DELIVERED, "deliveries-failed"),
+        ("DeliverFunction", outbound::ENDPOINT_DISABLED, "deliveries-failed"),
+        ("PaymentsFunction", store::POLICY_DIFFERS_MESSAGE, "policy-differs"),
     ] {
         let written = LogBuffer::default();
-        let function = write_metrics("DeliverFunction", &written);
+        let function = write_metrics(function, &written);
         tracing::info!("{message}");
         drop(function);
         let line: serde_json::Value = serde_json::from_str(&written.text()).unwrap();

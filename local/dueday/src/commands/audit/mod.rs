@@ -16,7 +16,7 @@ use ulid::Ulid;
 
 use super::endpoint_audit::audit_endpoints;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::{self, format_count};
@@ -141,7 +141,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         Some(AuditCommand::Show(show)) => return stored_audits::show(context, show).await,
         None => {}
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let table = &open_table.table;
     let now = context.clock.now();
     let checker = InvariantChecker::new(table, &open_table.settings, now);

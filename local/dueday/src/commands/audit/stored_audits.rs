@@ -10,7 +10,7 @@ use ulid::Ulid;
 
 use crate::commands::list_output::LimitArgs;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
@@ -51,7 +51,7 @@ struct ShownAudit {
 
 /// Lists the stored audits.
 pub async fn list(context: &Context, args: &ListArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let page = open_table.table.get_audits(&args.limit.paging(), context.clock.now()).await?;
     let views: Vec<AuditView> = page.require_all_readable()?.items.into_iter().map(AuditView::from).collect();
     context.print(&views, || match views.as_slice() {
@@ -63,7 +63,7 @@ pub async fn list(context: &Context, args: &ListArgs) -> Result<Exit, Failure> {
 
 /// Shows a stored audit.
 pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let (table_of_data, now) = (&open_table.table, context.clock.now());
     let audit = match args.audit {
         Some(id) => table_of_data.get_audit(id, now).await?,

@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 
 use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -98,7 +98,7 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
     let rows = Rows::new(file).map_err(file_failure)?;
     let rejects = Rejects::new(args.rejects.clone().unwrap_or_else(|| default_rejects_path(&args.file)), &args.file)?;
 
-    let open_table = OpenTable::open(context, FolderPolicy::CreateIfAbsent).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::CreateIfAbsent).await?;
     tokio::spawn(async {
         // Ctrl-C ends the process immediately, even while the import waits for input from a pipe. Imported rows stay in
         // the table, and a later import adds the other rows.

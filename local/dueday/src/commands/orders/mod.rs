@@ -27,7 +27,7 @@ use ulid::Ulid;
 
 use super::value_parsers::{parse_date, parse_number};
 use crate::context::Context;
-use crate::machine::data_folder::{FolderPolicy, unplaced_orders_file};
+use crate::machine::data_folder::{FolderRequirement, unplaced_orders_file};
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -232,7 +232,7 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     {
         return shards::print_estimate(context, estimate);
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
     // `publish_all_changes` places the orders of paid months. An import may define the products of SKUs for which
     // months are already paid, so `publish_all_changes` is called after an import, and before every other command.

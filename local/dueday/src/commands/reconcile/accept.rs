@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -45,7 +45,7 @@ struct AcceptedView {
 pub async fn accept_difference(context: &Context, args: &AcceptArgs) -> Result<Exit, Failure> {
     let AcceptArgs { on, id, because } = args;
     let compare = context.command_line(&format!("reconcile --from {on} --to {on}"));
-    let table = OpenTable::open(context, FolderPolicy::MustExist).await?.table;
+    let table = OpenTable::open(context, FolderRequirement::MustExist).await?.table;
     let compared = table.get_reconciliation(*on).await?.filter(|day| day.ended_at.is_some());
     let Some(day) = compared else {
         return Err(Failure::Refused(format!(

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::value_parsers::parse_date;
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::progress::Progress;
@@ -156,7 +156,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     if from > to {
         return Err(Failure::Refused(format!("--from {from} must not be after --to {to}")));
     }
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let gateway = open_table.gateway(context).await?;
     let corrections =
         if args.report_only { Corrections::ReportOnly } else { Corrections::of_table(&open_table.settings) };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use strum::IntoEnumIterator as _;
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::table::{Column, table};
@@ -115,7 +115,7 @@ fn parse_name(text: &str) -> Result<SettingName, String> {
 /// command then changes no setting.
 pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Failure> {
     // `settings set` also replaces a text that cannot be read.
-    let open_table = OpenTable::open_with_any_policy(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open_with_any_policy(context, FolderRequirement::MustExist).await?;
     let limits = &open_table.settings.payment_limits;
     let change = match &args.action {
         Action::Get { name } => {

@@ -16,7 +16,7 @@ use store::{Paging, TableError};
 use ulid::Ulid;
 
 use crate::context::Context;
-use crate::machine::data_folder::FolderPolicy;
+use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output;
@@ -125,7 +125,7 @@ fn failure_of(error: EndpointError) -> Failure {
 
 /// Runs `dueday webhooks`.
 pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Failure> {
-    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let allowed = match context.options.table() {
         Some(_) => AllowedAddresses::PublicOnly,
         None => AllowedAddresses::Any,
