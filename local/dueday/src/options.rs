@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use billing::Policy;
 use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use config::{CommandFlag, ConfigError, Env, Variable};
+use config::{CommandFlag, ConfigError, Env, Variable, variable_of};
 use deployment::{Config, EXAMPLE_MERCHANT, environment_variables};
 use encryption::ENCRYPTION_KEYS;
 use gateways::{GATEWAY, GATEWAY_KEY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
@@ -144,7 +145,9 @@ fn help_text(variable: &Variable) -> String {
         name if name == GATEWAY.name => Some("the sandbox gateway in this process"),
         _ => variable.default,
     };
-    let default = default.map(|default| format!("default: {default}"));
+    let is_policy = Policy::settings().any(|setting| variable_of(setting).name == variable.name);
+    let case = if is_policy { "new table" } else { "default" };
+    let default = default.map(|default| format!("{case}: {default}"));
     let environment = environment_variable(variable).map(|name| format!("env: {name}"));
     let notes = [range, default, environment].into_iter().flatten().map(|note| format!(" [{note}]"));
     variable.help.to_owned() + &notes.collect::<String>()

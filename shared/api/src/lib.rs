@@ -204,7 +204,7 @@ impl Api {
     }
 }
 
-/// The routes that need no token. They make no request to the table, because anyone could cause costs with them.
+/// The routes that make no request to the table: they need no token, so anyone could cause costs with them.
 const PATHS_WITHOUT_TABLE: [&str; 2] = ["/", "/health"];
 
 /// Reads the policy of the table again before a request, if the copy is too old.

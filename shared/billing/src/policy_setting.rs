@@ -44,7 +44,7 @@ pub struct TimeZoneRefusal {
     pub zone: Tz,
     /// Today in the new time zone.
     pub today: NaiveDate,
-    /// The day of the latest run in the present time zone.
+    /// The day of the latest run, in the time zone of that time.
     pub latest: NaiveDate,
 }
 
@@ -135,27 +135,6 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks at the time `now` that this policy may replace the policy `before`: in a new time zone, today must not be
-    /// earlier than the day of the latest run, which began at the time `latest_run_at`. That day is done, and would come
-    /// again.
-    ///
-    /// # Errors
-    /// [`TimeZoneRefusal`] if today would be earlier.
-    pub fn check_replaces(
-        &self,
-        before: &Policy,
-        latest_run_at: Option<DateTime<Utc>>,
-        now: DateTime<Utc>,
-    ) -> Result<(), TimeZoneRefusal> {
-        let today = self.date_at(now);
-        match latest_run_at.map(|at| before.date_at(at)) {
-            Some(latest) if today < latest && self.zone != before.zone => {
-                Err(TimeZoneRefusal { zone: self.zone, today, latest })
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the settings whose values differ between this policy and `other`.
     pub fn differences<'a>(&'a self, other: &'a Policy) -> impl Iterator<Item = PolicySetting> + 'a {
         PolicySetting::iter().filter(|setting| self.text_of(*setting) != other.text_of(*setting))
@@ -194,6 +173,30 @@ impl StoredPolicy {
     /// Returns the stored text of `setting`, even if it cannot be read; the text of its default if it is absent.
     pub fn text_of(&self, setting: PolicySetting) -> String {
         self.0.get(<&str>::from(setting)).cloned().unwrap_or_else(|| Policy::default().text_of(setting))
+    }
+
+    /// Returns the time zone; `None` if its text cannot be read.
+    pub fn zone(&self) -> Option<Tz> {
+        self.text_of(PolicySetting::TimeZone).parse().ok()
+    }
+
+    /// Checks at the time `now` that this policy may replace the policy `before`: in a new time zone, today must not be
+    /// earlier than `latest_run`, the day of the latest run. That day is done, and would come again.
+    ///
+    /// # Errors
+    /// [`TimeZoneRefusal`] if today would be earlier.
+    pub fn check_replaces(
+        &self,
+        before: &StoredPolicy,
+        latest_run: Option<NaiveDate>,
+        now: DateTime<Utc>,
+    ) -> Result<(), TimeZoneRefusal> {
+        let (Some(zone), Some(latest)) = (self.zone(), latest_run) else { return Ok(()) };
+        let today = now.with_timezone(&zone).date_naive();
+        if today < latest && before.zone() != Some(zone) {
+            return Err(TimeZoneRefusal { zone, today, latest });
+        }
+        Ok(())
     }
 
     /// Returns the same policy with the value in `text` for `setting`.
@@ -264,11 +267,7 @@ mod tests {
 
     #[test]
     fn day_of_the_latest_run_does_not_come_again_in_a_new_time_zone() {
-        let in_zone = |zone: &str| {
-            let mut policy = Policy::default();
-            policy.set(PolicySetting::TimeZone, zone).unwrap();
-            policy
-        };
+        let in_zone = |zone: &str| StoredPolicy::from(&Policy::default()).with(PolicySetting::TimeZone, zone).unwrap();
         let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
         // The columns are: the present zone, the new zone, the latest run, now, and whether the change is allowed.
         for (before, after, latest, now, is_allowed) in [
@@ -278,11 +277,12 @@ mod tests {
             ("Pacific/Kiritimati", "Pacific/Honolulu", "2027-03-10T06:00:00Z", "2027-03-10T09:59:00Z", false),
             ("Pacific/Kiritimati", "Pacific/Honolulu", "2027-03-10T06:00:00Z", "2027-03-10T10:00:00Z", true),
         ] {
-            let checked = in_zone(after).check_replaces(&in_zone(before), Some(at(latest)), at(now));
+            let latest = at(latest).with_timezone(&in_zone(before).zone().unwrap()).date_naive();
+            let checked = in_zone(after).check_replaces(&in_zone(before), Some(latest), at(now));
             assert_eq!(checked.is_ok(), is_allowed, "{before} {after} {now}: {checked:?}");
         }
         assert_eq!(
-            in_zone("America/New_York").check_replaces(&Policy::default(), None, at("2027-03-10T04:30:00Z")),
+            in_zone("America/New_York").check_replaces(&in_zone("UTC"), None, at("2027-03-10T04:30:00Z")),
             Ok(())
         );
     }

@@ -10,7 +10,7 @@ use crate::{Applied, ApplyError, ChargeContext, ChargePermit, Charger, LookUpErr
 
 /// The longest time after the claim or take-over of an attempt within which the attempt may be charged. If a process
 /// was suspended after the claim, it must not charge the attempt, because another worker may have taken over the
-/// attempt. The shortest allowed lease is twice as long. The difference is a reserve for slow requests and for differences
+/// attempt. [`Attempt::LEASE`] is four times as long. The difference is a reserve for slow requests and for differences
 /// between clocks.
 const MAX_TIME_FROM_CLAIM_TO_CHARGE: TimeDelta = TimeDelta::minutes(5);
 

@@ -68,7 +68,7 @@ pub fn unresolved_findings(open: &[Finding]) -> Option<String> {
 impl ChargingEngine {
     /// Stores a finding about `payment` of the subscription `stored`. The payment has no receipt because of `reason`.
     /// Returns the stored finding. If a finding about the payment exists already,
-    /// returns the existing finding. Returns `None` if the subscription does not exist any more: nothing was stored.
+    /// returns the existing finding. Returns `None` if the subscription no longer exists: nothing was stored.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed.
@@ -191,7 +191,7 @@ impl ChargingEngine {
         }
         let refunded_at = (refunded.minor() > 0).then_some(now);
         let receipt = Receipt { refunded, refunded_at, ..receipt.clone() };
-        let expires = self.table.receipt_expiry(&receipt);
+        let expires = self.table.refund_expiry(&receipt, now);
         let stored = made().map(|refund| refund_made_at_gateway((&receipt, expires), refund.clone(), now));
         Some(Settlement { refunds: stored.collect(), receipt: Some(receipt), ..settlement })
     }

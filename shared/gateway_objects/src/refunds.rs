@@ -120,7 +120,7 @@ impl Refunds {
             .filter(|_| is_disputed)
             .map(|action| NewAction { kind: ActionKind::RefundAlthoughDisputed, ..action.clone() });
         let action = action_on_disputed.as_ref().or(action);
-        let expires = self.table.receipt_expiry(&stored);
+        let expires = self.table.refund_expiry(&stored, now);
         let requested = if demand.minor.is_some() { RequestedAmount::Exact } else { RequestedAmount::Remainder };
         let refund = Refund {
             requested: Some(requested),
@@ -222,7 +222,7 @@ impl Refunds {
         // The gateway has already made this refund, so a dispute is no reason not to store it.
         let demand = RefundDemand { minor: Some(made.amount.minor()), although_disputed: true };
         stored.checked_refund_amount(demand, &[])?;
-        let refund = refund_made_at_gateway((&stored, self.table.receipt_expiry(&stored)), made, now);
+        let refund = refund_made_at_gateway((&stored, self.table.refund_expiry(&stored, now)), made, now);
         if self.table.reserve_refund(&refund, &stored, None).await? { Ok(()) } else { Err(RefundError::InProgress) }
     }
 

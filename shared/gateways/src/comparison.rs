@@ -128,7 +128,7 @@ pub fn compare_receipt(receipt: &Receipt, payment: Option<&Payment>, listed: &Ti
         let what = format!("the receipt of {account} for {due_on} states {amount}, but {reason}");
         Some(create_difference(DifferenceKind::ReceiptWithoutPayment, id, what))
     };
-    let Some(payment) = payment else { return without("the gateway does not have the payment") };
+    let Some(payment) = payment else { return without("the gateway has no such payment of this table") };
     let is_of_receipt = (&payment.account, payment.subscription) == (account, receipt.subscription);
     match payment.status {
         _ if !is_of_receipt => without("the payment belongs to another subscription"),

@@ -33,7 +33,7 @@ pub enum Corrections {
 }
 
 impl Corrections {
-    /// Returns how payments without a receipt are settled in the table with the settings `settings`.
+    /// Returns the corrections that a comparison of the table with the settings `settings` makes.
     pub fn of_table(settings: &Settings) -> Self {
         match settings.copy_noticed_at {
             Some(_) => Self::WriteReceiptsOfRestoredTable,

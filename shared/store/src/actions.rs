@@ -87,8 +87,8 @@ impl Table {
     }
 
     /// Returns the actions that concern no account and have not expired at `now`, the newest first. Sends a Query with
-    /// `PK = ACTIONS#<month>` for each month, from the month of the cursor or of `now` back to the oldest month whose
-    /// actions have not all expired, until the list page is full.
+    /// `PK = ACTIONS#<month>` for each month, from the month of the cursor or of `now` back to the month that the
+    /// policy's days for the action log begin in, until the list page is full.
     pub async fn get_actions_without_account(
         &self,
         paging: &Paging,

@@ -45,7 +45,7 @@ impl Table {
 
     /// Creates the finding that `new_finding` returns for the stored subscription, unless it exists. If the finding
     /// blocks charges, also increments the subscription's number of open findings. Returns the stored finding; `None` if
-    /// the subscription does not exist any more, so that nothing was stored. Sends one TransactWriteItems request per try.
+    /// the subscription no longer exists, so that nothing was stored. Sends one TransactWriteItems request per try.
     pub async fn put_finding(
         &self,
         stored: Subscription,

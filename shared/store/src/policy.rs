@@ -85,7 +85,7 @@ impl Table {
 
     /// Makes the policy in `settings` the copy of this table and of its clones. The settings were read at the time
     /// `read_at`; `None` if they are soon read again. If `settings` contain no policy, because an earlier version stored
-    /// them and no policy was adopted since then, the policy of the configuration stays.
+    /// them and no policy was adopted since then, the present copy stays.
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if a setting of the stored policy cannot be read, or if there is none and a variable of
@@ -141,7 +141,8 @@ impl Table {
     }
 
     /// Stores `after` as the policy at the time `now`, if the policy and the time of the latest run are still those of
-    /// `settings`, and no daily execution has its lease. Sends one TransactWriteItems request.
+    /// `settings`, and no daily execution has its lease. Also stores the day of the latest run in the former time zone. Sends
+    /// one TransactWriteItems request.
     pub async fn set_policy(
         &self,
         settings: &Settings,
@@ -161,7 +162,13 @@ impl Table {
         let policy = is_unchanged("Policy", settings.policy.as_ref().map(|policy| AttributeValue::M(to_item(policy))));
         let run = is_unchanged("LatestRunAt", settings.latest_run_at.map(|at| s(Instant(at).to_text())));
         let condition = format!("{PRESENT} AND {policy} AND {run}");
-        let update = self.build_update(keys::key_of_settings(), "SET #Policy = :after", &condition, values);
+        let mut set = "SET #Policy = :after".to_owned();
+        // The time of the latest run would have another date in the new time zone.
+        if let Some(day) = settings.latest_run_day() {
+            set += ", #LatestRunOn = :day";
+            values.insert(":day".to_owned(), s(day.to_string()));
+        }
+        let update = self.build_update(keys::key_of_settings(), &set, &condition, values);
         let entry = action.on_policy(settings.policy.as_ref(), after);
         let writes = [
             (PolicyWrite::Settings, TransactWriteItem::builder().update(update).build()),

@@ -12,9 +12,13 @@ impl Table {
         self.policy().receipt_retention()
     }
 
-    /// Returns the time at which `receipt` expires, in seconds since 1970.
-    pub fn receipt_expiry(&self, receipt: &Receipt) -> i64 {
-        expiry(receipt.processed_at, self.receipt_retention())
+    /// Returns the time at which a refund of `receipt` that is stored at the time `now` expires, in seconds since 1970: the
+    /// time at which a receipt of this age expires. If receipts were stored for longer when this one was written, that
+    /// time may have passed; then the refund is stored as long as a new record.
+    pub fn refund_expiry(&self, receipt: &Receipt, now: DateTime<Utc>) -> i64 {
+        let (with_receipt, as_new) =
+            (expiry(receipt.processed_at, self.receipt_retention()), expiry(now, self.receipt_retention()));
+        if with_receipt > now.timestamp() { with_receipt } else { as_new }
     }
 
     /// Returns the item of a receipt or other payment record that was created at the time `at`, with its expiry time.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
@@ -61,6 +61,10 @@ pub struct Settings {
     /// after the stored time does not update it. `None` before the first run.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "serialize_as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
+    /// The latest day on which a run began before the time zone of the policy was changed, in the former zone; `None` if
+    /// the zone was never changed after a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_run_on: Option<NaiveDate>,
     /// The time at which the latest run of the payment batch began that compared the table with the gateway's latest
     /// payments. `None` if no run compares them: DynamoDB on AWS gives a restored table another id, so only runs on one
     /// machine need this comparison.
@@ -88,6 +92,7 @@ impl Settings {
             copy_noticed_in: None,
             gateway: None,
             latest_run_at: None,
+            latest_run_on: None,
             latest_payment_run_at: None,
         }
     }
@@ -98,6 +103,14 @@ impl Settings {
     /// stored a later one. Before the first run, returns the creation time of the table.
     pub fn payments_known_until(&self) -> DateTime<Utc> {
         self.latest_payment_run_at.or(self.latest_run_at).unwrap_or(self.created_at())
+    }
+
+    /// Returns the latest day on which a run began, in the time zone of the policy at that time. `None` before the first
+    /// run, or if the zone cannot be read.
+    pub fn latest_run_day(&self) -> Option<NaiveDate> {
+        let zone = self.policy.as_ref().and_then(StoredPolicy::zone);
+        let latest = self.latest_run_at.zip(zone).map(|(at, zone)| at.with_timezone(&zone).date_naive());
+        latest.max(self.latest_run_on)
     }
 
     /// Returns when the table was created: the time in its id.
@@ -168,8 +181,9 @@ impl Table {
         Ok(settings)
     }
 
-    /// Returns the settings. If the table has none yet, stores `initial`.
-    async fn stored_or_initial_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
+    /// Returns the settings, with or without a policy. If the table has no settings yet, stores `initial`. Sends a GetItem
+    /// request and, if there are no settings, a PutItem request on condition that they are absent.
+    pub async fn stored_or_initial_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
         if let Some(settings) = self.get_settings().await? {
             return Ok(settings);
         }

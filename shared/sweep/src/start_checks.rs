@@ -1,6 +1,6 @@
 //! The checks before a run or a daily execution begins. A run that does not pass them processes no row.
 
-use chrono::{NaiveDate, TimeDelta};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::run::RunScope;
 use super::{BatchRequest, CountsOf, DayToStart, RequestError, Sweep, SweepError, Task};
@@ -13,7 +13,7 @@ pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
 /// further behind, the run does not begin.
 const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 
-/// A run stores its start time only if the stored time of the latest run is at least this old.
+/// A run stores its start time only if the stored time of the latest run is at least this old, or of an earlier day.
 const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
 impl<T: Task> Sweep<T> {
@@ -82,8 +82,11 @@ impl<T: Task> Sweep<T> {
     /// lacks the payments after that time.
     async fn record_run_time(&self, settings: &Settings) -> Result<(), SweepError> {
         let now = self.clock.now();
+        let policy = self.table.policy();
+        let is_stored =
+            |latest: DateTime<Utc>| now < latest + RUN_TIME_RESOLUTION && policy.date_at(now) <= policy.date_at(latest);
         // The runs of a day begin at about the same time. It is enough that one of them stores the time.
-        if settings.latest_run_at.is_none_or(|latest| latest + RUN_TIME_RESOLUTION <= now) {
+        if !settings.latest_run_at.is_some_and(is_stored) {
             self.table.record_run_time(now).await?;
         }
         Ok(())

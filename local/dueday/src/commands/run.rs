@@ -78,7 +78,7 @@ async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Outp
 pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     context.require_local_table("run")?;
     let Machine { deployment, .. } =
-        &Machine::open(context, FolderRequirement::MustExist, context.clock.clone()).await?;
+        &Machine::open(context, FolderRequirement::MayBeOlder, context.clock.clone()).await?;
     let request = BatchRequest::for_date(args.date.unwrap_or_else(|| context.today(&deployment.table)));
     let deadline = context.clock.now() + RUN_TIME_LIMIT;
     let is_clean = match args.batch {

@@ -23,7 +23,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use super::value_parsers;
 use crate::context::Context;
 use crate::machine::daily::DailyTimer;
-use crate::machine::data_folder::{LockOutcome, LockedFolder, RunningServer};
+use crate::machine::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
 use crate::machine::listen::{listen, listen_failure, listener_url, reachable_address};
@@ -103,8 +103,12 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     };
     locked_folder.write_server_urls(&running)?;
     let locked_folder = Arc::new(locked_folder);
-    let Machine { deployment, .. } =
-        &Machine::with_locked_folder(locked_folder.clone(), context, context.clock.clone()).await?;
+    let Machine { deployment, .. } = &Machine::with_locked_folder(
+        (locked_folder.clone(), FolderRequirement::CreateIfAbsent),
+        context,
+        context.clock.clone(),
+    )
+    .await?;
     let (deliveries, queue) = LocalDeliveries::new(deployment.table.clone(), locked_folder.create_deliverer(context)?);
     let follower = locked_folder.create_follower(context, Some(queue.clone())).await?;
     let desk = locked_folder.order_desk(context).await?;

@@ -79,17 +79,33 @@ impl DailyTimer {
             if let Err(error) = self.table.refresh_policy(now).await {
                 output::print_message(format!("error: {error}"));
             }
-            let policy = self.table.policy();
-            let has_unfinished_rows = self.run_batches(policy.date_at(now), now + RUN_TIME_LIMIT).await?;
-            let scheduled = next_run_time(self.clock.now(), self.billing_time, policy.zone);
-            let next =
-                if has_unfinished_rows { scheduled.min(self.clock.now() + self.longest_lease) } else { scheduled };
-            let text = format!("next run at {}\n", next.with_timezone(&policy.zone).format("%Y-%m-%d %H:%M %Z"));
-            self.print(&NextRun { next_run_at: next }, text)?;
-            while self.clock.now() < next {
-                let left = next.signed_duration_since(self.clock.now()).to_std().unwrap_or_default();
-                tokio::time::sleep(left.min(WAKE_INTERVAL)).await;
+            let date = self.table.policy().date_at(now);
+            let has_unfinished_rows = self.run_batches(date, now + RUN_TIME_LIMIT).await?;
+            self.wait_for_next_run(has_unfinished_rows).await?;
+        }
+    }
+
+    /// Waits until the next run, and prints its time. If a person changes the time zone meanwhile, the time is computed
+    /// again.
+    async fn wait_for_next_run(&self, has_unfinished_rows: bool) -> Result<(), Failure> {
+        let ended_at = self.clock.now();
+        let mut printed = None;
+        loop {
+            let zone = self.table.policy().zone;
+            let scheduled = next_run_time(ended_at, self.billing_time, zone);
+            let next = if has_unfinished_rows { scheduled.min(ended_at + self.longest_lease) } else { scheduled };
+            if printed.replace((next, zone)) != Some((next, zone)) {
+                let text = format!("next run at {}\n", next.with_timezone(&zone).format("%Y-%m-%d %H:%M %Z"));
+                self.print(&NextRun { next_run_at: next }, text)?;
             }
+            let now = self.clock.now();
+            if now >= next {
+                return Ok(());
+            }
+            let left = next.signed_duration_since(now).to_std().unwrap_or_default();
+            tokio::time::sleep(left.min(WAKE_INTERVAL)).await;
+            // A failed request changes nothing: the next run reports it.
+            let _ = self.table.refresh_policy(self.clock.now()).await;
         }
     }
 

@@ -42,7 +42,10 @@ const INITIAL_BUCKETS: u32 = 1;
 pub enum FolderRequirement {
     /// The folder must exist. If a command created a missing folder, a wrong path would look like a table without data.
     MustExist,
-    /// The folder is created if it does not exist.
+    /// The folder must exist. If an earlier version of Dueday wrote it, the command stores the policy of its flags and
+    /// variables. So only a command that runs batches may require this: it has the flags of the runs.
+    MayBeOlder,
+    /// The folder is created if it does not exist. If an earlier version of Dueday wrote it, the command stores the policy.
     CreateIfAbsent,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
+use billing::StoredPolicy;
 use charging::OlderTableCheck;
 use clock::Clock;
 use deployment::Deployment;
@@ -45,12 +46,14 @@ impl Machine {
     /// - The process that has locked the folder runs no servers.
     /// - `--gateway` selects another gateway than the process that has locked the folder.
     pub async fn open(context: &Context, folder: FolderRequirement, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        if folder == FolderRequirement::MustExist && !database_path(&context.options).exists() {
+        if folder != FolderRequirement::CreateIfAbsent && !database_path(&context.options).exists() {
             return Err(Failure::NoData { path: context.options.data.clone(), demo: context.command_line("demo") });
         }
         match LockedFolder::lock(context, &clock).await? {
-            LockOutcome::Acquired(folder) => Self::with_locked_folder(Arc::new(*folder), context, clock).await,
-            LockOutcome::HeldByOther(Some(running)) => Self::connect(running, context, clock).await,
+            LockOutcome::Acquired(locked) => {
+                Self::with_locked_folder((Arc::new(*locked), folder), context, clock).await
+            }
+            LockOutcome::HeldByOther(Some(running)) => Self::connect((running, folder), context, clock).await,
             LockOutcome::HeldByOther(None) => {
                 let user = "a command that runs no servers".to_owned();
                 Err(Failure::InUse { path: context.options.data.clone(), user })
@@ -58,27 +61,28 @@ impl Machine {
         }
     }
 
-    /// Opens the system on a folder that this process has locked.
+    /// Opens the system on `locked`, a folder that this process has locked. If an earlier version of Dueday wrote the
+    /// folder, `folder` states whether this command stores the policy.
     ///
     /// # Errors
     /// If the mailer cannot be created, or the table cannot be used.
     pub async fn with_locked_folder(
-        folder: Arc<LockedFolder>,
+        (locked, folder): (Arc<LockedFolder>, FolderRequirement),
         context: &Context,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Failure> {
         // A request inside one process cannot get lost, so no request is repeated, and the idempotency tokens of
         // transactions are not needed. The engine would store these tokens for ten minutes, which costs memory and
         // time.
-        let client = folder.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
-        let gateway = folder.gateway.client(clock.clone());
-        let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
-        folder.notice_older_database(&deployment.table, context).await?;
+        let client = locked.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
+        let gateway = locked.gateway.client(clock.clone());
+        let deployment = open_deployment((client, folder), gateway.clone(), context, clock).await?;
+        locked.notice_older_database(&deployment.table, context).await?;
         deployment.table.init_payment_run_time().await?;
         // The engine gives a restored copy of its file the same id, so each process compares the file with the gateway.
         let older_table_check = Some(Arc::new(OlderTableCheck::new(gateway.clone())));
         let deployment = Deployment { older_table_check, ..deployment };
-        Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
+        Ok(Self { deployment, gateway, running: None, locked_folder: Some(locked) })
     }
 
     /// Publishes all changes up to now as events, processes the events, and sends the waiting notices. Also tries again
@@ -124,7 +128,11 @@ impl Machine {
     }
 
     /// Opens the local system through the servers of the process `running`.
-    async fn connect(running: RunningServer, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    async fn connect(
+        (running, folder): (RunningServer, FolderRequirement),
+        context: &Context,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Failure> {
         // All payments of the table are at the gateway of the running process. Another gateway does not know these
         // payments, so charges there would charge the same periods again.
         if let Some(other) = context.options.gateway().filter(|url| *url != running.gateway) {
@@ -134,7 +142,7 @@ impl Machine {
         }
         let client = client_of_server(&running).await;
         let gateway = Gateway::of_running_process(&running.gateway).client(clock.clone());
-        let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
+        let deployment = open_deployment((client, folder), gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
 }
@@ -164,21 +172,32 @@ pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamod
 }
 
 /// Opens the local deployment. Requests to its table use `client`. The deployment uses `clock`, which may be simulated,
-/// but the id of a new table is created with the system clock.
+/// but the id of a new table is created with the system clock. `folder` states whether a table of an earlier version gets
+/// the policy of this command.
 async fn open_deployment(
-    client: aws_sdk_dynamodb::Client,
+    (client, folder): (aws_sdk_dynamodb::Client, FolderRequirement),
     gateway: Arc<dyn PaymentGateway>,
     context: &Context,
     clock: Arc<dyn Clock>,
 ) -> Result<Deployment, Failure> {
     let mailer = mailer(context).await?;
     let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
-    let ready = deployment.create_table_if_absent().await.map_err(|error| match error {
+    let (table, initial) = (&deployment.table, deployment.config.table.initial_settings(context.clock.as_ref()));
+    table.create_if_absent().await?;
+    let settings = match folder {
+        FolderRequirement::MustExist => table.stored_or_initial_settings(&initial).await,
+        FolderRequirement::MayBeOlder | FolderRequirement::CreateIfAbsent => table.init_settings(&initial).await,
+    };
+    let settings = settings.map_err(|error| match error {
         TableError::OtherFormat { .. } => {
             Failure::OtherVersion { path: context.options.data.clone(), reason: error.to_string() }
         }
         error => error.into(),
     })?;
-    context.check_policy_flags(&ready.table.policy())?;
-    Ok(Deployment { clock, ..ready })
+    // A command that repairs the policy also opens a table whose policy is missing or cannot be read.
+    if let Some(Ok(policy)) = settings.policy.as_ref().map(StoredPolicy::read) {
+        table.use_policy(&settings, None)?;
+        context.check_policy_flags(&policy)?;
+    }
+    Ok(Deployment { clock, ..deployment })
 }

@@ -36,17 +36,18 @@ impl OpenTable {
     /// If the folder or the table cannot be used.
     pub async fn open(context: &Context, folder: FolderRequirement) -> Result<Self, Failure> {
         let opened = Self::open_with_any_policy(context, folder).await?;
-        if let Some(name) = context.options.table() {
-            if opened.settings.policy.is_none() {
-                return Err(Failure::NoPolicy { name: name.to_owned() });
-            }
-            opened.table.use_policy(&opened.settings, context.clock.now())?;
-            context.check_policy_flags(&opened.table.policy())?;
+        if opened.settings.policy.is_none() {
+            return Err(match context.options.table() {
+                Some(name) => Failure::NoPolicy { name: name.to_owned() },
+                None => Failure::NoLocalPolicy { path: context.options.data.clone() },
+            });
         }
+        opened.table.use_policy(&opened.settings, context.clock.now())?;
+        context.check_policy_flags(&opened.table.policy())?;
         Ok(opened)
     }
 
-    /// Opens the table that the options select, like [`OpenTable::open`], even if a table on AWS has no policy, or one that
+    /// Opens the table that the options select, like [`OpenTable::open`], even if the table has no policy, or one that
     /// cannot be read.
     ///
     /// # Errors
@@ -57,7 +58,8 @@ impl OpenTable {
         }
         let machine = Machine::open(context, folder, context.clock.clone()).await?;
         let Deployment { table, config, .. } = &machine.deployment;
-        let settings = table.init_settings(&config.table.initial_settings(context.clock.as_ref())).await?;
+        let initial = config.table.initial_settings(context.clock.as_ref());
+        let settings = table.stored_or_initial_settings(&initial).await?;
         Ok(Self { table: table.clone(), settings, machine: Some(machine) })
     }
 

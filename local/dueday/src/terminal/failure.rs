@@ -78,10 +78,15 @@ pub enum Failure {
     )]
     NoSettings { name: String },
     #[error(
-        "the table {name:?} has no policy, because an earlier version of Dueday wrote it: deploy this version first, or adopt the \
-         deployed values with `dueday settings adopt --table {name}` and their flags (see its help)"
+        "the table {name:?} has no policy, because an earlier version of Dueday wrote it: deploy this version first, or store \
+         the deployed values: `dueday settings adopt --table {name} --time-zone ZONE ...`"
     )]
     NoPolicy { name: String },
+    #[error(
+        "the data folder {} has no policy, because an earlier version of Dueday wrote it: start `dueday` with the flags of your \
+         service first, or store the policy: `dueday settings adopt --time-zone ZONE ...`", path.display()
+    )]
+    NoLocalPolicy { path: PathBuf },
     #[error(
         "--{setting} {given} contradicts the policy of the table, which has {stored}: leave the flag out, or change the \
          policy with `dueday settings set {setting} {given}` for this table"

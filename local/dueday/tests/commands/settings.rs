@@ -1,11 +1,16 @@
 //! Tests of the commands that change the settings of a table on AWS: `dueday settings` and `dueday confirm-table`.
 
+use std::path::Path;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{DayReconciliation, GatewayList};
 use chrono::{DateTime, TimeDelta, Utc};
+use emulator::Engine;
 use store::{Batch, Table};
 
 use crate::look_up::RemoteTable;
+use crate::orders::{folder_with_payments, run};
+use crate::terminal::{dueday, output};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_shown_and_changed_and_invalid_values_are_refused() {
@@ -188,7 +193,7 @@ async fn table_of_an_earlier_version_gets_its_policy_once() {
     let update = update.expression_attribute_names("#Policy", "Policy");
     update.key("PK", text("CTL#settings")).key("SK", text("CTL#settings")).send().await.unwrap();
     let (code, _, stderr) = remote.run(&["accounts"]);
-    assert!(code == 2 && stderr.contains("deploy this version first, or adopt the deployed values"), "{stderr}");
+    assert!(code == 2 && stderr.contains("deploy this version first, or store the deployed values"), "{stderr}");
     let adopt = |zone: &str| remote.run(&["settings", "adopt", "--yes", "--time-zone", zone]);
     let (code, stdout, stderr) = adopt("Europe/Berlin");
     assert!(code == 0 && stdout.contains("Europe/Berlin"), "{stdout}{stderr}");
@@ -196,4 +201,65 @@ async fn table_of_an_earlier_version_gets_its_policy_once() {
     let (code, _, stderr) = adopt("Asia/Tokyo");
     assert!(code == 2 && stderr.contains("which has Europe/Berlin"), "{stderr}");
     assert_eq!(remote.run(&["accounts"]).0, 0);
+}
+
+/// Changes the settings item of the local table in the folder `data` with the update expression `change`.
+async fn change_settings(data: &Path, change: &str, values: &[(&str, &str)]) {
+    let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let update = engine.client().update_item().table_name("dueday").update_expression(change);
+    let update = update.key("PK", text("CTL#settings")).key("SK", text("CTL#settings"));
+    let update = update.expression_attribute_names("#Policy", "Policy");
+    let update = match values {
+        [] => update,
+        _ => update.expression_attribute_names("#zone", "time-zone"),
+    };
+    let update =
+        values.iter().fold(update, |update, (name, value)| update.expression_attribute_values(*name, text(value)));
+    update.send().await.unwrap();
+}
+
+#[tokio::test]
+async fn folder_of_an_earlier_version_gets_the_policy_of_its_service_and_not_of_another_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder_with_payments(folder.path());
+    change_settings(&data, "REMOVE #Policy", &[]).await;
+    for command in [&["status"][..], &["accounts"], &["subscriptions", "acme"]] {
+        let (code, _, stderr) = run(&data, command);
+        assert!(code == 2 && stderr.contains("has no policy, because an earlier version"), "{command:?}: {stderr}");
+    }
+    let (_, stdout, _) = run(&data, &["doctor"]);
+    assert!(stdout.contains("the table has none, because an earlier version wrote it"), "{stdout}");
+    let (code, _, stderr) = run(&data, &["run", "payments", "--time-zone", "Europe/Berlin", "--retry-gaps", "3,9"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, stdout, _) = run(&data, &["settings", "get"]);
+    assert!(code == 0 && stdout.contains("Europe/Berlin") && stdout.contains("3,9"), "{stdout}");
+}
+
+#[tokio::test]
+async fn policy_that_cannot_be_read_is_repaired_on_one_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder_with_payments(folder.path());
+    change_settings(&data, "SET #Policy.#zone = :zone", &[(":zone", "Mars")]).await;
+    let (code, _, stderr) = run(&data, &["accounts"]);
+    assert!(code == 2 && stderr.contains("time-zone must be an IANA time zone"), "{stderr}");
+    let (_, stdout, _) = run(&data, &["doctor"]);
+    assert!(stdout.contains("dueday settings set time-zone VALUE"), "{stdout}");
+    let (code, _, stderr) = run(&data, &["settings", "set", "time-zone", "UTC", "--yes"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(run(&data, &["accounts"]).0, 0);
+}
+
+#[tokio::test]
+async fn flag_that_contradicts_the_policy_is_refused_by_settings_too_and_a_variable_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder_with_payments(folder.path());
+    let (code, _, stderr) = run(&data, &["settings", "set", "retry-gaps", "3,9", "--yes", "--time-zone", "Asia/Tokyo"]);
+    assert!(code == 2 && stderr.contains("which has UTC"), "{stderr}");
+    assert!(run(&data, &["settings", "get", "retry-gaps"]).1.contains("1,2,2,2"));
+    for command in ["doctor", "status"] {
+        let (code, stdout, stderr) = output(dueday(&data).env("DUEDAY_TIME_ZONE", "Asia/Tokyo").arg(command));
+        let difference = "DUEDAY_TIME_ZONE contains Asia/Tokyo, but the table has UTC, which is used";
+        assert!(code == 1 && stdout.contains(difference), "{command}: {stdout}{stderr}");
+    }
 }

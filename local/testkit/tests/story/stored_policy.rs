@@ -156,6 +156,56 @@ async fn policy_is_not_set_while_a_daily_execution_has_its_lease() {
 }
 
 #[tokio::test]
+async fn day_that_was_run_does_not_come_again_after_two_changes_of_the_time_zone() {
+    let world = World::new().await;
+    world.clock.set("2026-03-10T10:00:00Z".parse().unwrap());
+    world.set_policy(PolicySetting::TimeZone, "Pacific/Kiritimati").await;
+    // This is half past midnight of March 11 in Kiritimati, and half past eleven in the evening of March 10 in Auckland.
+    world.table.record_run_time("2026-03-10T10:30:00Z".parse().unwrap()).await.unwrap();
+    world.set_policy(PolicySetting::TimeZone, "Pacific/Auckland").await;
+    let settings = world.table.get_settings().await.unwrap().unwrap();
+    assert_eq!(settings.latest_run_day(), Some(date("2026-03-11")));
+    let before = settings.policy.clone().unwrap();
+    let later = before.with(PolicySetting::TimeZone, "Pacific/Honolulu").unwrap();
+    for (now, is_allowed) in [("2026-03-11T09:59:00Z", false), ("2026-03-11T10:00:00Z", true)] {
+        let checked = later.check_replaces(&before, settings.latest_run_day(), now.parse().unwrap());
+        assert_eq!(checked.is_ok(), is_allowed, "{now}: {checked:?}");
+    }
+}
+
+#[tokio::test]
+async fn run_that_begins_a_minute_after_another_one_on_the_next_day_stores_its_time() {
+    let world = World::new().await;
+    for (at, stored) in [
+        ("2026-03-10T23:59:30Z", "2026-03-10T23:59:30Z"),
+        ("2026-03-10T23:59:59Z", "2026-03-10T23:59:30Z"),
+        ("2026-03-11T00:00:10Z", "2026-03-11T00:00:10Z"),
+    ] {
+        world.run_payments_at(&at[..10], at.parse().unwrap()).await;
+        let latest = world.table.get_settings().await.unwrap().unwrap().latest_run_at;
+        assert_eq!(latest, Some(stored.parse().unwrap()), "{at}");
+    }
+}
+
+#[tokio::test]
+async fn refund_of_an_old_receipt_is_kept_although_receipts_are_now_kept_for_less_time() {
+    let world = World::with_settings(&[("DUEDAY_RECEIPT_DAYS", "400")]).await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.store(&subscription).await;
+    world.run_payments("2026-03-10").await;
+    world.set_policy(PolicySetting::ReceiptDays, "190").await;
+    let now = billing_time("2027-01-10");
+    world.table.refresh_policy(now).await.unwrap();
+    let receipts =
+        world.table.get_receipts_by_account(&subscription.account, &store::Paging::all(), now).await.unwrap();
+    let expires = world.table.refund_expiry(&receipts.items[0], now);
+    assert_eq!(expires, (now + TimeDelta::days(190)).timestamp(), "the receipt is 306 days old");
+    let soon = billing_time("2026-03-11");
+    let with_receipt = (receipts.items[0].processed_at + TimeDelta::days(190)).timestamp();
+    assert_eq!(world.table.refund_expiry(&receipts.items[0], soon), with_receipt);
+}
+
+#[tokio::test]
 async fn stored_text_that_cannot_be_read_stops_a_run_and_is_replaced() {
     let world = World::new().await;
     let text = |text: &str| AttributeValue::S(text.to_owned());

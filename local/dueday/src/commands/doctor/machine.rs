@@ -63,10 +63,17 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     };
     findings.extend(check_ports(serve, running.as_ref()));
     findings.push(check_clock(context.clock.now(), stored.as_ref()));
-    let policy = stored.as_ref().and_then(|settings| settings.policy.as_ref()?.read().ok());
-    let policy = policy.unwrap_or_else(|| context.config.table.configured_policy.policy.clone());
-    let today = policy.date_at(context.clock.now());
-    findings.push(Finding::good(ZONE_CHECK, format!("{}, where today is {today}", policy.zone)));
+    let configured = &context.config.table.configured_policy;
+    let policy = match stored.as_ref().and_then(|settings| settings.policy.as_ref()) {
+        Some(policy) => policy.read().ok(),
+        // A new table gets the policy of the variables.
+        None => Some(configured.policy.clone()),
+    };
+    if let Some(policy) = policy {
+        findings.extend(settings::check_variables(configured, &policy));
+        let today = policy.date_at(context.clock.now());
+        findings.push(Finding::good(ZONE_CHECK, format!("{}, where today is {today}", policy.zone)));
+    }
     findings.extend(check_gateway(context, running.as_ref(), stored.and_then(|stored| stored.gateway).as_ref()).await);
     findings
 }

@@ -1,6 +1,7 @@
 //! Checks of the settings item of the table, and of the parameters that decide when customers are charged.
 
 use billing::{PaymentLimit, Policy, PolicySetting, StoredPolicy};
+use config::{ConfiguredPolicy, PolicyDifference};
 use store::{Settings, TableError};
 use strum::IntoEnumIterator as _;
 
@@ -12,6 +13,8 @@ use super::stack::Stack;
 const SETTINGS_CHECK: &str = "settings of the table";
 /// The name of the check whether charging is on.
 const CHARGING_CHECK: &str = "charging";
+/// The name of the check of the policy of the table.
+const POLICY_CHECK: &str = "policy";
 /// The name of the output line with the limits of the payment batch.
 const LIMITS_CHECK: &str = "limits of the payment batch";
 
@@ -61,7 +64,30 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
     };
     let limits = PaymentLimit::iter().map(|limit| format!("{limit} {}", settings.payment_limits.text_of(limit)));
     let limits = Finding::good(LIMITS_CHECK, limits.collect::<Vec<_>>().join(", "));
-    vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits]
+    let mut findings = vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits];
+    findings.extend(check_policy(settings.policy.as_ref()));
+    findings
+}
+
+/// Checks that the policy of the table, `stored`, exists and can be read. Returns `None` if so.
+fn check_policy(stored: Option<&StoredPolicy>) -> Option<Finding> {
+    let Some(stored) = stored else {
+        let advice = "Start a run or the API of this version, or run `dueday settings adopt` for this table";
+        return Some(Finding::wrong(POLICY_CHECK, "the table has none, because an earlier version wrote it", advice));
+    };
+    let error = stored.read().err()?;
+    let advice = format!("Run `dueday settings set {} VALUE` for this table: until then, no run begins", error.setting);
+    Some(Finding::wrong(POLICY_CHECK, error.to_string(), advice))
+}
+
+/// Returns a finding for each variable of this process that differs from the policy of the table, `stored`.
+pub fn check_variables(configured: &ConfiguredPolicy, stored: &Policy) -> Vec<Finding> {
+    let finding = |difference: PolicyDifference| {
+        let PolicyDifference { setting, given, stored } = &difference;
+        let advice = format!("Correct it to {stored}, or run `dueday settings set {setting} {given}` for this table");
+        Finding::wrong(POLICY_CHECK, difference.to_string(), advice)
+    };
+    configured.differences(stored).into_iter().map(finding).collect()
 }
 
 /// Checks the parameters of the stack with the rules that the functions use for their environment variables, and
@@ -80,6 +106,11 @@ pub fn check_parameters(stack: Option<&Stack>, stored: Option<&StoredPolicy>) ->
         }
         let given = given.text_of(setting);
         match stored.map(|stored| stored.text_of(setting)) {
+            Some(stored) if Policy::default().set(setting, &stored).is_err() => Finding::wrong(
+                check,
+                format!("the table has {stored}, which cannot be read, and {parameter}={given}"),
+                format!("Run `dueday settings set {setting} {given}` for this table"),
+            ),
             Some(stored) if stored != given => Finding::wrong(
                 check,
                 format!("the table has {stored}, which is used, but {parameter}={given}"),

@@ -54,7 +54,7 @@ pub enum Action {
         #[command(flatten)]
         confirmation: ConfirmationArgs,
     },
-    /// Store the policy of the flags in a table of an earlier version; a missing flag means its default
+    /// Store the policy of the flags and variables in a table of an earlier version; what is not set gets its default
     Adopt {
         #[command(flatten)]
         confirmation: ConfirmationArgs,
@@ -116,6 +116,9 @@ fn parse_name(text: &str) -> Result<SettingName, String> {
 pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Failure> {
     // `settings set` also replaces a text that cannot be read.
     let open_table = OpenTable::open_with_any_policy(context, FolderRequirement::MustExist).await?;
+    if let Some(Ok(policy)) = open_table.settings.policy.as_ref().map(StoredPolicy::read) {
+        context.check_policy_flags(&policy)?;
+    }
     let limits = &open_table.settings.payment_limits;
     let change = match &args.action {
         Action::Get { name } => {

@@ -15,7 +15,7 @@ use crate::terminal::output::{self, format_count};
 const PAGE_ROWS: usize = 1_000;
 
 /// Stores the policy of the flags in a table of an earlier version, after the question whether these are the deployed
-/// values. A setting without a flag gets its default. A table that has a policy keeps it.
+/// values. A setting without a flag and without a variable gets its default. A table that has a policy keeps it.
 ///
 /// # Errors
 /// [`Failure::PolicyFlag`] if the table has another value than a flag. [`Failure::Refused`] if the answer is not yes.
@@ -64,10 +64,10 @@ pub async fn set(
     if change.before == change.after {
         return Ok(change);
     }
+    let now = context.clock.now();
+    after.check_replaces(before, settings.latest_run_day(), now).map_err(|error| refused(error.to_string()))?;
     // A policy that cannot be read has no dates that could move.
     if let (Ok(before), Ok(after)) = (before.read(), after.read()) {
-        let now = context.clock.now();
-        after.check_replaces(&before, settings.latest_run_at, now).map_err(|error| refused(error.to_string()))?;
         output::print_message(preview(open_table, (&before, &after), setting, now).await?);
     }
     confirmation.confirm_change(&format!("Change {setting} from {} to {}?", change.before, change.after))?;
@@ -75,7 +75,7 @@ pub async fn set(
     match open_table.table.set_policy(settings, &after, context.clock.now(), &action).await? {
         SetPolicyOutcome::Set => Ok(change),
         SetPolicyOutcome::Changed => {
-            let reason = "another person has changed the policy, or a run has begun meanwhile; run the command again";
+            let reason = "the policy was changed, or a run began, after this command had read the settings; run the command again";
             Err(refused(reason.to_owned()))
         }
         SetPolicyOutcome::Running { batch, by, until } => Err(refused(format!(
@@ -119,15 +119,26 @@ async fn preview(
             format!("Today becomes {then} instead of {today}: {} become due at once.", due.join(" and "))
         }
         PolicySetting::ReminderLeadDays => {
-            "No planned reminder moves. The reminder of a date that is computed after the change uses the new value."
+            "No planned reminder moves. The reminder of a date that is computed after the change uses the new value. After a \
+             higher value, `dueday audit` reports the planned reminders as too late, and `dueday audit --fix` moves them."
                 .to_owned()
         }
-        PolicySetting::ReceiptDays | PolicySetting::ActionDays => {
-            "No stored record gets another expiry. Records that are written after the change expire after the new time."
+        PolicySetting::ReceiptDays => {
+            "No stored record gets another expiry. Records that are written after the change expire after the new time. After \
+             a higher value, `dueday audit` may report months whose receipts have already expired, until the new time has passed."
                 .to_owned()
         }
-        PolicySetting::RetryGaps
-        | PolicySetting::AfterLastRetry
+        PolicySetting::ActionDays => {
+            "No stored entry gets another expiry. Entries that are written after the change expire after the new time. `dueday \
+             log` lists only entries of the new time."
+                .to_owned()
+        }
+        PolicySetting::RetryGaps => {
+            "No planned date moves. The retry after a decline that follows uses the new gaps. After shorter gaps, `dueday \
+             audit` reports planned retries that are later than the new gaps permit."
+                .to_owned()
+        }
+        PolicySetting::AfterLastRetry
         | PolicySetting::CatchUp
         | PolicySetting::Resume
         | PolicySetting::AfterWonDispute => {
