@@ -9,8 +9,7 @@ use ulid::Ulid;
 use super::card::{Card, readable_card};
 use super::{AccountId, GatewayToken, Money, Period, SubscriptionId};
 
-/// A payment method: the tokens of the payment gateway for the customer and for the card or bank account. The
-/// tokens never contain a card number.
+/// A payment method: the tokens of the payment gateway for the customer and for the card or bank account.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -34,9 +34,6 @@ function isLabel(text) {
     && /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text) && !text.includes('=?') && !hasCardNumber(text);
 }
 
-// Digits next to a letter are a part of the token itself.
-const isToken = (text) => !hasCardNumber(text.replace(/\d*[A-Za-z_]+\d*/g, '_'));
-
 function isDate(text) {
   const date = new Date(`${text}T00:00:00Z`);
   return /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
@@ -46,12 +43,12 @@ function isDate(text) {
 export const ajv = {
   customOptions: {
     allErrors: false, coerceTypes: false, removeAdditional: false, useDefaults: false, allowUnionTypes: true,
-    formats: { label: isLabel, token: isToken, 'civil-date': isDate, address: (text) => text.includes('.', text.indexOf('@')) && !hasCardNumber(text) },
+    formats: { label: isLabel, 'civil-date': isDate, address: (text) => text.includes('.', text.indexOf('@')) && !hasCardNumber(text) },
   },
 };
 
 const id = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' };
-const token = { type: 'string', pattern: '^[A-Za-z0-9._-]{1,255}$', format: 'token' };
+const token = { type: 'string', pattern: '^[A-Za-z0-9._-]{1,255}$' };
 const label = { type: 'string', minLength: 1, maxLength: 200, format: 'label' };
 const email = { type: ['string', 'null'], maxLength: 254, allOf: [{ format: 'email' }, { format: 'address' }] };
 const paymentDay = { type: 'integer', minimum: 1, maximum: 31 };

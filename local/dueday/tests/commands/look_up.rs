@@ -150,7 +150,6 @@ async fn commands_work_on_a_table_on_aws() {
         (vec!["move-gateway"], "with --table, also give --gateway with the deployed value"),
         (vec!["resolve", "acme", &id], "required arguments were not provided"),
         (vec!["resolve", "acme", &id, "--not-charged"], "--reason <TEXT>"),
-        (vec!["resolve", "acme", &id, "--charged", "4242424242424242"], "must not contain a card number"),
         (vec!["subscription", "pause", "bell", "1"], "must be a ULID"),
         (vec!["accounts", "a#b"], "must be 1 to 64 letters, digits"),
         (vec!["demo"], "`demo` only works on the local table: leave out --table"),

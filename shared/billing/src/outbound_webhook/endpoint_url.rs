@@ -7,10 +7,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::card_number::{NO_CARD_NUMBER, contains_card_number};
+
 /// The maximum number of characters of the URL of a webhook endpoint.
 const MAX_URL_CHARS: usize = 2_048;
 
-/// The URL of a webhook endpoint: http or https, without user, password and fragment.
+/// The URL of a webhook endpoint: http or https, without user, password, fragment and card number.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EndpointUrl(Url);
@@ -21,10 +23,14 @@ crate::openapi_schema!(
         .max_length(Some(MAX_URL_CHARS))
 );
 
-/// The error for a text that is not an allowed URL of a webhook endpoint.
+/// The reason why a text is not an allowed URL of a webhook endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be an http or https URL of at most 2048 characters, without a user, a password or a fragment")]
-pub struct UrlError;
+pub enum UrlError {
+    #[error("must be an http or https URL of at most 2048 characters, without a user, a password or a fragment")]
+    Url,
+    #[error("{NO_CARD_NUMBER}")]
+    CardNumber,
+}
 
 impl EndpointUrl {
     /// Returns the parsed URL.
@@ -60,7 +66,10 @@ impl FromStr for EndpointUrl {
                 && url.fragment().is_none()
                 && url.as_str().len() <= MAX_URL_CHARS
         };
-        Url::parse(text).ok().filter(is_allowed).map(Self).ok_or(UrlError)
+        if contains_card_number(text) {
+            return Err(UrlError::CardNumber);
+        }
+        Url::parse(text).ok().filter(is_allowed).map(Self).ok_or(UrlError::Url)
     }
 }
 

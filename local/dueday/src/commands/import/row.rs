@@ -154,9 +154,12 @@ impl<'a> Cells<'a> {
             return None;
         };
         let text = text.trim();
-        // Account ids and SKUs may look like card numbers, so they are not checked for card numbers.
-        let may_contain_card_number = !matches!(column, Column::Account | Column::Sku);
-        let read = if may_contain_card_number && contains_card_number(text) {
+        // Ids and tokens may look like card numbers, so they are not checked for card numbers.
+        let is_id = matches!(
+            column,
+            Column::Account | Column::Sku | Column::ExternalId | Column::Customer | Column::PaymentMethod
+        );
+        let read = if !is_id && contains_card_number(text) {
             self.rejections.push(Rejected::private_cell(self.line, column, NO_CARD_NUMBER.to_owned()));
             return None;
         } else if text.contains(char::REPLACEMENT_CHARACTER) {
