@@ -1,12 +1,12 @@
 //! `dueday account`: changes an account, opens a web page on which its customer enters a card, or exports its data.
 
 use api::{AccountExport, AccountView, ErasureView, ExportError, SetupView};
-use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, SubscriptionId};
+use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, Subscription, SubscriptionId};
 use clap::{ArgGroup, Args, Subcommand};
 use erasing::{Eraser, RequestError, request_erasure};
 use gateway_objects::{PaymentMethodSetups, SetupError};
 use orders::Buckets;
-use store::{ChangeAccountOutcome, ChangeRecords};
+use store::{ChangeAccountOutcome, ChangeRecords, Paging};
 
 use super::accounts::account_table;
 use super::list_output::account_not_found;
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
+use crate::terminal::output;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday account`.
@@ -185,6 +186,19 @@ async fn change_account(context: &Context, args: &ChangeArgs) -> Result<Exit, Fa
     };
     let text = account_table(&changed);
     context.print(&AccountView::from(changed), || text)?;
+    if let Some(email) = email {
+        let stored = open_table.table.get_subscriptions_by_account(id, &Paging::all()).await?.items;
+        for Subscription { id, product_name, email: own, .. } in stored {
+            if let Some(own) = own.filter(|own| own != email) {
+                output::print_message(format!(
+                    "The mails about {} ({id}) still go to {}. `dueday subscription change {} {id} --account-email` changes that.",
+                    product_name.as_str(),
+                    own.as_str(),
+                    args.account,
+                ));
+            }
+        }
+    }
     Ok(Exit::Done)
 }
 

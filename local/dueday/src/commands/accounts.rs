@@ -38,7 +38,7 @@ Examples:
 pub struct AccountsArgs {
     /// The account's id [default: all accounts]
     pub account: Option<AccountId>,
-    /// Only accounts with this e-mail address; reads the whole table
+    /// Only accounts with this e-mail address, or with a subscription that has it; reads the whole table
     #[arg(long, value_name = "ADDRESS", conflicts_with = "account")]
     pub email: Option<EmailAddress>,
     /// Only the account whose subscription was imported with this external_id; reads the whole table
@@ -54,7 +54,8 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     let mut list = ListOutput::new();
     match (&args.account, &args.external_id) {
         (None, Some(external_id)) => {
-            let (owners, unreadable) = find_accounts_by_external_id(table, external_id).await?;
+            let is_searched = |found: &Subscription| external_id.subscription_id(&found.account) == found.id;
+            let (owners, unreadable) = find_owners(table, is_searched).await?;
             let errors = unreadable.into_iter().map(Err);
             let accounts = stream::iter(owners).then(async |id| table.get_account(&id).await.transpose());
             for account in errors.chain(accounts.filter_map(future::ready).collect::<Vec<_>>().await) {
@@ -65,11 +66,23 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
         }
         (Some(id), _) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
         (None, None) => {
+            // Compares without regard to case: mail servers deliver mails to addresses that differ only in case to the same
+            // mailbox.
+            let is_same =
+                |searched: &EmailAddress, email: &EmailAddress| email.as_str().eq_ignore_ascii_case(searched.as_str());
+            let mut owners = BTreeSet::new();
+            if let Some(searched) = &args.email {
+                let has_address = |found: &Subscription| found.email.as_ref().is_some_and(|own| is_same(searched, own));
+                let (found, unreadable) = find_owners(table, has_address).await?;
+                owners = found;
+                for error in unreadable {
+                    let _ = list.push(Err(error), args.limit);
+                }
+            }
             let progress = start_search(args.email.is_some(), "accounts");
             let is_searched = |account: &Account| {
-                // Compares without regard to case: mail servers deliver mails to addresses that differ only in case to
-                // the same mailbox.
-                args.email.as_ref().is_none_or(|email| account.email.as_str().eq_ignore_ascii_case(email.as_str()))
+                let has_address = |searched: &EmailAddress| is_same(searched, &account.email);
+                args.email.as_ref().is_none_or(has_address) || owners.contains(&account.id)
             };
             let each = |account| {
                 progress.inc(1);
@@ -81,18 +94,18 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     list.print::<AccountView>(context, "account", &COLUMNS, account_row)
 }
 
-/// Returns the accounts whose subscriptions were imported with `external_id`, and one error for each subscription that
-/// cannot be read. Reads the whole table.
-async fn find_accounts_by_external_id(
+/// Returns the accounts that have a subscription for which `is_searched` returns true, and one error for each subscription
+/// that cannot be read. Reads the whole table.
+async fn find_owners(
     table: &Table,
-    external_id: &ExternalId,
+    is_searched: impl Fn(&Subscription) -> bool,
 ) -> Result<(BTreeSet<AccountId>, Vec<TableError>), Failure> {
     let progress = start_search(true, "subscriptions");
     let (mut owners, mut unreadable) = (BTreeSet::new(), Vec::new());
     let each = |subscription: Result<Subscription, TableError>| {
         progress.inc(1);
         match subscription {
-            Ok(found) if external_id.subscription_id(&found.account) == found.id => drop(owners.insert(found.account)),
+            Ok(found) if is_searched(&found) => drop(owners.insert(found.account)),
             Ok(_) => {}
             Err(error) => unreadable.push(error),
         }

@@ -15,7 +15,7 @@ use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 /// The columns of the table of subscriptions.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column::whole("subscription"),
     Column::text("account"),
     Column::text("product"),
@@ -25,6 +25,7 @@ const COLUMNS: [Column; 9] = [
     Column::extra("due date"),
     Column::extra("next payment"),
     Column::extra("external id"),
+    Column::extra("own e-mail"),
 ];
 
 /// The names of all statuses of a subscription.
@@ -121,6 +122,7 @@ fn subscription_row(s: &Subscription) -> Vec<String> {
         s.due_on.to_string(),
         ending.or(next).unwrap_or_default(),
         s.external_id.as_ref().map_or_else(String::new, ExternalId::to_string),
+        s.email.as_ref().map(|email| email.as_str().to_owned()).unwrap_or_default(),
     ]
 }
 

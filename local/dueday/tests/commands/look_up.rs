@@ -81,6 +81,24 @@ impl RemoteTable {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn account_is_found_by_the_own_address_of_a_subscription_which_keeps_it() {
+    let remote = RemoteTable::new().await;
+    let gold = remote.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let change = ["subscription", "change", "acme", &gold, "--email", "Plan@example.com"];
+    assert_eq!(remote.run(&change).0, 0);
+    let found = remote.json(&["accounts", "--email", "plan@example.com", "--json"]);
+    assert_eq!((found.as_array().unwrap().len(), &found[0]["id"]), (1, &"acme".into()), "{found}");
+    assert!(remote.run(&["subscriptions", "acme"]).1.contains("Plan@example.com"));
+    let (code, _, stderr) = remote.run(&["account", "change", "acme", "--email", "new@example.com"]);
+    let kept =
+        format!("({gold}) still go to Plan@example.com. `dueday subscription change acme {gold} --account-email`");
+    assert!(code == 0 && stderr.contains(&kept), "{stderr}");
+    assert_eq!(remote.run(&["subscription", "change", "acme", &gold, "--account-email"]).0, 0);
+    let (code, _, stderr) = remote.run(&["account", "change", "acme", "--email", "newer@example.com"]);
+    assert!(code == 0 && stderr.is_empty(), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_work_on_a_table_on_aws() {
     let remote = RemoteTable::new().await;
     let accounts = remote.json(&["accounts", "--json"]);
