@@ -7,11 +7,12 @@ use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 
-use billing::{Currency, Money, Receipt, Sku, Subscription};
+use billing::{Currency, Money, RefundStatus, Sku, Subscription};
 use days::{DayReader, DayState};
 use store::{Batch, ScannedItem, Settings, Table, TableError};
 
-/// The sales of one product in one currency on one day.
+/// The sales of one product in one currency on one day. Money that customers get back counts on the day on which they get
+/// it, and not on the day of their payment: the figures of a day that has passed stay the same.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ProductSales {
     pub sku: Sku,
@@ -20,16 +21,15 @@ pub struct ProductSales {
     /// The gross amount: the total amount of the payments, before refunds and reversals.
     #[serde(flatten)]
     pub sum: Money,
-    /// The number of these payments that were refunded after they had succeeded, in full or in part.
-    pub refunded_payments: u64,
-    /// The total refunded amount of these payments, in minor units.
+    /// The number of refunds that were requested on this day and have not failed on this day.
+    pub refunds: u64,
+    /// The total amount of these refunds, in minor units, minus the earlier refunds that failed on this day.
     pub refunded_amount: i64,
-    /// The number of these payments that the bank reversed after they had succeeded.
-    pub reversed_payments: u64,
-    /// The total reversed amount of these payments, in minor units.
+    /// The number of payments that the bank reversed on this day.
+    pub reversals: u64,
+    /// The total amount that the bank reversed on this day, in minor units.
     pub reversed_amount: i64,
-    /// The amount of these payments that the merchant keeps, in minor units; negative if the customers got more back
-    /// than they paid.
+    /// The gross amount minus the refunded and the reversed amount of this day, in minor units.
     pub net_amount: i64,
 }
 
@@ -40,12 +40,40 @@ impl ProductSales {
             sku,
             payments: 0,
             sum: Money::new(0, currency),
-            refunded_payments: 0,
+            refunds: 0,
             refunded_amount: 0,
-            reversed_payments: 0,
+            reversals: 0,
             reversed_amount: 0,
             net_amount: 0,
         }
+    }
+
+    /// Counts a successful payment of `amount`.
+    fn add_payment(&mut self, amount: Money) {
+        self.payments += 1;
+        // If the sum is too large for its type, use the largest possible amount.
+        self.sum = self.sum.checked_add(amount).unwrap_or(Money::new(i64::MAX, amount.currency()));
+        self.net_amount = self.net_amount.saturating_add(amount.minor());
+    }
+
+    /// Counts a refund of `amount`.
+    fn add_refund(&mut self, amount: Money) {
+        self.refunds += 1;
+        self.refunded_amount = self.refunded_amount.saturating_add(amount.minor());
+        self.net_amount = self.net_amount.saturating_sub(amount.minor());
+    }
+
+    /// Counts the failure of an earlier refund of `amount`, which the merchant keeps.
+    fn add_failed_refund(&mut self, amount: Money) {
+        self.refunded_amount = self.refunded_amount.saturating_sub(amount.minor());
+        self.net_amount = self.net_amount.saturating_add(amount.minor());
+    }
+
+    /// Counts the reversal of `amount` by the bank.
+    fn add_reversal(&mut self, amount: Money) {
+        self.reversals += 1;
+        self.reversed_amount = self.reversed_amount.saturating_add(amount.minor());
+        self.net_amount = self.net_amount.saturating_sub(amount.minor());
     }
 }
 
@@ -71,7 +99,7 @@ pub struct ReportedDay {
     /// The unsettled payments at the time of the report; `None` for a day other than today.
     pub now: Option<UnsettledNow>,
     /// The sales by currency and product. A payment counts on the day on which it succeeded, even if it was due
-    /// earlier.
+    /// earlier. A refund counts on the day of its request.
     pub taken: Vec<ProductSales>,
 }
 
@@ -154,27 +182,48 @@ pub fn first_reportable_day(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> Na
 type SalesByProduct = BTreeMap<(Currency, Sku), ProductSales>;
 
 /// Returns the report of `days`. Leaves out the days before the table was created that have neither payments nor
-/// complete runs. Scans all receipts and due subscriptions, and queries the run records of each of `days`.
+/// complete runs. Scans all receipts, refunds and due subscriptions, and queries the run records of each of `days`.
 pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -> Result<Report, TableError> {
     let ReportSource { table, settings, now } = source;
     let (today, created_on) = (source.date_of(now), source.date_of(settings.created_at()));
     let mut taken: BTreeMap<NaiveDate, SalesByProduct> = BTreeMap::new();
     let mut report = Report::default();
     let mut unsettled = UnsettledNow::default();
+    let policy = table.policy();
+    let date_of = |at: DateTime<Utc>| policy.date_at(at);
+    let mut add = |day: NaiveDate, sku: &Sku, amount: Money, change: fn(&mut ProductSales, Money)| {
+        if days.contains(&day) {
+            let key = (amount.currency(), sku.clone());
+            let new = || ProductSales::without_sales(sku.clone(), amount.currency());
+            change(taken.entry(day).or_default().entry(key).or_insert_with(new), amount);
+        }
+    };
     let count_item = |scanned: Result<ScannedItem, TableError>| {
         match scanned {
             Ok(ScannedItem::Due(subscription)) => unsettled.count_subscription(&subscription),
             Ok(ScannedItem::Receipt(receipt)) => {
-                let day = source.date_of(receipt.processed_at);
-                if days.contains(&day) {
-                    add_receipt(taken.entry(day).or_default(), *receipt);
+                let (paid, amount) = (date_of(receipt.processed_at), receipt.amount);
+                add(paid, &receipt.sku, amount, ProductSales::add_payment);
+                if let Some(reversal) = receipt.reversal {
+                    let amount = reversal.amount;
+                    add(date_of(reversal.at), &receipt.sku, amount, ProductSales::add_reversal);
+                }
+            }
+            Ok(ScannedItem::Refund(refund)) => {
+                let failed = refund.settled_at.filter(|_| refund.status == RefundStatus::Failed).map(date_of);
+                let (requested, amount) = (date_of(refund.created_at), refund.amount);
+                if failed != Some(requested) {
+                    add(requested, &refund.receipt.sku, amount, ProductSales::add_refund);
+                    if let Some(failed) = failed {
+                        add(failed, &refund.receipt.sku, amount, ProductSales::add_failed_refund);
+                    }
                 }
             }
             Err(error) => report.unreadable.push(error),
         }
         ControlFlow::Continue(())
     };
-    table.scan_receipts_and_due(today, count_item).await?;
+    table.scan_sales_and_due(today, count_item).await?;
     let (first, last) = days.into_inner();
     let mut reader = DayReader::new(table, Batch::Payments, settings.shards, now);
     for date in first.iter_days().take_while(|date| *date <= last) {
@@ -203,25 +252,5 @@ impl UnsettledNow {
             None if is_payable && !subscription.is_ending() => self.due += 1,
             None => {}
         }
-    }
-}
-
-/// Adds the payment of `receipt` to the sales of its day, `sums`.
-fn add_receipt(sums: &mut SalesByProduct, receipt: Receipt) {
-    let currency = receipt.amount.currency();
-    let (net, refunded) = (receipt.net().minor(), receipt.refunded.minor());
-    let key = (currency, receipt.sku.clone());
-    let taken = sums.entry(key).or_insert_with(|| ProductSales::without_sales(receipt.sku, currency));
-    taken.payments += 1;
-    // If the sum is too large for its type, use the largest possible amount.
-    taken.sum = taken.sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));
-    taken.net_amount = taken.net_amount.saturating_add(net);
-    if refunded > 0 {
-        taken.refunded_payments += 1;
-        taken.refunded_amount = taken.refunded_amount.saturating_add(refunded);
-    }
-    if let Some(reversal) = receipt.reversal {
-        taken.reversed_payments += 1;
-        taken.reversed_amount = taken.reversed_amount.saturating_add(reversal.amount.minor());
     }
 }

@@ -7,13 +7,14 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use super::subscriptions::read_subscription;
 use super::{Item, SubscriptionKey, Table, TableError, keys};
-use billing::{Account, Receipt, Subscription};
+use billing::{Account, Receipt, Refund, Subscription};
 use dynamo::{Entity as _, Scan, key_of, n, s, values};
 
-/// A receipt or a due subscription, which [`Table::scan_receipts_and_due`] passes to its caller.
+/// An item of the report of sales, which [`Table::scan_sales_and_due`] passes to its caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ScannedItem {
     Receipt(Box<Receipt>),
+    Refund(Box<Refund>),
     /// A subscription whose next payment date is today or earlier: a payment is due, or a payment attempt is open.
     Due(Box<Subscription>),
 }
@@ -74,23 +75,25 @@ impl Table {
         self.convert_each_item(unexpired_receipts(now), |item| Receipt::from_item(&item), each).await
     }
 
-    /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or earlier, like
-    /// [`Table::scan_accounts`].
-    pub async fn scan_receipts_and_due(
+    /// Calls `each` for every receipt, every refund, and every subscription whose next payment date is `today` or earlier,
+    /// like [`Table::scan_accounts`].
+    pub async fn scan_sales_and_due(
         &self,
         today: NaiveDate,
         each: impl FnMut(Result<ScannedItem, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        const FILTER: &str =
-            "begins_with(#SK, :receipts) OR (begins_with(#SK, :subscriptions) AND #NextPaymentDate <= :today)";
+        const FILTER: &str = "begins_with(#SK, :receipts) OR begins_with(#SK, :refunds) \
+            OR (begins_with(#SK, :subscriptions) AND #NextPaymentDate <= :today)";
         let values = values([
             (":receipts", s(keys::RECEIPTS)),
+            (":refunds", s(keys::REFUNDS)),
             (":subscriptions", s(keys::SUBSCRIPTIONS)),
             (":today", s(today)),
         ]);
-        let read = |item: Item| match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
-            true => read_subscription(item).map(Box::new).map(ScannedItem::Due),
-            false => Receipt::from_item(&item).map(Box::new).map(ScannedItem::Receipt),
+        let read = |item: Item| match key_of(&item).sk {
+            sk if sk.starts_with(keys::SUBSCRIPTIONS) => read_subscription(item).map(Box::new).map(ScannedItem::Due),
+            sk if sk.starts_with(keys::REFUNDS) => Refund::from_item(&item).map(Box::new).map(ScannedItem::Refund),
+            _ => Receipt::from_item(&item).map(Box::new).map(ScannedItem::Receipt),
         };
         self.convert_each_item(Scan::filtered(FILTER, values), read, each).await
     }

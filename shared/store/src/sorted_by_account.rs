@@ -10,7 +10,7 @@ use futures::{StreamExt as _, stream};
 use super::items::is_erased_account;
 use super::subscriptions::read_subscription;
 use super::{Item, Key, Table, TableError, keys};
-use billing::{Account, Label, Receipt, Subscription};
+use billing::{Account, Label, Receipt, Refund, Subscription};
 use dynamo::{Entity as _, Paging, PrefixQuery, Scan, is_expired};
 
 /// The number of accounts that are read at the same time.
@@ -61,6 +61,20 @@ impl Table {
             Ok(receipts.map(|item| Ok((Receipt::from_item(item)?, name.clone()))).collect())
         };
         self.each_in_order_of_accounts(keys::RECEIPTS, read_partition, each).await
+    }
+
+    /// Calls `each` for every refund that has not expired at `now`, in the order of the accounts and of the due dates of the
+    /// refunded payments, like [`Table::accounts_in_order`].
+    pub async fn refunds_in_order(
+        &self,
+        now: DateTime<Utc>,
+        each: impl FnMut(Result<Refund, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        let read_partition = async |partition: String| {
+            let items = self.items_of_partition(partition, keys::REFUNDS).await?;
+            Ok(items.iter().filter(|item| !is_expired(item, now)).map(Refund::from_item).collect())
+        };
+        self.each_in_order_of_accounts(keys::REFUNDS, read_partition, each).await
     }
 
     /// Calls `read_partition` for each account that has an item whose sort key begins with `prefix`, in the order of

@@ -1,10 +1,10 @@
-//! `dueday export`: writes all accounts, subscriptions or receipts to standard output.
+//! `dueday export`: writes all accounts, subscriptions, receipts or refunds to standard output.
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
-use api::{AccountView, ReceiptView, SubscriptionView};
-use billing::{Account, Currency, Label, Money, Receipt, Subscription};
+use api::{AccountView, ReceiptView, RefundView, SubscriptionView};
+use billing::{Account, AccountId, Currency, GatewayToken, Label, Money, Receipt, Refund, Sku, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::{Exit, Failure};
 /// The arguments of `dueday export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The output is sorted by account; the receipts of an account are sorted by due date. In CSV, amounts are decimals, and \
+The output is sorted by account; the receipts and refunds of an account are sorted by due date. In CSV, amounts are decimals, and \
 a cell that a spreadsheet would treat as a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in \
 front. The format jsonl contains the same objects as the responses of the API; receipts also have the customer's name.
 
@@ -32,6 +32,7 @@ If an export ends early, its last line begins with INCOMPLETE, and the command f
 Examples:
   dueday export subscriptions > subscriptions.csv
   dueday export receipts --from 2027-01-01 --to 2027-01-31
+  dueday export refunds --from 2027-01-01 --to 2027-01-31
   dueday export receipts --format jsonl | gzip > receipts.gz")]
 pub struct ExportArgs {
     /// The kind of items to export
@@ -40,8 +41,8 @@ pub struct ExportArgs {
     /// csv, or jsonl: one JSON object per line
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub format: Format,
-    /// Only items of this day or a later one: the day of the payment of receipts (as in `dueday report`), the day of
-    /// creation of accounts and subscriptions
+    /// Only items of this day or a later one: the day of the payment of receipts, the day of the request of
+    /// refunds (both as in `dueday report`), the day of creation of accounts and subscriptions
     #[arg(long, value_name = "DATE", value_parser = value_parsers::parse_date)]
     pub from: Option<NaiveDate>,
     /// Only items of this day or an earlier one
@@ -62,6 +63,7 @@ pub enum ExportKind {
     Accounts,
     Subscriptions,
     Receipts,
+    Refunds,
 }
 
 impl ExportKind {
@@ -71,6 +73,7 @@ impl ExportKind {
             ExportKind::Accounts => "accounts",
             ExportKind::Subscriptions => "subscriptions",
             ExportKind::Receipts => "receipts",
+            ExportKind::Refunds => "refunds",
         }
     }
 }
@@ -137,6 +140,22 @@ const RECEIPT_COLUMNS: Columns = &[
     ("processed_at", "/processed_at"),
 ];
 
+/// The columns of a CSV file of refunds.
+const REFUND_COLUMNS: Columns = &[
+    ("account", "/account"),
+    ("refund", "/id"),
+    ("receipt", "/receipt"),
+    ("sku", "/sku"),
+    ("amount", "/amount"),
+    ("currency", "/currency"),
+    ("status", "/status"),
+    ("code", "/code"),
+    ("gateway_payment_id", "/gateway_payment_id"),
+    ("gateway_refund_id", "/gateway_refund_id"),
+    ("created_at", "/created_at"),
+    ("settled_at", "/settled_at"),
+];
+
 /// Writes items to standard output, as CSV or as JSON lines.
 enum ItemWriter {
     Csv(Box<csv::Writer<Stdout>>, Columns),
@@ -162,6 +181,30 @@ struct ExportedReceipt {
     customer_name: Option<Label>,
 }
 
+/// A refund with the data of its payment.
+#[derive(Serialize)]
+struct ExportedRefund {
+    account: AccountId,
+    sku: Sku,
+    gateway_payment_id: GatewayToken,
+    /// When the refund succeeded or failed; null while it is pending.
+    settled_at: Option<DateTime<Utc>>,
+    #[serde(flatten)]
+    refund: RefundView,
+}
+
+impl From<Refund> for ExportedRefund {
+    fn from(refund: Refund) -> Self {
+        Self {
+            account: refund.account.clone(),
+            sku: refund.receipt.sku.clone(),
+            gateway_payment_id: refund.payment.clone(),
+            settled_at: refund.settled_at,
+            refund: refund.into(),
+        }
+    }
+}
+
 /// Runs `dueday export`.
 pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Failure> {
     if let (Some(from), Some(to)) = (command.from, command.to)
@@ -174,6 +217,7 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
         ExportKind::Accounts => ACCOUNT_COLUMNS,
         ExportKind::Subscriptions => SUBSCRIPTION_COLUMNS,
         ExportKind::Receipts => RECEIPT_COLUMNS,
+        ExportKind::Refunds => REFUND_COLUMNS,
     };
     let mut writer = ExportWriter::new(command.format, columns, command.kind.noun());
     let written = tokio::select! {
@@ -212,6 +256,12 @@ async fn write_items(
                 customer_name,
             };
             table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, view)).await?;
+        }
+        ExportKind::Refunds => {
+            let covers = |refund: &Refund| command.covers(day_of(refund.created_at));
+            table
+                .refunds_in_order(context.clock.now(), |item| writer.write(item, covers, ExportedRefund::from))
+                .await?;
         }
     }
     Ok(())

@@ -35,8 +35,9 @@ The report is computed from the receipts. Receipts expire; the stored events con
 payment counts for the day on which it was made, whatever period it paid. A day without payments is only shown if its \
 runs are not complete. For today, the report also counts the payments that are due or open now.
 
-Gross is the amount of the payments of a day. Refunded is what the merchant has paid back of them since, or will pay \
-back by a pending refund; reversed is what the bank has taken back since. Net is what is left.
+Gross is the amount of the payments of a day. Refunded is what the merchant has paid back on that day, or will pay back \
+by a refund that was requested on it, whenever the payment was made; a refund that fails later is subtracted on the day \
+on which it fails. Reversed is what the bank has taken back on that day. Net is gross without both.
 
 The command exits with 1 if the payment runs of a day are not complete: further payments of that day may follow.
 

@@ -2,6 +2,7 @@
 
 use crate::terminal;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::Utc;
@@ -113,6 +114,13 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     let export = shown(&["export", "receipts"]);
     let today = Utc::now().date_naive();
     assert!(export.contains(number) && export.contains(&format!("12.99,12.99,{today}T")), "{export}");
+    let refunds = shown(&["export", "refunds", "--from", &today.to_string()]);
+    let rows: Vec<&str> = refunds.lines().skip(1).collect();
+    let amounts = rows.iter().map(|row| row.split(',').nth(4).unwrap()).collect::<BTreeSet<_>>();
+    assert_eq!((rows.len(), amounts), (2, BTreeSet::from(["5.00", "7.99"])), "{refunds}");
+    assert!(rows.iter().all(|row| row.starts_with("acme,") && row.contains(",succeeded,")), "{refunds}");
+    let earlier = shown(&["export", "refunds", "--to", &today.pred_opt().unwrap().to_string()]);
+    assert_eq!(earlier.lines().count(), 1, "only the header: {earlier}");
 
     let sent = run(folder.path(), &["receipt", "resend", "acme", number]);
     assert_eq!(sent.0, 0, "{}", sent.2);

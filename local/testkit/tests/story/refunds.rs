@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use audit::{Invariant, InvariantChecker};
-use billing::{Receipt, RefundRefusal, RefundStatus, Subscription};
+use audit::{Invariant, InvariantChecker, ReportSource, report};
+use billing::{Money, Receipt, RefundRefusal, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
 use deployment::Faulty;
@@ -62,6 +62,15 @@ impl PaidWorld {
     async fn refunded(&self) -> (i64, usize) {
         let receipt = load_receipt(&self.world, &self.gold).await;
         (receipt.refunded.minor(), self.world.sandbox.refunds_made(&receipt.payment).len())
+    }
+
+    /// Returns the numbers of payments and refunds on `day`, and its refunded and its net amount in minor units.
+    async fn sales(&self, day: &str) -> (u64, u64, i64, i64) {
+        let (table, settings) = (&self.world.table, self.world.table.get_settings().await.unwrap().unwrap());
+        let source = ReportSource { table, settings: &settings, now: self.world.clock.now() };
+        let day = report(source, date(day)..=date(day)).await.unwrap().days.remove(0);
+        let Some(sales) = day.taken.first() else { return (0, 0, 0, 0) };
+        (sales.payments, sales.refunds, sales.refunded_amount, sales.net_amount)
     }
 
     /// Audits the table, and returns the violated invariants.
@@ -161,6 +170,36 @@ async fn refund_that_the_gateway_rejects_does_not_change_the_receipt() {
     paid.world.sandbox.refund(&refund_at_gateway).await;
     assert_eq!(paid.refund(FIRST_REFUND, Some(500)).await.unwrap(), RefundStatus::Failed);
     assert_eq!((paid.refunded().await.0, paid.violations().await), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn refund_counts_on_the_day_of_its_request_and_a_closed_month_stays_closed() {
+    let paid = PaidWorld::new().await;
+    let march = paid.sales("2026-03-10").await;
+    assert_eq!(march, (1, 0, 0, 1_299));
+    paid.world.clock.set(billing_time("2026-04-05"));
+    assert_eq!(paid.refund(FIRST_REFUND, Some(500)).await.unwrap(), RefundStatus::Succeeded);
+    assert_eq!((paid.sales("2026-03-10").await, paid.sales("2026-04-05").await), (march, (0, 1, 500, -500)));
+
+    // The response to the second refund is lost. Two days later the gateway refuses it, because the money was refunded there.
+    paid.world.clock.set(billing_time("2026-04-06"));
+    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(1, Fault::LostBefore))));
+    let lost = paid.refunds(Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone())));
+    let (account, receipt) = (&paid.gold.account, paid.receipt.id());
+    injector.run(lost.refund(account, &receipt, SECOND_REFUND, None, None)).await.unwrap().unwrap();
+    let pending = (0, 1, 799, -799);
+    assert_eq!(paid.sales("2026-04-06").await, pending);
+    paid.world.clock.set(billing_time("2026-04-08"));
+    let at_gateway = RefundRequest {
+        refund: Ulid::from_parts(3, 3),
+        payment: paid.receipt.payment.clone(),
+        amount: Money::new(799, paid.receipt.amount.currency()),
+    };
+    paid.world.sandbox.refund(&at_gateway).await;
+    assert_eq!(paid.refund(SECOND_REFUND, None).await.unwrap(), RefundStatus::Failed);
+    assert_eq!(paid.sales("2026-03-10").await, march);
+    assert_eq!(paid.sales("2026-04-06").await, pending, "the figures of an earlier day stay the same");
+    assert_eq!(paid.sales("2026-04-08").await, (0, 0, -799, 799), "the refund failed on this day");
 }
 
 #[tokio::test]

@@ -94,18 +94,19 @@ pub struct TakenView {
     /// The gross amount of these payments, in minor units: before refunds and reversals.
     #[schema(value_type = i64)]
     amount: i64,
-    /// The number of these payments that were refunded later, in full or in part.
-    refunded_payments: u64,
-    /// The amount that was refunded later, or that pending refunds will return, in minor units.
+    /// The number of refunds that were requested on this day, of payments of this or an earlier day. A refund that
+    /// failed on this day is not counted.
+    refunds: u64,
+    /// The amount of these refunds, in minor units, minus the earlier refunds that failed on this day.
     #[schema(value_type = i64)]
     refunded_amount: i64,
-    /// The number of these payments that the bank took back later.
-    reversed_payments: u64,
-    /// The amount that the bank took back later, in minor units.
+    /// The number of payments that the bank took back on this day.
+    reversals: u64,
+    /// The amount that the bank took back on this day, in minor units.
     #[schema(value_type = i64)]
     reversed_amount: i64,
-    /// The amount that the merchant keeps of these payments, in minor units: after refunds and reversals. Negative if
-    /// the customers got more back than they paid.
+    /// The gross amount minus the refunds and reversals of this day, in minor units. Negative if the customers got more
+    /// back on this day than they paid.
     #[schema(value_type = i64)]
     net_amount: i64,
     /// The currency of the amounts.
@@ -118,9 +119,9 @@ impl From<ProductSales> for TakenView {
             sku: taken.sku,
             payments: taken.payments,
             amount: taken.sum.minor(),
-            refunded_payments: taken.refunded_payments,
+            refunds: taken.refunds,
             refunded_amount: taken.refunded_amount,
-            reversed_payments: taken.reversed_payments,
+            reversals: taken.reversals,
             reversed_amount: taken.reversed_amount,
             net_amount: taken.net_amount,
             currency: taken.sum.currency(),
@@ -137,8 +138,8 @@ impl From<ReportedDay> for ReportedDayView {
 
 /// Get a report of the daily payments
 ///
-/// Returns the number and sum of the successful payments of each day, by currency and product, and whether the day is
-/// complete. This operation reads the whole table. It fails with 503 if the table is too large. In that case, use the
+/// Returns the number and sum of the successful payments, refunds and reversals of each day, by currency and product, and
+/// whether the day is complete. This operation reads the whole table. It fails with 503 if the table is too large. In that case, use the
 /// command `dueday report`, or the events in your archive.
 #[utoipa::path(
     get,

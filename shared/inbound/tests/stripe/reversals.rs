@@ -3,7 +3,7 @@
 
 use audit::{InvariantChecker, Reconciliation, ReportSource, explain, report};
 use billing::{DisputeStatus, ItemImage, PaymentStatus, events_between_images};
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
 use gateways::PaymentGateway as _;
 use inbound::{InboundError, InboundOutcome};
@@ -188,10 +188,11 @@ async fn report_why_and_audit_show_a_reversal() {
     let day = "2026-03-10".parse().unwrap();
     let settings = world.table().get_settings().await.unwrap().unwrap();
     let source = ReportSource { table: world.table(), settings: &settings, now: world.system.clock.now() };
-    let taken = report(source, day..=day).await.unwrap().days.remove(0).taken.remove(0);
-    let price = world.gold.price;
-    assert_eq!((taken.payments, taken.sum), (1, price), "the payment was made on that day");
-    assert_eq!((taken.reversed_payments, taken.reversed_amount), (1, price.minor()));
+    let sales = async |day: NaiveDate| report(source, day..=day).await.unwrap().days.remove(0).taken.remove(0);
+    let (price, paid, reversed) = (world.gold.price, sales(day).await, sales("2026-03-20".parse().unwrap()).await);
+    assert_eq!((paid.payments, paid.sum, paid.reversals, paid.net_amount), (1, price, 0, price.minor()));
+    assert_eq!((reversed.payments, reversed.reversals, reversed.reversed_amount), (0, 1, price.minor()));
+    assert_eq!(reversed.net_amount, -price.minor(), "the figures of the day of the payment stay the same");
     for (on, begin) in [("2026-03-10", "charged on 2026-03-10"), ("2026-03-15", "not charged on 2026-03-15")] {
         let of = (&world.gold.account, world.gold.id);
         let on = Some(on.parse().unwrap());
