@@ -1,7 +1,7 @@
-//! The one way through the money. The engine has two doors: it looks an attempt up at the gateway
-//! ([`ChargingEngine::look_up`]), and it applies what the gateway reports ([`ChargingEngine::apply`]). A report settles an
-//! attempt, is stored as a finding, or leaves the attempt open, for a reason ([`Applied`]). A [`Charger`] claims due
-//! payments, charges them through these doors, and takes over attempts in doubt.
+//! The one way through the money. The engine ([`ChargingEngine`]) has two doors: it looks an attempt up at the gateway
+//! (`lookup.rs`), and it applies what the gateway reports (`apply.rs`). A report settles an attempt, is stored as a
+//! finding, or leaves the attempt open, for a reason ([`Applied`]). A [`Charger`] claims due payments, charges them
+//! through these doors, and takes over attempts in doubt.
 //!
 //! A success passes these types: `ChargeResponse` (of the gateway), `Outcome`, [`Applied`], and in a run the result and
 //! the outcome of its row. In a take-over, `Resolution` (the rule about what a look-up has found) replaces `ChargeResponse`.
