@@ -134,15 +134,10 @@ impl Policy {
         }
         Ok(())
     }
-
-    /// Returns the settings whose values differ between this policy and `other`.
-    pub fn differences<'a>(&'a self, other: &'a Policy) -> impl Iterator<Item = PolicySetting> + 'a {
-        PolicySetting::iter().filter(|setting| self.text_of(*setting) != other.text_of(*setting))
-    }
 }
 
-/// The policy as the table stores it: the text of each setting by its name. A text that cannot be read stays as it is,
-/// until [`StoredPolicy::with`] replaces it.
+/// The policy as the table stores it: the text of each setting by its name. A text that cannot be read is kept until
+/// [`StoredPolicy::with`] replaces it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StoredPolicy(BTreeMap<String, String>);
@@ -216,6 +211,12 @@ impl StoredPolicy {
 mod tests {
     use super::*;
 
+    /// Returns the settings of `policy` that do not have their defaults.
+    fn changed_settings(policy: &Policy) -> Vec<PolicySetting> {
+        let is_changed = |setting: &PolicySetting| policy.text_of(*setting) != Policy::default().text_of(*setting);
+        PolicySetting::iter().filter(is_changed).collect()
+    }
+
     #[test]
     fn each_setting_is_set_from_text_and_shown_as_the_same_text() {
         let changed = [
@@ -236,7 +237,7 @@ mod tests {
             policy.set(setting, text).unwrap();
             assert_eq!((setting.to_string(), policy.text_of(setting)), (name.to_owned(), text.to_owned()));
         }
-        assert_eq!(policy.differences(&Policy::default()).count(), changed.len());
+        assert_eq!(changed_settings(&policy).len(), changed.len());
         let stored = StoredPolicy::from(&policy);
         assert_eq!(stored.0, changed.map(|(name, text)| (name.to_owned(), text.to_owned())).into());
         assert_eq!(stored.read(), Ok(policy));
@@ -249,7 +250,7 @@ mod tests {
         };
         let earlier = stored(&[("time-zone", "Europe/Berlin"), ("of-a-later-version", "x")]);
         let policy = earlier.read().unwrap();
-        assert_eq!(policy.differences(&Policy::default()).collect::<Vec<_>>(), [PolicySetting::TimeZone]);
+        assert_eq!(changed_settings(&policy), [PolicySetting::TimeZone]);
         let changed = earlier.with(PolicySetting::CatchUp, "latest").unwrap();
         assert_eq!(
             changed,

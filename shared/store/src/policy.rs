@@ -51,8 +51,7 @@ impl PolicyCopy {
         self.read.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the copy with the stored `policy`. Logs each variable that differs
-    /// from it, if the process reads this policy for the first time.
+    /// Replaces the copy with the stored `policy`. Logs each variable that differs from it, if the process reads this policy for the first time.
     fn replace(&self, policy: &Policy, read_at: Option<DateTime<Utc>>) {
         let before = self.read();
         if !before.is_stored || *before.policy != *policy {

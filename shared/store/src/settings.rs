@@ -332,7 +332,8 @@ impl Table {
     }
 
     /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed
-    /// that this machine's clock, which shows `now`, is right. A later time of the latest payment run also becomes `now`.
+    /// that this machine's clock, which shows `now`, is right. A later time of the latest payment run also becomes `now`, and
+    /// the day of the latest run is computed from `now` again.
     /// Sends one UpdateItem request or, with an `action`, one TransactWriteItems request; then a GetItem request, and
     /// another UpdateItem request if the time of the latest payment run is later.
     pub async fn confirm_clock(
@@ -365,7 +366,12 @@ impl Table {
     ) -> Result<(), TableError> {
         let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).to_text()))]);
         values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).to_text()))));
-        let set = self.build_update(keys::key_of_settings(), "SET #LatestRunAt = :now", condition, values);
+        // If a person has confirmed the clock, a day that was stored while it was ahead was not run either.
+        let expression = match before {
+            Some(_) => "SET #LatestRunAt = :now REMOVE #LatestRunOn",
+            None => "SET #LatestRunAt = :now",
+        };
+        let set = self.build_update(keys::key_of_settings(), expression, condition, values);
         self.send_logged_update(set, entry).await.map(drop)
     }
 

@@ -174,6 +174,18 @@ async fn day_that_was_run_does_not_come_again_after_two_changes_of_the_time_zone
 }
 
 #[tokio::test]
+async fn run_with_a_clock_that_was_ahead_does_not_forbid_a_new_time_zone_after_the_clock_is_confirmed() {
+    let world = World::new().await;
+    let (ahead, now) = (billing_time("2030-01-10"), billing_time("2026-03-10"));
+    world.table.record_run_time(ahead).await.unwrap();
+    world.clock.set(now);
+    world.set_policy(PolicySetting::ReceiptDays, "200").await;
+    world.table.confirm_clock(now, ahead, None).await.unwrap();
+    let settings = world.table.get_settings().await.unwrap().unwrap();
+    assert_eq!(settings.latest_run_day(), Some(date("2026-03-10")));
+}
+
+#[tokio::test]
 async fn run_that_begins_a_minute_after_another_one_on_the_next_day_stores_its_time() {
     let world = World::new().await;
     for (at, stored) in [
