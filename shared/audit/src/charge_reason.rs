@@ -7,8 +7,8 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use billing::{
-    Attempt, AttemptEnd, AttemptRecord, PaymentRecords, Period, Receipt, Status, Subscription, WaivedPeriod,
-    WaivedReason,
+    Attempt, AttemptEnd, AttemptRecord, PaymentRecords, Period, PlannedPayment, Policy, Receipt, Status, Subscription,
+    WaivedPeriod, WaivedReason,
 };
 use days::RequestedDay;
 
@@ -36,6 +36,9 @@ pub enum ChargeReason {
     Stopped { due_on: NaiveDate, status: Status, since: Option<NaiveDate> },
     /// A payment was or will be owed, and the payment method has been disputed since the day `since`.
     Disputed { due_on: NaiveDate, since: NaiveDate },
+    /// A payment will fall due, but the gateway has a payment without a receipt: a person must decide before the next
+    /// charge.
+    OpenFinding { due_on: NaiveDate },
     /// The subscription will be cancelled on the due date `on`, without a charge.
     Ending { on: NaiveDate },
     /// The first payment is due after the explained day.
@@ -64,6 +67,7 @@ impl ChargeReason {
             ChargeReason::Owed { due_on, .. }
             | ChargeReason::Stopped { due_on, .. }
             | ChargeReason::Disputed { due_on, .. }
+            | ChargeReason::OpenFinding { due_on }
             | ChargeReason::Planned { due_on } => Some(*due_on),
             ChargeReason::Ending { on } => Some(*on),
             ChargeReason::NotBegun { .. }
@@ -98,9 +102,15 @@ pub enum LaterOutcome {
     },
 }
 
-/// Returns the reason why `subscription` (in its current state) was or was not charged on `day`, from its `records`.
-pub fn explain_day(subscription: &Subscription, records: &PaymentRecords, day: &RequestedDay) -> ChargeReason {
-    let explained = SubscriptionOnDay { subscription, records, day };
+/// Returns the reason why `subscription` (in its current state) was or was not charged on `day`, from its `records`. For
+/// a day in the future, `policy` decides what is planned.
+pub fn explain_day(
+    subscription: &Subscription,
+    records: &PaymentRecords,
+    policy: &Policy,
+    day: &RequestedDay,
+) -> ChargeReason {
+    let explained = SubscriptionOnDay { subscription, records, policy, day };
     if day.is_in_future() {
         return explained.reason_for_future_day();
     }
@@ -115,6 +125,7 @@ pub fn explain_day(subscription: &Subscription, records: &PaymentRecords, day: &
 struct SubscriptionOnDay<'a> {
     subscription: &'a Subscription,
     records: &'a PaymentRecords,
+    policy: &'a Policy,
     day: &'a RequestedDay,
 }
 
@@ -198,25 +209,30 @@ impl SubscriptionOnDay<'_> {
         if !is_of_this_month && subscription.payment_day.due_in(period) <= on {
             return ChargeReason::Unrecorded { period };
         }
-        let will_be = subscription.status.is_chargeable() && !subscription.is_ending();
+        let will_be = subscription.hold(self.policy).is_none() && !subscription.is_ending();
         ChargeReason::NotDue { next_on: next_on.filter(|next_on| *next_on != subscription.due_on || will_be) }
     }
 
     /// Returns the reason for a day in the future, from the payments that are planned now.
     fn reason_for_future_day(&self) -> ChargeReason {
-        let (on, today) = (self.day.on, self.day.today);
-        let planned = self.subscription.planned_payment_dates(today).find(|(_, payment_on)| *payment_on >= on);
+        let (on, subscription) = (self.day.on, self.subscription);
+        // The payments that are planned without a dispute and without findings: the dispute or the finding is the reason
+        // only on the days of these payments.
+        let unheld = Subscription { disputed_at: None, open_findings: 0, ..subscription.clone() };
+        let planned = unheld.planned_payments(self.policy, self.day.today).find(|payment| payment.payment_on >= on);
         match planned {
-            Some((due_on, payment_on)) if payment_on == on => {
-                self.reason_if_disputed(due_on).unwrap_or(ChargeReason::Planned { due_on })
+            Some(PlannedPayment { due_on, payment_on, .. }) if payment_on == on => {
+                let open_finding = (subscription.open_findings > 0).then_some(ChargeReason::OpenFinding { due_on });
+                let held = open_finding.or_else(|| self.reason_if_disputed(due_on));
+                held.unwrap_or(ChargeReason::Planned { due_on })
             }
-            _ if on < self.subscription.first_due_on && self.subscription.status.is_chargeable() => {
-                self.not_begun_reason()
+            _ if on < subscription.first_due_on && subscription.status.is_chargeable() => self.not_begun_reason(),
+            _ => {
+                let next_on = planned.filter(|_| subscription.hold(self.policy).is_none());
+                self.reason_if_settled()
+                    .or_else(|| self.reason_if_stopped())
+                    .unwrap_or(ChargeReason::NotDue { next_on: next_on.map(|payment| payment.payment_on) })
             }
-            _ => self
-                .reason_if_settled()
-                .or_else(|| self.reason_if_stopped())
-                .unwrap_or(ChargeReason::NotDue { next_on: planned.map(|(_, payment_on)| payment_on) }),
         }
     }
 

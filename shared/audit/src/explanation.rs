@@ -40,7 +40,7 @@ pub struct Explanation {
             run stopped early or deferred rows), `left_unsettled` (a run left payments unsettled, possibly this one) \
             and `unexplained` are more exact variants of it. `paid`, `waived`: the payment of the month was already \
             paid or waived. `stopped`: the subscription is paused, cancelled or unpaid. `disputed`: the payment method \
-            is disputed. `ending`: the subscription is to be cancelled on the due date. `not_begun`: the first payment \
+            is disputed. `open_finding`: a payment without a receipt waits for a person. `ending`: the subscription is to be cancelled on the due date. `not_begun`: the first payment \
             is due later. `not_due`: no payment was due. `planned`: the charge is planned for the day. `unrecorded`: \
             the month should be paid, waived or owed, but is none of them. `expired`: records of the day may have \
             expired."
@@ -69,6 +69,8 @@ pub enum ReasonCode {
     Stopped,
     /// The payment method is disputed, so neither a payment that is owed now nor a later one is charged.
     Disputed,
+    /// The gateway has a payment without a receipt, and a person must decide before the next charge.
+    OpenFinding,
     Ending,
     NotBegun,
     NotDue,
@@ -85,7 +87,8 @@ pub async fn explain(
     on: Option<NaiveDate>,
     now: DateTime<Utc>,
 ) -> Result<Option<Explanation>, TableError> {
-    let zone = table.policy().zone;
+    let policy = table.policy();
+    let zone = policy.zone;
     let today = now.with_timezone(&zone).date_naive();
     let kept_days = u32::try_from(table.receipt_retention().num_days()).unwrap_or(u32::MAX);
     let day = RequestedDay { on: on.unwrap_or(today), today, zone, kept_days };
@@ -95,7 +98,7 @@ pub async fn explain(
     let run =
         if day.is_in_future() { None } else { Some(read_shard_proof(table, &day, subscription.shard, now).await?) };
     let records = table.get_records(account, id, now).await?;
-    let why = explain_day(&subscription, &records, &day);
+    let why = explain_day(&subscription, &records, &policy, &day);
     let records = relevant_records(records, &day, why.due_on());
     Ok(Some(Explanation { subscription, day, why, records, run }))
 }
@@ -144,6 +147,7 @@ impl Explanation {
             ChargeReason::Waived(_) => ReasonCode::Waived,
             ChargeReason::Stopped { .. } => ReasonCode::Stopped,
             ChargeReason::Disputed { .. } => ReasonCode::Disputed,
+            ChargeReason::OpenFinding { .. } => ReasonCode::OpenFinding,
             ChargeReason::Ending { .. } => ReasonCode::Ending,
             ChargeReason::NotBegun { .. } => ReasonCode::NotBegun,
             ChargeReason::NotDue { .. } => ReasonCode::NotDue,
@@ -157,7 +161,7 @@ impl Explanation {
     /// explain why the payment was not charged on that day.
     pub fn needs_attention(&self) -> bool {
         match &self.why {
-            ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } => true,
+            ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } | ChargeReason::OpenFinding { .. } => true,
             ChargeReason::Owed { due_on, next } => !self.may_still_run() && self.is_unresolved_since(*due_on, *next),
             ChargeReason::Tried { attempt, next } => {
                 attempt.outcome == AttemptEnd::Rejected && self.is_unresolved_since(attempt.due_on, *next)

@@ -78,6 +78,9 @@ impl Explanation {
                  payment is not charged until the merchant wins the dispute (which may waive the payment), the \
                  customer gives another payment method, or an operator retries the payment (dueday subscription retry)"
             ),
+            ChargeReason::OpenFinding { due_on } => format!(
+                "the payment due on {due_on} waits until a person has resolved the open finding (dueday findings)"
+            ),
             ChargeReason::Ending { on } => {
                 format!("the cancellation of the subscription is planned for {on}, without a charge")
             }

@@ -3,37 +3,31 @@
 use chrono::NaiveDate;
 
 use billing::Forecast;
-use store::{Batch, DueList, Table, TableError};
+use store::{Batch, DueList, DueSubscription, Table, TableError};
 
 /// The number of entries of the payment index per request.
 const PAGE_ROWS: usize = 1_000;
 
 /// Returns the forecast of the charges in the first `shards` shards of `table` during the `months` months from `today`
-/// on. A payment with an impossibly late payment date, which a clock that was ahead has planned, is expected tomorrow
-/// or on its due date. Also returns one error for each unreadable entry of the payment index, which the forecast does
-/// not contain. Queries every entry of the payment index (GSI-2) that is due in these months.
+/// on, with the policy of the table. A payment with an impossibly late payment date, which a clock that was ahead has
+/// planned, is expected tomorrow or on its due date. Also returns one error for each unreadable entry of the payment
+/// index and each unreadable subscription, which the forecast does not contain. Queries every entry of the payment
+/// index (GSI-2) that is due in these months, and reads the subscriptions of these entries.
 pub async fn forecast(
     table: &Table,
     shards: u32,
     today: NaiveDate,
     months: u32,
 ) -> Result<(Forecast, Vec<TableError>), TableError> {
-    let mut forecast = Forecast::new(today, months);
+    let (mut forecast, policy) = (Forecast::new(today, months), table.policy());
     let range = (forecast.first_day_after(), today);
     let (mut unreadable, mut after) = (Vec::new(), None);
     loop {
         let DueList { rows, next } =
             table.get_due_and_postponed_by_date(Batch::Payments, shards, range, after, PAGE_ROWS).await?;
-        for row in rows {
-            match row.due {
-                Ok(due) => {
-                    if due.will_be_charged()
-                        && let Some(payment_schedule) = due.payment_schedule
-                    {
-                        let payment_on = payment_schedule.expected_payment_on(due.on, today);
-                        forecast.add(payment_schedule, payment_on);
-                    }
-                }
+        for row in table.get_subscriptions_of_due_rows(rows).await? {
+            match row {
+                Ok(DueSubscription { subscription, .. }) => forecast.add(&subscription, &policy),
                 Err(error) => unreadable.push(error),
             }
         }

@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::calendar::days_after;
 use super::dunning::MAX_DUNNING_DAYS;
-use super::{Attempt, PaymentSchedule, Period, Status, Subscription};
+use super::{Attempt, Period, Status, Subscription};
 
 /// The maximum expected difference between the clocks of two machines, such as a worker and the gateway.
 pub const MAX_EXPECTED_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
@@ -36,16 +36,14 @@ pub fn last_payment_day_in_sight(today: NaiveDate) -> NaiveDate {
     Period::from_day(today).next().last_day()
 }
 
-impl PaymentSchedule {
+impl Subscription {
     /// Returns the date on which the payment of `due_on` can be expected: `next_payment_on`, or tomorrow (the due date,
     /// if that is later) if `next_payment_on` is later than every retry schedule allows.
-    pub fn expected_payment_on(&self, next_payment_on: NaiveDate, today: NaiveDate) -> NaiveDate {
+    pub(super) fn expected_payment_on(&self, next_payment_on: NaiveDate, today: NaiveDate) -> NaiveDate {
         let latest = self.due_on.max(days_after(today, MAX_DUNNING_DAYS));
         if next_payment_on > latest { self.due_on.max(days_after(today, 1)) } else { next_payment_on }
     }
-}
 
-impl Subscription {
     /// Returns the latest next payment date that is possible while no attempt is open. For an active subscription, this
     /// is the due date, or tomorrow if the due date has come. For a past due subscription, the next retry is at most
     /// `longest_gap` days ahead, which is the longest gap of the retry schedule.

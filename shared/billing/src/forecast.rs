@@ -1,10 +1,10 @@
-//! The forecast of charges per day, computed from the stored due dates.
+//! The forecast of charges per day, computed from the planned payments of subscriptions.
 
 use std::collections::BTreeMap;
 
 use chrono::{Months, NaiveDate};
 
-use super::{ChargeTotal, PaymentSchedule, Period};
+use super::{ChargeTotal, Policy, Subscription};
 
 /// The expected charges per day: each payment on its due date, each planned retry on its date, and no payment after a
 /// planned cancellation. The forecast does not consider future declines or actions of customers.
@@ -27,13 +27,14 @@ impl Forecast {
         self.first_day_after
     }
 
-    /// Adds the expected charges of a subscription that will next be charged on `next_payment_on`.
-    pub fn add(&mut self, payment_schedule: PaymentSchedule, next_payment_on: NaiveDate) {
-        let (terms, today, first_day_after) = (payment_schedule.clone(), self.today, self.first_day_after);
-        let ahead = payment_schedule.planned_payment_dates(Some(next_payment_on), today);
-        for (due_on, payment_on) in ahead.take_while(|(_, payment_on)| (*payment_on).max(today) < first_day_after) {
-            let price = terms.terms_in(Period::from_day(due_on)).price;
-            self.days.entry(payment_on.max(today)).or_default().add(price);
+    /// Adds the planned payments of `subscription`. A payment that is in progress is added today.
+    pub fn add(&mut self, subscription: &Subscription, policy: &Policy) {
+        for payment in subscription.planned_payments(policy, self.today) {
+            let on = payment.payment_on.max(self.today);
+            if on >= self.first_day_after {
+                break;
+            }
+            self.days.entry(on).or_default().add(payment.amount);
         }
     }
 

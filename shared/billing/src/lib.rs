@@ -10,8 +10,8 @@
 //!    currency, and the amounts that a gateway can charge; the due date in each month. `account`, `contact_data`,
 //!    `character_checks`, `card`, `card_number`: what is stored about a customer and a card, the characters that are
 //!    refused in texts, and the rule that no card number is stored.
-//! 2. `subscription`, `new_subscription`, `terms`, `planned_payments`: an agreement to pay on the same day each month,
-//!    its creation, the month from which a change of its price or payment day applies, and its next payments.
+//! 2. `subscription`, `new_subscription`, `terms`, `outlook`: an agreement to pay on the same day each month, its
+//!    creation, the month from which a change of its price or payment day applies, and what happens next.
 //! 3. `policy`, `policy_setting`, `dunning`, `rejection`: the settings of the merchant, among them the retry schedule of
 //!    declined payments, and whose trouble a rejection is.
 //!    `payment_limits`, `ceilings`: the limits that protect customers from a wrong import or a wrong price.
@@ -137,13 +137,13 @@ mod money_sums;
 mod new_subscription;
 pub mod openapi;
 mod outbound_webhook;
+mod outlook;
 mod owed_month;
 mod pause;
 mod payment;
 mod payment_limits;
 mod payment_method_setup;
 mod payment_records;
-mod planned_payments;
 mod policy;
 mod policy_setting;
 mod receipt;
@@ -197,11 +197,11 @@ pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use money_sums::{Sums, SumsError};
 pub use new_subscription::{AccountRecords, CreationRefusal, NewSubscription, first_due_on};
 pub use outbound_webhook::*;
+pub use outlook::{Hold, Outlook, OwedPayment, PaymentReason, PlannedPayment};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
 pub use payment_method_setup::PaymentMethodSetup;
 pub use payment_records::PaymentRecords;
-pub use planned_payments::PlannedPayment;
 pub use policy::{AfterWonDispute, CatchUp, LeadDays, OnResume, Policy};
 pub use policy_setting::{PolicyError, PolicySetting, StoredPolicy, TimeZoneRefusal};
 pub use receipt::{Receipt, Reversal};
@@ -217,5 +217,4 @@ pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
 pub use settle::{NotSettled, Settlement, settle};
 pub use subscription::{ReminderClaim, Status, Subscription, Terms};
 pub use subscription_changes::Changes;
-pub use terms::PaymentSchedule;
 pub use waived_period::{WaivedPeriod, WaivedReason};

@@ -20,6 +20,9 @@ pub enum ReminderDecision {
     Missed,
     /// There will be no payment: only remove the subscription from the reminder index.
     NotNeeded,
+    /// The payment is not charged now because of a dispute or an open finding. The subscription stays in the reminder
+    /// index: if this ends before the due date, a later run sends the reminder.
+    Held,
     /// The reminder date is in the future, or the subscription has no reminder date.
     NotDue,
 }
@@ -32,6 +35,7 @@ pub fn decide_reminder(subscription: &Subscription, today: NaiveDate) -> Reminde
             let will_be_paid =
                 subscription.status == Status::Active && subscription.attempt.is_none() && !subscription.is_ending();
             match will_be_paid {
+                true if today <= subscription.due_on && subscription.is_held() => ReminderDecision::Held,
                 true if today <= subscription.due_on => {
                     ReminderDecision::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
                 }
@@ -40,6 +44,16 @@ pub fn decide_reminder(subscription: &Subscription, today: NaiveDate) -> Reminde
             }
         }
         _ => ReminderDecision::NotDue,
+    }
+}
+
+impl Subscription {
+    /// Returns the next reminder that will be sent, from `today` on; `None` if none will be sent.
+    pub fn next_reminder(&self, today: NaiveDate) -> Option<Reminder> {
+        match decide_reminder(self, self.next_reminder_on?.max(today)) {
+            ReminderDecision::Send(reminder) => Some(reminder),
+            _ => None,
+        }
     }
 }
 
@@ -61,7 +75,7 @@ pub fn mark_reminded(
     }
     match decide_reminder(subscription, today) {
         ReminderDecision::Send(owed) if sent != Some(owed) => {}
-        ReminderDecision::NotDue => {}
+        ReminderDecision::NotDue | ReminderDecision::Held => {}
         ReminderDecision::Send(_) | ReminderDecision::Missed | ReminderDecision::NotNeeded => {
             marked.next_reminder_on = None
         }

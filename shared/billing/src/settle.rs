@@ -169,7 +169,7 @@ pub(super) fn end_period(
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
         // The cancellation has already waived all owed months except the month of this payment.
         Some(end) => end,
-        None => Period::from_day(next.payment_schedule().due_after(due_on, today)),
+        None => Period::from_day(next.due_after(due_on, today)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()

@@ -7,27 +7,16 @@
 
 use chrono::NaiveDate;
 
-use super::calendar::days_after;
 use super::{LeadDays, Money, PaymentDay, Period, Subscription, Terms};
 
-/// The payment schedule of a subscription: the attributes from which all due dates and amounts of the subscription are
-/// computed. The payment index contains these attributes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PaymentSchedule {
-    /// The earliest due date that is neither paid nor waived. `payment_day` and `price` are the terms of this date.
-    pub due_on: NaiveDate,
-    pub payment_day: PaymentDay,
-    pub price: Money,
-    /// The changed terms that apply from later months on, the earliest first.
-    pub waiting_terms: Vec<Terms>,
-    /// The first month that will not be charged, because of a planned or completed cancellation.
-    pub cancel_from: Option<Period>,
-    /// The day on which the subscription became unpaid. When a payment succeeds, the months that fell due after the
-    /// paid month are waived.
-    pub unpaid_since: Option<NaiveDate>,
-}
+impl Subscription {
+    /// Returns the terms that apply after all waiting terms have taken effect. If there are no waiting terms, returns
+    /// the current terms, which apply from the month of `due_on`.
+    pub fn latest_terms(&self) -> Terms {
+        let current = Terms { from: self.due_period(), payment_day: self.payment_day, price: self.price };
+        self.waiting_terms.last().copied().unwrap_or(current)
+    }
 
-impl PaymentSchedule {
     /// Returns the terms (payment day and price) of the month `period`: the latest waiting terms that begin in or
     /// before `period`. If there are no such terms, returns the current terms.
     pub fn terms_in(&self, period: Period) -> Terms {
@@ -38,16 +27,12 @@ impl PaymentSchedule {
 
     /// Returns the due date in the month `period`.
     pub fn due_in(&self, period: Period) -> NaiveDate {
-        if period == Period::from_day(self.due_on) {
-            self.due_on
-        } else {
-            self.terms_in(period).payment_day.due_in(period)
-        }
+        if period == self.due_period() { self.due_on } else { self.terms_in(period).payment_day.due_in(period) }
     }
 
     /// Returns the first due date that is after `day` and not before `due_on`.
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
-        let first = self.due_in(Period::from_day(self.due_on).max(Period::from_day(day)));
+        let first = self.due_in(self.due_period().max(Period::from_day(day)));
         if first > day { first } else { self.due_in(Period::from_day(first).next()) }
     }
 
@@ -55,7 +40,7 @@ impl PaymentSchedule {
     /// this is the due date of the next month. For an unpaid subscription, this is the first due date after `today`,
     /// because the months between the two due dates are waived. If a planned cancellation takes effect before that
     /// date, this is the due date on which the cancellation takes effect, because no later month was owed.
-    pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
+    pub(super) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
         let next = self.due_in(Period::from_day(paid).next());
         if self.unpaid_since.is_none() {
             return next;
@@ -63,61 +48,6 @@ impl PaymentSchedule {
         let after_today = self.first_due_after(today);
         let after_waived = self.cancel_from.map_or(after_today, |from| self.due_in(from).min(after_today));
         next.max(after_waived)
-    }
-
-    /// Returns the planned due dates from `due_on` on, each with the date on which the payment batch will charge the
-    /// payment. The payment of `due_on` is charged on `next_payment_on`. If `next_payment_on` is `None`, the iterator
-    /// is empty; otherwise it ends only at a cancellation.
-    pub(crate) fn planned_payment_dates(
-        self,
-        next_payment_on: Option<NaiveDate>,
-        today: NaiveDate,
-    ) -> impl Iterator<Item = (NaiveDate, NaiveDate)> + use<> {
-        let cancel_from = self.cancel_from;
-        let first = next_payment_on.map(|payment_on| (self.due_on, payment_on));
-        let after = move |&(due_on, payment_on): &(NaiveDate, NaiveDate)| {
-            let due_on = self.due_after(due_on, today);
-            Some((due_on, due_on.max(days_after(payment_on.max(today), 1))))
-        };
-        let is_charged = move |due_on: NaiveDate| cancel_from.is_none_or(|from| Period::from_day(due_on) < from);
-        std::iter::successors(first, after).take_while(move |(due_on, _)| is_charged(*due_on))
-    }
-}
-
-impl Subscription {
-    /// Returns the terms that apply after all waiting terms have taken effect. If there are no waiting terms, returns
-    /// the current terms, which apply from the month of `due_on`.
-    pub fn latest_terms(&self) -> Terms {
-        let current = Terms { from: self.due_period(), payment_day: self.payment_day, price: self.price };
-        self.waiting_terms.last().copied().unwrap_or(current)
-    }
-
-    /// Returns the payment schedule.
-    pub fn payment_schedule(&self) -> PaymentSchedule {
-        let Self { due_on, payment_day, price, cancel_from, unpaid_since, .. } = *self;
-        PaymentSchedule {
-            due_on,
-            payment_day,
-            price,
-            waiting_terms: self.waiting_terms.clone(),
-            cancel_from,
-            unpaid_since,
-        }
-    }
-
-    /// Returns the terms of `period`, like [`PaymentSchedule::terms_in`].
-    pub fn terms_in(&self, period: Period) -> Terms {
-        self.payment_schedule().terms_in(period)
-    }
-
-    /// Returns the due date in the month `period`.
-    pub fn due_in(&self, period: Period) -> NaiveDate {
-        self.payment_schedule().due_in(period)
-    }
-
-    /// Returns the first due date that is after `day` and not before `due_on`.
-    pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
-        self.payment_schedule().first_due_after(day)
     }
 
     /// Returns the latest due date that is not after `today`; `None` if `due_on` is after `today`.

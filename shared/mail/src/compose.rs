@@ -4,8 +4,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use super::language::Language;
+use super::outlook_text::{OutlookText, PaymentValues};
 use super::{Mail, MailKind, Merchant};
-use billing::{Account, Card, EmailAddress, Label, Money};
+use billing::{Account, Card, EmailAddress, Label, Money, Outlook, PaymentDay};
 
 /// The facts that a mail about a subscription states. A fact that is `None` does not appear in the mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,8 +31,10 @@ pub struct MailFacts {
     pub receipt: Option<String>,
     /// The card that was charged.
     pub card: Option<Card>,
-    /// The date on which the subscription is charged next.
-    pub charge_on: Option<NaiveDate>,
+    /// The day of the month on which payments fall due.
+    pub payment_day: Option<PaymentDay>,
+    /// What happens next to the subscription.
+    pub outlook: Option<Outlook>,
     /// The date on which the subscription ends or has ended.
     pub ends_on: Option<NaiveDate>,
     /// The URL of the web page on which the customer enters a card for an owed payment.
@@ -62,7 +65,8 @@ impl MailFacts {
             reversed: None,
             receipt: None,
             card: None,
-            charge_on: None,
+            payment_day: None,
+            outlook: None,
             ends_on: None,
             card_url: None,
             order: None,
@@ -89,6 +93,19 @@ impl Mail {
         let (amount, refunded) = (format_amount(facts.amount), format_amount(facts.refunded));
         let date = |on: Option<NaiveDate>| on.map(|on| language.format_date(on));
         let day = |on: Option<NaiveDate>| on.map(|on| language.format_month_and_day(on));
+        let mut templates = Environment::new();
+        templates.set_undefined_behavior(UndefinedBehavior::Strict);
+        // If the name of a template ends with `.html`, the template engine minijinja escapes the inserted values for
+        // HTML.
+        let render = |name: &str, source: &str, values: &Value| {
+            templates.render_named_str(name, source, values).expect("the tests render every template with these values")
+        };
+        let render_payment = |source: &str, PaymentValues { amount, date, due }: PaymentValues| {
+            render("phrase.txt", source, &context! { amount, date, due })
+        };
+        let outlook = facts.outlook.as_ref();
+        let outlook = outlook.map(|outlook| OutlookText { outlook, language: &language, render: &render_payment });
+        let outlook_rows = outlook.as_ref().map(OutlookText::rows).unwrap_or_default();
         let text = |label: &Option<Label>| label.as_ref().map(|label| label.as_str().to_owned());
         let rows: Vec<(&str, String)> = [
             (&labels.product, Some(facts.product.as_str().to_owned())),
@@ -97,10 +114,7 @@ impl Mail {
             (&labels.month, facts.due_on.map(|on| language.format_month(on))),
             (&labels.due, date(facts.due_on)),
             (&labels.next, date(facts.next_on)),
-            (
-                if facts.kind == MailKind::SignedUp { &labels.first_payment } else { &labels.next_payment },
-                date(facts.charge_on),
-            ),
+            (&labels.payment_day, facts.payment_day.map(|day| day.to_string())),
             (&labels.end, date(facts.ends_on)),
             (&labels.paid, date(facts.paid_on)),
             (&labels.card, facts.card.as_ref().map(Card::label)),
@@ -114,15 +128,11 @@ impl Mail {
         ]
         .into_iter()
         .filter_map(|(label, value)| Some((label.as_str(), value?)))
+        .chain(outlook_rows)
         .collect();
 
-        let mut templates = Environment::new();
-        templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        // If the name of a template ends with `.html`, the template engine minijinja escapes the inserted values for
-        // HTML.
-        let render = |name: &str, source: &str, values: &Value| {
-            templates.render_named_str(name, source, values).expect("the tests render every template with these values")
-        };
+        let planned = facts.outlook.as_ref().is_some_and(|outlook| !outlook.payments.is_empty());
+        let owed = facts.outlook.as_ref().is_some_and(|outlook| outlook.owed.is_some());
         let values = context! {
             name => account.name.as_str(),
             product => facts.product.as_str(),
@@ -130,8 +140,10 @@ impl Mail {
             refunded,
             next_day => day(facts.next_on),
             due_day => day(facts.due_on),
-            charge_day => day(facts.charge_on),
             end_day => day(facts.ends_on),
+            ends => facts.ends_on.is_some(),
+            planned,
+            owed,
             tracking_number => text(&facts.tracking_number),
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
@@ -142,6 +154,10 @@ impl Mail {
             greeting => phrase(&texts.greeting),
             heading => phrase(&phrases.heading),
             body => phrase(&phrases.body),
+            // The body of this kind says itself that nothing else is charged.
+            note => outlook
+                .filter(|_| facts.kind != MailKind::CancellationPlanned || owed)
+                .and_then(|outlook| outlook.hold_sentence()),
             action => phrases.action.as_str(),
             link_separator => labels.separator.trim_end_matches(' '),
             action_url => facts.card_url.as_ref().or(merchant.account_url.as_ref()),

@@ -27,6 +27,8 @@ pub struct LanguageTexts {
     pub receipt: ReceiptTexts,
     /// The texts of the web page on which a customer enters a card for an owed payment.
     pub card_link: CardPageTexts,
+    /// The texts about what happens next to a subscription.
+    pub outlook: OutlookTexts,
     mails: BTreeMap<MailKind, MailTexts>,
 }
 
@@ -45,8 +47,16 @@ pub struct LabelTexts {
     pub due: String,
     /// The label of the date on which a declined payment will be retried.
     pub next: String,
+    /// The label of the first payment that is not due yet.
     pub next_payment: String,
-    pub first_payment: String,
+    /// The label of the payments after the next one.
+    pub following_payment: String,
+    /// The label of a payment whose due date has passed.
+    pub outstanding_payment: String,
+    /// The label of a payment whose attempt has begun, and whose outcome is not final yet.
+    pub payment_in_progress: String,
+    /// The label of the day of the month on which payments fall due.
+    pub payment_day: String,
     /// The label of the date on which a payment succeeded.
     pub paid: String,
     /// The label of the date on which the subscription ends.
@@ -88,6 +98,28 @@ pub struct CardPageTexts {
     /// The heading if the payment is not owed any more.
     pub settled: String,
     pub settled_body: String,
+}
+
+/// The texts about what happens next to a subscription. The texts are templates.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutlookTexts {
+    /// A payment, with the variables `amount`, `date` and, for a payment after its due date, `due`.
+    pub payment: String,
+    /// Like `payment`, if the payment is charged on `date` or before.
+    pub payment_soon: String,
+    /// A payment whose attempt has begun.
+    pub in_progress: String,
+    /// No payment is planned, because the subscription ends before the next one.
+    pub none: String,
+    pub disputed: String,
+    pub open_finding: String,
+    pub unpaid: String,
+    /// The charge after a pause if the last month that fell due is charged. `due` is the next due date, if it is in the
+    /// future.
+    pub paused: String,
+    /// The charge after a pause if the last month that fell due is waived.
+    pub paused_wait: String,
 }
 
 /// The texts of one kind of mail. Subject and body are templates.

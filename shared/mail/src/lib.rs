@@ -9,6 +9,7 @@ mod mail_encoding;
 mod mail_kind;
 mod merchant;
 mod outbox;
+mod outlook_text;
 mod smtp;
 pub mod tags;
 
@@ -22,7 +23,7 @@ use billing::{AccountId, EmailAddress};
 
 pub use compose::MailFacts;
 pub use config::*;
-pub use language::{LabelTexts, Language, LanguageTexts, ReceiptTexts};
+pub use language::{LabelTexts, Language, LanguageTexts, OutlookTexts, ReceiptTexts};
 pub use mail_encoding::{encode, parse_sender};
 pub use mail_kind::MailKind;
 pub use merchant::Merchant;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use billing::{Account, Card, Label, Money};
+use billing::{Account, Card, Label, Money, Outlook, Policy, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
 use mail::{Language, Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
@@ -35,6 +35,14 @@ fn merchant() -> Merchant {
     }
 }
 
+/// Returns what happens next to an example subscription whose next payment is due on 31 March, or which ends on that day.
+fn example_outlook(is_ending: bool) -> Outlook {
+    let cancel_from = is_ending.then(|| "2026-03".parse().unwrap());
+    let price = Money::new(129_950, "EUR".parse().unwrap());
+    let subscription = Subscription { price, cancel_from, ..sample::subscription(31, date("2026-03-24")) };
+    subscription.outlook(&Policy::default(), date("2026-03-24"))
+}
+
 /// Returns example facts for a mail of `kind` about `product`.
 fn example_facts(kind: MailKind, product: Label) -> MailFacts {
     let (amount, due_on) = (Some(Money::new(129_950, "EUR".parse().unwrap())), Some(date("2026-03-31")));
@@ -49,7 +57,7 @@ fn example_facts(kind: MailKind, product: Label) -> MailFacts {
         ..facts.clone()
     };
     let card_url = Some("https://api.roasters.example.com/card-links/01JZXCVBNM0123456789ABCDEF".to_owned());
-    let charge_on = due_on;
+    let outlook = Some(example_outlook(false));
     match kind {
         MailKind::Upcoming => MailFacts { amount, due_on, ..facts },
         MailKind::Unpaid => MailFacts { amount, due_on, card_url, ..facts },
@@ -58,12 +66,12 @@ fn example_facts(kind: MailKind, product: Label) -> MailFacts {
         MailKind::Refunded => MailFacts { refunded: Some(Money::new(50_000, "EUR".parse().unwrap())), ..paid },
         MailKind::TermsChanged => {
             let previous_amount = Some(Money::new(99_900, "EUR".parse().unwrap()));
-            MailFacts { amount, previous_amount, charge_on, ..facts }
+            MailFacts { amount, previous_amount, payment_day: Some(31.try_into().unwrap()), outlook, ..facts }
         }
-        MailKind::SignedUp | MailKind::Resumed | MailKind::CancellationUndone => {
-            MailFacts { amount, charge_on, ..facts }
+        MailKind::SignedUp | MailKind::Resumed | MailKind::CancellationUndone | MailKind::CardSaved => {
+            MailFacts { amount, outlook, ..facts }
         }
-        MailKind::Paused | MailKind::CardSaved => MailFacts { amount, ..facts },
+        MailKind::Paused => MailFacts { amount, ..facts },
         MailKind::Ended => MailFacts { ends_on: due_on, ..facts },
         MailKind::Shipped => MailFacts {
             order: Some("2026-03-31.01JZXCVBNM0123456789ABCDEF".to_owned()),
@@ -72,7 +80,10 @@ fn example_facts(kind: MailKind, product: Label) -> MailFacts {
             tracking_number: Some("RR123456785GB".parse().unwrap()),
             ..facts
         },
-        MailKind::CancellationPlanned | MailKind::EndedUnpaid => MailFacts { amount, ends_on: due_on, ..facts },
+        MailKind::CancellationPlanned => {
+            MailFacts { amount, ends_on: due_on, outlook: Some(example_outlook(true)), ..facts }
+        }
+        MailKind::EndedUnpaid => MailFacts { amount, ends_on: due_on, ..facts },
     }
 }
 

@@ -1,6 +1,8 @@
 //! The content of notices: decides which event needs a notice, and which facts the mail contains.
 
-use billing::{Account, ChangedField, EventData, EventType, Money, OrderData, Status, Subscription, SubscriptionData};
+use billing::{
+    Account, ChangedField, EventData, EventType, Money, OrderData, Outlook, Status, Subscription, SubscriptionData,
+};
 use chrono::NaiveDate;
 use mail::{MailFacts, MailKind};
 use store::CardLink;
@@ -23,9 +25,9 @@ impl Notice {
         Self { account, facts, owed: None }
     }
 
-    /// Creates the notice of `kind` about the owed payment of the subscription `stored`.
-    pub fn of_owed_payment(kind: MailKind, account: Account, stored: &Subscription) -> Self {
-        let facts = MailFacts { amount: Some(stored.price), due_on: Some(stored.due_on), ..facts_of(kind, stored) };
+    /// Creates the notice of `kind` about `amount`, the owed payment of the subscription `stored`.
+    pub fn of_owed_payment(kind: MailKind, account: Account, stored: &Subscription, amount: Money) -> Self {
+        let facts = MailFacts { amount: Some(amount), due_on: Some(stored.due_on), ..facts_of(kind, stored) };
         let owed = CardLink { account: account.id.clone(), subscription: stored.id, due_on: stored.due_on };
         Self { account, facts, owed: Some(owed) }
     }
@@ -87,59 +89,51 @@ pub(super) fn is_type_with_notice(data: &EventData) -> bool {
 }
 
 /// Returns the notice about a subscription event of the type `event` with the content `data`. `stored` is the current
-/// state of the subscription, and `on` is the date of the event. Returns `None` if the event needs no notice, or if the
-/// current state of the subscription no longer agrees with the event.
+/// state of the subscription, `outlook` is what happens next to it, and `on` is the date of the event. Returns `None` if
+/// the event needs no notice, or if the current state of the subscription no longer agrees with the event.
 pub(super) fn subscription_notice(
     event: EventType,
     data: &SubscriptionData,
     account: Account,
-    stored: &Subscription,
+    (stored, outlook): (&Subscription, Outlook),
     on: NaiveDate,
 ) -> Option<Notice> {
     let is_cancelled = stored.status == Status::Cancelled;
-    let amount = Some(stored.price);
-    let charged_next = |kind| MailFacts { amount, charge_on: stored.next_payment_on, ..facts_of(kind, stored) };
-    let facts = match event {
+    let has_changed_terms =
+        data.changes.iter().any(|field| matches!(field, ChangedField::Amount | ChangedField::PaymentDay));
+    let terms = stored.latest_terms();
+    let kind = match event {
         // No mail for an imported subscription: the customer subscribed in the merchant's earlier system.
-        EventType::SubscriptionCreated if stored.external_id.is_none() && !is_cancelled => {
-            MailFacts { amount, charge_on: Some(stored.first_due_on), ..facts_of(MailKind::SignedUp, stored) }
-        }
+        EventType::SubscriptionCreated if stored.external_id.is_none() && !is_cancelled => MailKind::SignedUp,
         EventType::SubscriptionChanged | EventType::SubscriptionRevived if is_cancelled => return None,
-        EventType::SubscriptionChanged | EventType::SubscriptionRevived
-            if data.changes.iter().any(|field| matches!(field, ChangedField::Amount | ChangedField::PaymentDay)) =>
-        {
-            let terms = stored.latest_terms();
-            let currency = stored.price.currency();
-            MailFacts {
-                amount: Some(terms.price),
-                previous_amount: data.previous_amount.map(|minor| Money::new(minor, currency)),
-                charge_on: Some(terms.payment_day.due_in(terms.from)),
-                ..facts_of(MailKind::TermsChanged, stored)
-            }
-        }
-        EventType::SubscriptionChanged | EventType::SubscriptionRevived => {
-            MailFacts { amount, ..facts_of(MailKind::CardSaved, stored) }
-        }
-        EventType::SubscriptionPaused if stored.status == Status::Paused => {
-            MailFacts { amount, ..facts_of(MailKind::Paused, stored) }
-        }
-        EventType::SubscriptionResumed if stored.next_payment_on.is_some() => charged_next(MailKind::Resumed),
+        EventType::SubscriptionChanged | EventType::SubscriptionRevived if has_changed_terms => MailKind::TermsChanged,
+        EventType::SubscriptionChanged | EventType::SubscriptionRevived => MailKind::CardSaved,
+        EventType::SubscriptionPaused if stored.status == Status::Paused => MailKind::Paused,
+        EventType::SubscriptionResumed if stored.status.is_chargeable() => MailKind::Resumed,
         EventType::SubscriptionEnding if is_cancelled => return None,
-        EventType::SubscriptionEnding => match (data.cancel_from, stored.cancels_on()) {
-            (Some(_), Some(ends_on)) => {
-                MailFacts { amount, ends_on: Some(ends_on), ..facts_of(MailKind::CancellationPlanned, stored) }
-            }
-            (None, None) if stored.next_payment_on.is_some() => charged_next(MailKind::CancellationUndone),
+        EventType::SubscriptionEnding => match (data.cancel_from, outlook.ends_on) {
+            (Some(_), Some(_)) => MailKind::CancellationPlanned,
+            (None, None) => MailKind::CancellationUndone,
             _ => return None,
         },
         EventType::SubscriptionUnpaid if stored.status == Status::Unpaid && stored.due_on == data.due_on => {
-            return Some(Notice::of_owed_payment(MailKind::Unpaid, account, stored));
+            return Some(Notice::of_owed_payment(MailKind::Unpaid, account, stored, stored.price));
         }
         EventType::SubscriptionCancelled if data.changes.contains(&ChangedField::FailedAttempts) => {
-            MailFacts { amount, ends_on: Some(on), ..facts_of(MailKind::EndedUnpaid, stored) }
+            MailKind::EndedUnpaid
         }
-        EventType::SubscriptionCancelled => MailFacts { ends_on: Some(on), ..facts_of(MailKind::Ended, stored) },
+        EventType::SubscriptionCancelled => MailKind::Ended,
         _ => return None,
+    };
+    let previous_amount = data.previous_amount.map(|minor| Money::new(minor, stored.price.currency()));
+    let is_ended = matches!(kind, MailKind::Ended | MailKind::EndedUnpaid);
+    let facts = MailFacts {
+        amount: (kind != MailKind::Ended).then_some(terms.price),
+        previous_amount: previous_amount.filter(|_| kind == MailKind::TermsChanged),
+        payment_day: (kind == MailKind::TermsChanged).then_some(terms.payment_day),
+        ends_on: if is_ended { Some(on) } else { outlook.ends_on },
+        outlook: Some(outlook),
+        ..facts_of(kind, stored)
     };
     Some(Notice::new(account, facts))
 }

@@ -6,8 +6,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::notice_content::{Notice, is_type_with_notice, shipment_notice, subscription_notice};
 use billing::{
-    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, PaymentData, Receipt,
-    ReceivedEvent, Refund, RefundData, RefundStatus, Status, Subscription, SubscriptionId, UnreadableEvent,
+    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, Money, PaymentData, PaymentReason,
+    PlannedPayment, Receipt, ReceivedEvent, Refund, RefundData, RefundStatus, Subscription, SubscriptionId,
+    UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
@@ -284,7 +285,15 @@ impl Notices {
                 else {
                     return Ok(None);
                 };
-                Ok(subscription_notice(event.event_type(), data, account, &stored, self.local_date(at)))
+                let outlook = stored.outlook(&self.table.policy(), self.local_date(self.clock.now()));
+                let on = self.local_date(at);
+                let mut notice = subscription_notice(event.event_type(), data, account, (&stored, outlook), on);
+                if let Some(notice) = notice.as_mut().filter(|notice| notice.facts.kind == MailKind::EndedUnpaid)
+                    && let Some(amount) = self.last_attempted_amount(&stored).await?
+                {
+                    notice.facts.amount = Some(amount);
+                }
+                Ok(notice)
             }
             // Use the content of the event: the payments table does not contain orders, so the current state of the
             // order cannot be read.
@@ -295,6 +304,13 @@ impl Notices {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns the amount of the last failed attempt of `subscription`; `None` if no attempt is stored.
+    async fn last_attempted_amount(&self, subscription: &Subscription) -> Result<Option<Money>, TableError> {
+        let now = self.clock.now();
+        let records = self.table.get_records(&subscription.account, subscription.id, now).await?;
+        Ok(records.attempts.iter().max_by_key(|attempt| attempt.attempt_no).map(|attempt| attempt.amount))
     }
 
     /// Returns the notice with the receipt of `payment`. Returns `None` if the whole amount was refunded since: the
@@ -350,17 +366,20 @@ impl Notices {
         // Send this notice only if the declined payment will be retried: otherwise the customer gets the notice about
         // the unpaid subscription. Do not send it if the customer has changed the card since, or if there was a later
         // attempt.
-        let is_latest_attempt =
-            stored.attempt_seq == decline.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
-        let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
+        let is_latest_attempt = stored.attempt_seq == decline.attempt_no && stored.failed_attempts > 0;
+        let outlook = stored.outlook(&self.table.policy(), self.local_date(self.clock.now()));
+        let is_retry = |payment: &&PlannedPayment| {
+            payment.reason == PaymentReason::Retry && payment.due_on == decline.due_on && is_latest_attempt
+        };
+        let Some(retry) = outlook.payments.first().filter(is_retry) else { return Ok(None) };
         // Do not send a mail about the first rejections of a request: the gateway may accept the request on the next
         // day. After several rejections of the payment method, the customer must enter another card. Rejections of the
         // amount or of the merchant's account are not the customer's to solve.
         let is_counted = event == EventType::PaymentDeclined || stored.is_rejection_counted_as_decline(&decline.code);
         let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
-        Ok((will_be_retried && is_counted).then(|| {
-            let mut notice = Notice::of_owed_payment(kind, account, &stored);
-            (notice.facts.amount, notice.facts.next_on) = (Some(decline.amount), stored.next_payment_on);
+        Ok(is_counted.then(|| {
+            let mut notice = Notice::of_owed_payment(kind, account, &stored, decline.amount);
+            notice.facts.next_on = Some(retry.payment_on);
             notice
         }))
     }

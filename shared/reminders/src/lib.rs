@@ -166,9 +166,6 @@ impl ReminderBatch {
             ReminderClaimOutcome::NotDue => return Ok(ReminderOutcome::Skipped),
         };
         let (outcome, sent) = match decide_reminder(&claimed, today) {
-            // Send no reminder while the payment method is disputed, because the payment is not charged. If the dispute
-            // is won before the due date, a later run sends the reminder.
-            ReminderDecision::Send(_) if claimed.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
             ReminderDecision::Send(reminder) if self.send_reminder(&claimed, reminder).await? => {
                 (ReminderOutcome::Sent, Some(reminder))
             }
@@ -179,7 +176,9 @@ impl ReminderBatch {
                 tracing::warn!(key = %due.key.key(), "a reminder was not sent before its payment was due");
                 (ReminderOutcome::Missed, None)
             }
-            ReminderDecision::NotNeeded | ReminderDecision::NotDue => (ReminderOutcome::Skipped, None),
+            ReminderDecision::NotNeeded | ReminderDecision::NotDue | ReminderDecision::Held => {
+                (ReminderOutcome::Skipped, None)
+            }
         };
         self.finish_claim(claimed, token, sent, today).await?;
         Ok(outcome)

@@ -1,10 +1,11 @@
 //! Due lists: the subscriptions that are due for a batch, read from its index. This module contains the access patterns
 //! getDueRemindersByDate and getDuePaymentsByDate.
 
-use billing::last_payment_day_in_sight;
+use billing::{Money, PlannedPayment, Policy, Reminder, Subscription, last_payment_day_in_sight};
 use chrono::NaiveDate;
 
 use super::items::DueItem;
+use super::subscriptions::read_subscription;
 use super::{Batch, Due, Item, Position, Table, TableError};
 use dynamo::{IndexSchema, Query, n, s, values};
 
@@ -57,7 +58,58 @@ pub struct DueList {
     pub next: Option<Position>,
 }
 
+/// A row of a due list, with the stored subscription of the row.
+#[derive(Debug)]
+pub struct DueSubscription {
+    pub due: Due,
+    pub subscription: Subscription,
+}
+
+/// The payment that a row of a due list is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DuePayment {
+    pub due_on: NaiveDate,
+    pub amount: Money,
+}
+
+impl DueSubscription {
+    /// Returns the payment that will be charged (for [`Batch::Payments`]) or announced (for [`Batch::Reminders`]) because
+    /// of this row; `None` if there is none, for example because the payment method is disputed.
+    pub fn due_payment(&self, batch: Batch, policy: &Policy, today: NaiveDate) -> Option<DuePayment> {
+        match batch {
+            Batch::Payments => {
+                let PlannedPayment { due_on, amount, .. } = self.subscription.planned_payments(policy, today).next()?;
+                Some(DuePayment { due_on, amount })
+            }
+            Batch::Reminders => {
+                let Reminder { due_on, amount } = self.subscription.next_reminder(today)?;
+                Some(DuePayment { due_on, amount })
+            }
+        }
+    }
+}
+
 impl Table {
+    /// Returns the stored subscription of each of `rows`. An index does not contain everything that decides whether a
+    /// payment is charged, such as disputes. Rows of subscriptions that no longer exist are omitted. The result contains
+    /// an error for each row and for each subscription that cannot be read. Sends one strongly consistent BatchGetItem
+    /// request for each 100 rows.
+    pub async fn get_subscriptions_of_due_rows(
+        &self,
+        rows: Vec<DueRow>,
+    ) -> Result<Vec<Result<DueSubscription, TableError>>, TableError> {
+        let keys: Vec<_> = rows.iter().flat_map(|row| &row.due).map(|due| due.key.key()).collect();
+        let mut items = self.dynamo.get_all(&keys).await?.into_iter();
+        let with_subscription = |row: DueRow| match row.due {
+            Err(error) => Some(Err(error)),
+            Ok(due) => {
+                let subscription = read_subscription(items.next().flatten()?);
+                Some(subscription.map(|subscription| DueSubscription { due, subscription }))
+            }
+        };
+        Ok(rows.into_iter().filter_map(with_subscription).collect())
+    }
+
     /// Returns at most `limit` rows that are due for `batch` on or before the date `on`, in the shards 0 to `shards` -
     /// 1, one shard after the other. Starts after the position `after`; with `None`, at the first row. This function is
     /// for counts; a batch run reads only one shard at a time.

@@ -110,7 +110,7 @@ pub use config::*;
 pub use copied_table::OLDER_TABLE;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use creations::{AccountOfNewSubscriptions, AccountState, NewSubscriptions};
-pub use due::{DueList, DuePage, DueRow};
+pub use due::{DueList, DuePage, DuePayment, DueRow, DueSubscription};
 pub use erasures::StoredAccount;
 pub use execution_lease::ExecutionLeaseOutcome;
 pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};

@@ -97,7 +97,7 @@ mod tests {
             product_name: "Gold plan".parse().unwrap(),
             amount: Money::new(100, "EUR".parse().unwrap()),
             is_stopped: false,
-            payment_schedule: None,
+            cancel_from: None,
         };
         QueuedRow { read_number, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
     }

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
-use store::{Batch, Due, DueList};
+use store::{Batch, Due, DueList, DuePayment};
 
 use super::value_parsers;
 use crate::context::Context;
@@ -72,16 +72,18 @@ struct DuePaymentsAndReminders {
     reminders: DueRows,
 }
 
-impl From<Due> for DueRow {
-    fn from(due: Due) -> Self {
+impl DueRow {
+    /// Creates the output of `due`, of which `payment` is charged or announced.
+    fn new(due: Due, payment: DuePayment) -> Self {
+        let DuePayment { due_on, amount } = payment;
         Self {
             account: due.key.account.to_string(),
             subscription: due.key.subscription.to_string(),
             sku: due.key.sku.to_string(),
             product_name: due.product_name.as_str().to_owned(),
-            due_date: due.due_on,
+            due_date: due_on,
             on: due.on,
-            amount: due.amount,
+            amount,
         }
     }
 }
@@ -120,22 +122,23 @@ impl DueRows {
         dates: (NaiveDate, NaiveDate),
         rows_kept: usize,
     ) -> Result<Self, Failure> {
-        let (date, _) = dates;
+        let (date, today) = dates;
         let (mut list, mut after) = (Self::default(), None);
+        let policy = open_table.table.policy();
         loop {
             let shards = open_table.settings.shards;
             let DueList { rows, next } =
                 open_table.table.get_due_and_postponed_by_date(batch, shards, dates, after, PAGE_ROWS).await?;
-            for row in rows {
-                match row.due {
+            for row in open_table.table.get_subscriptions_of_due_rows(rows).await? {
+                match row {
                     Err(error) => list.unreadable.push(error.to_string()),
-                    // The batch skips this row, for example because the subscription is paused.
-                    Ok(due) if !due.will_be_charged() => {}
-                    Ok(due) => {
+                    // The batch skips a row without a payment, for example because the subscription is paused.
+                    Ok(row) => {
+                        let Some(payment) = row.due_payment(batch, &policy, today) else { continue };
                         list.count += 1;
-                        list.postponed += u64::from(due.on > date);
-                        list.sums.add(due.amount);
-                        list.rows.push(due.into());
+                        list.postponed += u64::from(row.due.on > date);
+                        list.sums.add(payment.amount);
+                        list.rows.push(DueRow::new(row.due, payment));
                     }
                 }
             }

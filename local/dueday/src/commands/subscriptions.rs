@@ -110,8 +110,8 @@ pub fn subscription_table(subscription: &Subscription) -> String {
 
 /// Returns the cells of the table row of a subscription.
 fn subscription_row(s: &Subscription) -> Vec<String> {
-    let ending = s.cancels_on().map(|on| format!("cancelled on {on}"));
-    let next = s.next_payment_on.map(|on| on.to_string());
+    let ends = s.cancels_on().map(|on| format!("ends {on}"));
+    let next = s.next_charge_on().map(|on| on.to_string());
     vec![
         s.id.to_string(),
         s.account.to_string(),
@@ -120,7 +120,7 @@ fn subscription_row(s: &Subscription) -> Vec<String> {
         s.price.decimal(),
         s.price.currency().to_string(),
         s.due_on.to_string(),
-        ending.or(next).unwrap_or_default(),
+        next.into_iter().chain(ends).collect::<Vec<_>>().join(", "),
         s.external_id.as_ref().map_or_else(String::new, ExternalId::to_string),
         s.email.as_ref().map(|email| email.as_str().to_owned()).unwrap_or_default(),
     ]

@@ -70,7 +70,7 @@ fn rows_of_used_records(explained: &Explanation) -> Vec<Vec<String>> {
         vec![record, due_on, at, amount, currency, detail]
     };
     let at = |instant: DateTime<Utc>| instant.format("%Y-%m-%d %H:%M").to_string();
-    let next = subscription.next_payment_on.map(|on| format!(", next payment {on}")).unwrap_or_default();
+    let next = subscription.next_charge_on().map(|on| format!(", next payment {on}")).unwrap_or_default();
     let status = output::colored_status(&subscription.status.to_string()) + " now" + &next;
     let due_on = subscription.due_on.to_string();
     let mut rows = vec![row("subscription".into(), due_on, String::new(), Some(subscription.price), status)];

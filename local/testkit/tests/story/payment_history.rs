@@ -72,7 +72,7 @@ impl History {
     /// Returns the explanation on `today` for the day `on`, both in the time zone `zone`.
     pub fn explain_in_zone(&self, zone: Tz, on: &str, today: &str) -> Explanation {
         let day = RequestedDay { on: date(on), today: date(today), zone, kept_days: 190 };
-        let why = explain_day(&self.subscription, &self.records, &day);
+        let why = explain_day(&self.subscription, &self.records, &Policy::default(), &day);
         Explanation { subscription: self.subscription.clone(), day, why, records: self.records.clone(), run: None }
     }
 

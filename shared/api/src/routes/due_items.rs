@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use billing::{AccountId, Currency, Label, Sku, SubscriptionId};
+use billing::{AccountId, Currency, Label, Policy, Sku, SubscriptionId};
 use chrono::NaiveDate;
 use rest::body::MinorUnits;
 use rest::cursor::ListCursor;
@@ -10,7 +10,7 @@ use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Limit, Path, Query};
 use rest::{Operator, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
-use store::{Due, Position};
+use store::{Batch, DuePayment, DueSubscription, Position};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
@@ -71,18 +71,21 @@ pub struct DueView {
     currency: Currency,
 }
 
-impl From<Due> for DueView {
-    fn from(due: Due) -> Self {
-        Self {
+impl DueView {
+    /// Returns the row if its payment will be charged, or its reminder will be sent; otherwise `None`.
+    fn new(row: DueSubscription, batch: Batch, policy: &Policy, today: NaiveDate) -> Option<Self> {
+        let DuePayment { due_on, amount } = row.due_payment(batch, policy, today)?;
+        let due = row.due;
+        Some(Self {
             account: due.key.account,
             subscription: due.key.subscription,
             sku: due.key.sku,
             product_name: due.product_name,
             date: due.on,
-            due_date: due.due_on,
-            amount: due.amount.into(),
-            currency: due.amount.currency(),
-        }
+            due_date: due_on,
+            amount: amount.into(),
+            currency: amount.currency(),
+        })
     }
 }
 
@@ -90,8 +93,9 @@ impl From<Due> for DueView {
 ///
 /// Lists all items of the batch's index that are due on or before the date, shard by shard, and by date within a shard.
 /// A payment is also listed if it is due, but its payment date is so late that only a clock that was ahead can have
-/// planned it. Subscriptions that end on the due date are omitted, since they are not charged. A page may therefore
-/// have fewer items than `limit` and still not be the last page.
+/// planned it. Subscriptions that are not charged are omitted: for example, because they end on the due date, or
+/// because their payment method is disputed. A page may therefore have fewer items than `limit` and still not be the
+/// last page.
 #[utoipa::path(
     get,
     path = "/due/{batch}",
@@ -114,11 +118,10 @@ pub async fn list(
     let after = cursor.decode(parse)?;
     let page = api.table.get_due_and_postponed_by_date(batch, shards, (date, now.today), after, limit.0).await?;
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
-    for row in page.rows {
-        match row.due {
-            // Omit the index entry: its subscription is paused or cancelled, or will be cancelled on this due date.
-            Ok(due) if !due.will_be_charged() => {}
-            Ok(due) => data.push(due.into()),
+    let policy = api.table.policy();
+    for row in api.table.get_subscriptions_of_due_rows(page.rows).await? {
+        match row {
+            Ok(row) => data.extend(DueView::new(row, batch, &policy, now.today)),
             Err(error) => unreadable.push(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use billing::Currency;
+use billing::{Currency, PaymentReason};
 use chrono::NaiveDate;
 use rest::body::MinorUnits;
 use rest::parameters::{BoundedNumber, Path, Query};
@@ -44,17 +44,20 @@ pub struct PlannedPayment {
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
+    /// Why the payment is charged on its date.
+    reason: PaymentReason,
 }
 
 impl PlannedPayment {
     fn new(planned: billing::PlannedPayment) -> Self {
-        let billing::PlannedPayment { due_on, payment_on, reminder_on, amount } = planned;
+        let billing::PlannedPayment { due_on, payment_on, reminder_on, amount, reason } = planned;
         Self {
             due_date: due_on,
             payment_date: payment_on,
             reminder_date: reminder_on,
             amount: amount.into(),
             currency: amount.currency(),
+            reason,
         }
     }
 }
@@ -79,6 +82,6 @@ pub async fn read(
 ) -> Result<Json<Schedule>, Problem> {
     let stored =
         api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
-    let planned = stored.planned_payments(api.table.policy().lead, now.today, months);
-    Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
+    let planned = stored.planned_payments(&api.table.policy(), now.today).take(months);
+    Ok(Json(Schedule { data: planned.map(PlannedPayment::new).collect() }))
 }

@@ -43,8 +43,8 @@ pub struct SubscriptionView {
     disputed_at: Option<DateTime<Utc>>,
     /// The due date of the earliest month that is neither paid nor waived.
     due_date: NaiveDate,
-    /// The date on which the payment batch will process the subscription next: the due date or a retry date; null if
-    /// none is planned.
+    /// The date of the next charge: the due date or a retry date. Null if no charge is planned, for example because the
+    /// payment method is disputed.
     next_payment_date: Option<NaiveDate>,
     /// The date on which the customer will be reminded of the payment; null if no reminder is planned.
     next_reminder_date: Option<NaiveDate>,
@@ -131,7 +131,7 @@ impl From<Subscription> for SubscriptionView {
             payment_method: s.payment_method,
             disputed_at: s.disputed_at,
             due_date: s.due_on,
-            next_payment_date: s.next_payment_on,
+            next_payment_date: s.next_charge_on(),
             next_reminder_date: s.next_reminder_on,
             last_payment_at: s.last_payment_at,
             last_reminder_at: s.last_reminder_at,

@@ -49,7 +49,7 @@ pub struct ExplanationView {
     due_date: Option<NaiveDate>,
     /// The current state of the subscription; past states are not recorded.
     status: Status,
-    /// The date on which the payment batch will process the subscription next; null if none is planned.
+    /// The date of the next charge; null if no charge is planned.
     next_payment_date: Option<NaiveDate>,
     /// The open payment attempt; null if there is none.
     open_payment: Option<OpenPayment>,
@@ -133,7 +133,7 @@ impl From<Explanation> for ExplanationView {
             needs_attention,
             due_date: why.due_on(),
             status: subscription.status,
-            next_payment_date: subscription.next_payment_on,
+            next_payment_date: subscription.next_charge_on(),
             open_payment: subscription.attempt.map(OpenPayment::from),
             receipts: records.receipts.into_iter().map(ReceiptView::from).collect(),
             attempts: records.attempts.into_iter().map(FailedAttempt::from).collect(),

@@ -1,5 +1,7 @@
 //! Tests of notices to customers.
 
+mod changes_in_each_state;
 mod notices;
+mod promises;
 mod shipment_notices;
 mod subscription_notices;

@@ -66,14 +66,20 @@ impl World {
     /// Creates a world at 06:00 UTC on the day on which the subscription to the Gold plan is due, to be charged to
     /// `card`.
     pub async fn new(card: &str) -> Self {
+        let mut gold = sample::subscription(10, "2026-03-01".parse().unwrap());
+        gold.payment_method.payment_method = card.parse().unwrap();
+        Self::with_subscription(gold, &[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", "America/New_York")]).await
+    }
+
+    /// Creates a world at 06:00 UTC on 10 March 2026 with the subscription `gold` and the environment variables
+    /// `variables`.
+    pub async fn with_subscription(gold: Subscription, variables: &[(&'static str, &str)]) -> Self {
         let (mailbox, script) = (Arc::new(RecordedMails::default()), Arc::new(Script::default()));
         let mailer = Arc::new(Faulty::new(mailbox.clone(), Arc::new(Injector::new(script.clone()))));
-        let config = config(&[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", "America/New_York")]).unwrap();
+        let config = config(variables).unwrap();
         let system =
             InMemoryDeployment::new(config, SimulatedClock::new(at(DUE_DAY_MORNING), 1), mailer).await.unwrap();
         let Deployment { table, .. } = &system.deployment;
-        let mut gold = sample::subscription(10, "2026-03-01".parse().unwrap());
-        gold.payment_method.payment_method = card.parse().unwrap();
         table.put_account(&sample::account()).await.unwrap();
         table.create_subscription(&gold, None).await.unwrap();
         let stream = system.engine.stream("dueday").unwrap();
@@ -103,12 +109,17 @@ impl World {
 
     /// Runs the payment batch at `time`, and returns the new events.
     pub async fn run_payments(&mut self, time: &str) -> Vec<String> {
-        let now = at(time);
-        self.system.clock.set(now);
-        let payments = self.system.deployment.payments().await.unwrap();
-        let today = now.with_timezone(&self.system.deployment.table.policy().zone).date_naive();
-        payments.run(&BatchRequest::for_date(today), now + TimeDelta::hours(1)).await.unwrap();
+        self.system.clock.set(at(time));
+        self.charge_due_payments().await;
         self.publish_new_events().await
+    }
+
+    /// Runs the payment batch at the present time.
+    pub async fn charge_due_payments(&self) {
+        let (deployment, now) = (&self.system.deployment, self.system.clock.now());
+        let today = deployment.table.policy().date_at(now);
+        let payments = deployment.payments().await.unwrap();
+        payments.run(&BatchRequest::for_date(today), now + TimeDelta::hours(1)).await.unwrap();
     }
 
     /// Processes `events` as the notices function does. Returns the outcomes except [`NoticeOutcome::NotNeeded`].

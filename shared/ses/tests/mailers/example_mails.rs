@@ -40,7 +40,7 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
         due_on: date("2026-03-31"),
         next_on: date("2026-04-02"),
         paid_on: date("2026-04-01"),
-        charge_on: date("2026-04-03"),
+        payment_day: Some(31.try_into().unwrap()),
         ends_on: date("2026-04-04"),
         refunded: Some(Money::new(50_000, "EUR".parse().unwrap())),
         receipt: Some("202603-7KQ29M-4T3XWA".to_owned()),

@@ -3,9 +3,9 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Item, Key, SubscriptionKey, TableError};
+use super::subscription::SubscriptionItem;
 use super::subscription::names::SHARD;
-use super::subscription::{SubscriptionItem, TermsItem};
-use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status, last_payment_day_in_sight};
+use billing::{Currency, Label, Money, Period, Status, last_payment_day_in_sight};
 use dynamo::{from_item, key_of};
 
 /// One row of the list of due subscriptions, read from an index. The row may be stale, so no write is computed from it.
@@ -23,17 +23,17 @@ pub struct Due {
     /// subscription is in the list only because a payment attempt is open. Always `false` in the reminder index, which
     /// does not contain the status.
     pub is_stopped: bool,
-    /// The due dates and amounts of the subscription's payments; `None` in the reminder index, which does not contain
-    /// all attributes of the schedule.
-    pub payment_schedule: Option<PaymentSchedule>,
+    /// The first month that will not be charged, because of a planned or completed cancellation. Always `None` in the
+    /// reminder index, which does not contain this month.
+    pub cancel_from: Option<Period>,
 }
 
 impl Due {
-    /// Returns whether the payment of `due_on` will be charged: the subscription is not stopped (paused, unpaid or
-    /// cancelled), and its scheduled cancellation (if any) takes effect in a later month.
-    pub fn will_be_charged(&self) -> bool {
-        let cancel_from = self.payment_schedule.as_ref().and_then(|payment_schedule| payment_schedule.cancel_from);
-        !self.is_stopped && cancel_from.is_none_or(|from| from > Period::from_day(self.due_on))
+    /// Returns whether the payment of `due_on` may be charged: the subscription is not stopped (paused, unpaid or
+    /// cancelled), and its scheduled cancellation (if any) takes effect in a later month. Whether the payment will be
+    /// charged is known only from the subscription, which may be disputed.
+    pub fn may_be_charged(&self) -> bool {
+        !self.is_stopped && self.cancel_from.is_none_or(|from| from > Period::from_day(self.due_on))
     }
 }
 
@@ -52,11 +52,7 @@ pub struct DueItem {
     payment_amount: i64,
     currency: Currency,
     status: Option<Status>,
-    payment_day: Option<PaymentDay>,
     cancel_period: Option<Period>,
-    unpaid_since: Option<NaiveDate>,
-    #[serde(default)]
-    waiting_terms: Vec<TermsItem>,
 }
 
 /// Checks at compile time that the fields of [`DueItem`] are also fields of [`SubscriptionItem`], because the
@@ -66,11 +62,8 @@ const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
     let _ = (&item.payment_amount, &row.payment_amount);
     let _ = (&item.currency, &row.currency);
     let _ = (&item.due_date, &row.due_date);
-    let _ = (&item.payment_day, &row.payment_day);
     let _ = (&item.status, &row.status);
     let _ = (&item.cancel_period, &row.cancel_period);
-    let _ = (&item.unpaid_since, &row.unpaid_since);
-    let _ = (&item.waiting_terms, &row.waiting_terms);
 };
 
 impl DueItem {
@@ -80,27 +73,15 @@ impl DueItem {
         let key = Key { pk: row.pk, sk: row.sk };
         let key = SubscriptionKey::parse(&key)
             .ok_or_else(|| TableError::unreadable(key, "its key is not the key of a subscription"))?;
-        let unreadable = |error| TableError::unreadable(key.key(), format!("WaitingTerms {error}"));
-        let waiting_terms = row.waiting_terms.into_iter().map(|terms| terms.read(row.currency));
-        let waiting_terms = waiting_terms.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-        let amount = Money::new(row.payment_amount, row.currency);
-        let payment_schedule = row.payment_day.map(|payment_day| PaymentSchedule {
-            due_on: row.due_date,
-            payment_day,
-            price: amount,
-            waiting_terms,
-            cancel_from: row.cancel_period,
-            unpaid_since: row.unpaid_since,
-        });
         let is_stopped = row.status.is_some_and(|status| !status.is_chargeable());
         Ok(Due {
             key,
             on: row.on,
             due_on: row.due_date,
             product_name: row.product_name,
-            amount,
+            amount: Money::new(row.payment_amount, row.currency),
             is_stopped,
-            payment_schedule,
+            cancel_from: row.cancel_period,
         })
     }
 }

@@ -1,0 +1,94 @@
+//! The texts about what happens next to a subscription: a row for each planned payment, and a sentence if nothing is
+//! charged for now.
+
+use chrono::NaiveDate;
+
+use super::language::Language;
+use billing::{Hold, Money, OnResume, Outlook, PaymentReason, PlannedPayment};
+
+/// The values of a text about one payment. `None` if a text does not contain the value.
+#[derive(Default)]
+pub struct PaymentValues {
+    pub amount: Option<String>,
+    /// The date of the charge.
+    pub date: Option<String>,
+    /// The due date.
+    pub due: Option<String>,
+}
+
+/// The texts about an [`Outlook`] in one language. `render` renders a template with values.
+pub struct OutlookText<'a, Render> {
+    pub outlook: &'a Outlook,
+    pub language: &'a Language,
+    pub render: Render,
+}
+
+impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
+    /// Returns the label and the value of a row for each planned payment.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let texts = self.language.texts;
+        let labels = &texts.labels;
+        let is_due = |payment: &&PlannedPayment| payment.reason == PaymentReason::Due;
+        let next = self.outlook.payments.iter().find(is_due);
+        let label = |payment: &PlannedPayment| match payment.reason {
+            PaymentReason::InProgress => &labels.payment_in_progress,
+            PaymentReason::Retry | PaymentReason::Overdue => &labels.outstanding_payment,
+            PaymentReason::Due if Some(payment) == next => &labels.next_payment,
+            PaymentReason::Due => &labels.following_payment,
+        };
+        self.outlook.payments.iter().map(|payment| (label(payment).as_str(), self.payment_text(payment))).collect()
+    }
+
+    /// Returns the sentence about the reason why nothing is charged, or nothing for now; `None` if payments are charged,
+    /// or if the subscription has ended.
+    pub fn hold_sentence(&self) -> Option<String> {
+        let texts = &self.language.texts.outlook;
+        let outlook = self.outlook;
+        let Some(hold) = outlook.hold else {
+            return outlook.payments.is_empty().then(|| self.payment_sentence(&texts.none, None));
+        };
+        match hold {
+            Hold::Cancelled => None,
+            Hold::Disputed => Some(self.payment_sentence(&texts.disputed, None)),
+            Hold::OpenFinding => Some(self.payment_sentence(&texts.open_finding, None)),
+            Hold::Unpaid => {
+                let owed = outlook.owed?;
+                Some(self.payment_sentence(&texts.unpaid, Some((owed.due_on, owed.amount))))
+            }
+            Hold::Paused { on_resume, due_on, amount } => {
+                let text = match on_resume {
+                    OnResume::Charge => &texts.paused,
+                    OnResume::Wait => &texts.paused_wait,
+                };
+                Some(self.payment_sentence(text, (due_on > outlook.today).then_some((due_on, amount))))
+            }
+        }
+    }
+
+    /// Renders a sentence with the due date and the amount of `payment`.
+    fn payment_sentence(&self, text: &str, payment: Option<(NaiveDate, Money)>) -> String {
+        let amount = payment.map(|(_, amount)| self.language.format_amount(amount));
+        let due = payment.map(|(due_on, _)| self.language.format_month_and_day(due_on));
+        (self.render)(text, PaymentValues { amount, due, date: None })
+    }
+
+    /// Returns the amount and the date of a planned payment, and its due date if that has passed.
+    fn payment_text(&self, payment: &PlannedPayment) -> String {
+        let (language, texts) = (self.language, &self.language.texts.outlook);
+        let is_late = payment.reason != PaymentReason::Due;
+        // A payment that is due today is charged by the run of today, or by the run of tomorrow if today's has ended.
+        let is_soon = payment.payment_on <= self.outlook.today;
+        let tomorrow = self.outlook.today.succ_opt().unwrap_or(payment.payment_on);
+        let values = PaymentValues {
+            amount: Some(language.format_amount(payment.amount)),
+            date: Some(language.format_date(if is_soon { tomorrow } else { payment.payment_on })),
+            due: is_late.then(|| language.format_month_and_day(payment.due_on)),
+        };
+        let text = match payment.reason {
+            PaymentReason::InProgress => &texts.in_progress,
+            _ if is_soon => &texts.payment_soon,
+            _ => &texts.payment,
+        };
+        (self.render)(text, values)
+    }
+}
