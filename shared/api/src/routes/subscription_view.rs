@@ -115,6 +115,7 @@ impl From<Attempt> for OpenPayment {
 
 impl From<Subscription> for SubscriptionView {
     fn from(s: Subscription) -> Self {
+        let next_payment_date = s.next_charge_on();
         Self {
             cancel_date: s.cancels_on(),
             id: s.id,
@@ -131,7 +132,7 @@ impl From<Subscription> for SubscriptionView {
             payment_method: s.payment_method,
             disputed_at: s.disputed_at,
             due_date: s.due_on,
-            next_payment_date: s.next_charge_on(),
+            next_payment_date,
             next_reminder_date: s.next_reminder_on,
             last_payment_at: s.last_payment_at,
             last_reminder_at: s.last_reminder_at,

@@ -123,6 +123,7 @@ impl From<Explanation> for ExplanationView {
         let (answer, reason) = (explanation.to_string(), explanation.reason());
         let (charged, needs_attention) = (explanation.is_charged(), explanation.needs_attention());
         let Explanation { subscription, day, why, records, run } = explanation;
+        let next_payment_date = subscription.next_charge_on();
         Self {
             account: subscription.account,
             subscription: subscription.id,
@@ -133,7 +134,7 @@ impl From<Explanation> for ExplanationView {
             needs_attention,
             due_date: why.due_on(),
             status: subscription.status,
-            next_payment_date: subscription.next_charge_on(),
+            next_payment_date,
             open_payment: subscription.attempt.map(OpenPayment::from),
             receipts: records.receipts.into_iter().map(ReceiptView::from).collect(),
             attempts: records.attempts.into_iter().map(FailedAttempt::from).collect(),
