@@ -156,7 +156,7 @@ impl Subscription {
 
     /// Returns the next planned payment; `None` if no payment is planned.
     fn first_planned_payment(&self, policy: &Policy, today: NaiveDate) -> Option<PlannedPayment> {
-        let reminder_on = self.next_reminder_on;
+        let reminder_on = self.next_reminder_on.filter(|_| self.due_on >= today);
         if let Some(open) = &self.attempt {
             return Some(PlannedPayment {
                 due_on: open.due_on,
