@@ -111,7 +111,7 @@ try {
     await visit(`${where}-checkout`, base + link, {
       act: (tab) => tab.getByRole('button', { name: 'Karte hinterlegen' }).click(), texts: ['Mastercard, succeeds'],
     });
-    await visit(`${where}-card-saved`, base + link, { act: enterCard, texts: ['Your card is saved'] });
+    await visit(`${where}-card-saved`, base + link, { act: enterCard, texts: ['Ihre Karte ist gespeichert'] });
     dueday('run', 'payments');
     await visit(`${where}-card-link-paid`, base + link, { texts: ['Keine offene Zahlung'] });
   }

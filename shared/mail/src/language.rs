@@ -27,6 +27,8 @@ pub struct LanguageTexts {
     pub receipt: ReceiptTexts,
     /// The texts of the web page on which a customer enters a card for an owed payment.
     pub card_link: CardPageTexts,
+    /// The texts of the web page to which the gateway sends the customer back.
+    pub card_return: CardReturnTexts,
     /// The texts about what happens next to a subscription.
     pub outlook: OutlookTexts,
     mails: BTreeMap<MailKind, MailTexts>,
@@ -98,6 +100,32 @@ pub struct CardPageTexts {
     /// The heading if the payment is not owed any more.
     pub settled: String,
     pub settled_body: String,
+    /// The sentence about the subscriptions that the new card is not used for. A template with the variable `products`.
+    pub others: String,
+    /// The text of the button with which the new card is used for all subscriptions.
+    pub action_all: String,
+    /// The heading if the link does not exist, or has expired.
+    pub not_found: String,
+    pub not_found_body: String,
+}
+
+/// The texts of the web page to which the gateway sends the customer back. The texts are templates with the variable
+/// `merchant`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardReturnTexts {
+    /// The heading while the gateway does not respond.
+    pub waiting: String,
+    pub waiting_body: String,
+    pub saved: String,
+    pub saved_body: String,
+    pub not_entered: String,
+    /// The text if no card was entered, and the gateway's page is still open.
+    pub unchanged: String,
+    /// The text of the link to the gateway's page.
+    pub back: String,
+    /// The text if no card was entered, and the gateway's page has expired.
+    pub expired: String,
 }
 
 /// The texts about what happens next to a subscription. The texts are templates.
@@ -166,15 +194,24 @@ pub struct Language {
 impl Language {
     /// Returns the language of `locale`, or English if the language of `locale` is not supported.
     pub fn for_locale(locale: &billing::Locale) -> Self {
-        let parsed = locale.as_str().parse::<Locale>().ok();
-        let supported = parsed
-            .as_ref()
-            .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == language_code_of(locale)));
-        match (supported, parsed) {
-            (Some(texts), Some(locale)) => Self { texts, locale },
-            // Use the English format for amounts and dates too, so that amounts and dates match the English text.
-            _ => Self { texts: &SUPPORTED_LANGUAGES[0], locale: icu_locale_core::locale!("en") },
-        }
+        // Use the English format for amounts and dates too, so that amounts and dates match the English text.
+        Self::supported(locale)
+            .unwrap_or_else(|| Self { texts: &SUPPORTED_LANGUAGES[0], locale: icu_locale_core::locale!("en") })
+    }
+
+    /// Returns the first supported language of the HTTP header `Accept-Language`, or English if there is none. Ignores
+    /// the weights of the languages, because browsers list the preferred language first.
+    pub fn for_header(header: &str) -> Self {
+        let tags = header.split(',').map(|range| range.split(';').next().unwrap_or_default().trim());
+        let supported = tags.filter_map(|tag| Self::supported(&tag.parse().ok()?)).next();
+        supported.unwrap_or_else(|| Self::for_locale(&billing::Locale::default()))
+    }
+
+    /// Returns the language of `locale`; `None` if it is not supported.
+    fn supported(locale: &billing::Locale) -> Option<Self> {
+        let locale: Locale = locale.as_str().parse().ok()?;
+        let texts = SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == language_code_of(&locale))?;
+        Some(Self { texts, locale })
     }
 
     /// Formats `money` as is usual in the customer's region. If this format would omit digits of the amount, uses a
@@ -312,6 +349,20 @@ mod tests {
             ("nl", "en"),
         ] {
             assert_eq!(language(locale).texts.language, expected, "{locale}");
+        }
+    }
+
+    #[test]
+    fn first_supported_language_of_a_header_is_chosen() {
+        for (header, expected) in [
+            ("", "en"),
+            ("de-AT,de;q=0.9,en;q=0.8", "de"),
+            ("nl,fr;q=0.7", "fr"),
+            ("en-GB, ko", "en"),
+            ("zh-TW", "zh-Hant"),
+            ("*, ?", "en"),
+        ] {
+            assert_eq!(Language::for_header(header).texts.language, expected, "{header}");
         }
     }
 

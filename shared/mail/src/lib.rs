@@ -23,7 +23,7 @@ use billing::{AccountId, EmailAddress};
 
 pub use compose::MailFacts;
 pub use config::*;
-pub use language::{LabelTexts, Language, LanguageTexts, OutlookTexts, ReceiptTexts};
+pub use language::{CardReturnTexts, LabelTexts, Language, LanguageTexts, OutlookTexts, ReceiptTexts};
 pub use mail_encoding::{encode, parse_sender};
 pub use mail_kind::MailKind;
 pub use merchant::Merchant;

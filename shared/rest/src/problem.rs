@@ -85,6 +85,11 @@ impl Problem {
         self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
+    /// Returns whether the requested item does not exist (404).
+    pub fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// 400: the body is not JSON, or not an object.
     pub fn malformed(detail: impl ToString) -> Self {
         problem!(BAD_REQUEST, "malformed-body", "The body cannot be read", detail.to_string())

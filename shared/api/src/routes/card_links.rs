@@ -6,7 +6,7 @@
 
 use axum::extract::State;
 use axum::extract::rejection::PathRejection;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{Account, ActionKind, Actor, Status, Subscription};
 use mail::Language;
@@ -16,9 +16,9 @@ use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PathId, Query};
 use rest::{Problem, PublicUrl, RequestActor, RequestTime};
 use serde::Deserialize;
-use store::{ChangeRecords, LimitedOperation};
+use store::{ChangeRecords, LimitedOperation, Paging};
 use ulid::Ulid;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::payment_method_setups::return_url;
 use crate::actions::new_action;
@@ -37,6 +37,29 @@ pub struct CardLinkPath {
     link: PathId<Ulid>,
 }
 
+/// The query parameters of a request to enter a card.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CardLinkQuery {
+    /// The subscriptions that will use the card: the subscription of the owed payment, or all subscriptions of the account
+    /// that are not cancelled.
+    #[serde(default)]
+    #[param(inline)]
+    subscriptions: CardScope,
+}
+
+/// The subscriptions that will use a card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum CardScope {
+    /// The subscription of the owed payment.
+    #[default]
+    Owed,
+    /// All subscriptions of the account that are not cancelled.
+    All,
+}
+
 /// The id of the card link in the path, or the error of a path that cannot be read. For this error, too, the routes
 /// return that the link does not exist.
 type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
@@ -44,7 +67,8 @@ type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
 /// Show the owed payment of a card link
 ///
 /// The link in a mail about an owed payment opens this page. The request needs no token. The page shows what
-/// is owed, and has a button to enter a card.
+/// is owed, lists the other subscriptions of the account, and has a button to enter a card for the subscription with the owed
+/// payment, and one to enter a card for all subscriptions.
 #[utoipa::path(
     get,
     path = "/card-links/{link}",
@@ -54,22 +78,28 @@ type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
     params(CardLinkPath),
     responses((status = 200, description = "The page with the owed payment", content((String = "text/html"))))
 )]
-pub async fn show(State(api): State<Api>, path: LinkPath, _: Query<NoParameters>) -> Result<Response, Problem> {
-    let (account, stored, is_owed) = api.read_card_link(path).await?;
-    Ok(api.card_link_page(&account, &stored, is_owed))
+pub async fn show(
+    State(api): State<Api>,
+    path: LinkPath,
+    _: Query<NoParameters>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    match api.read_card_link(path).await {
+        Ok((account, stored, is_owed)) => api.card_link_page(&account, &stored, is_owed).await,
+        Err(problem) => api.card_link_error(problem, &headers),
+    }
 }
 
 /// Enter a card for an owed payment
 ///
-/// Opens a page of the payment gateway, and redirects the customer's browser to it; the request needs no token. The card is
-/// used for all subscriptions of the account that are not cancelled.
+/// Opens a page of the payment gateway, and redirects the customer's browser to it; the request needs no token.
 #[utoipa::path(
     post,
     path = "/card-links/{link}",
     operation_id = "open_card_link",
     tag = "payment methods",
     security(()),
-    params(CardLinkPath),
+    params(CardLinkPath, CardLinkQuery),
     responses(
         (status = 200, description = "The payment is not owed any more", content((String = "text/html"))),
         (status = 303, description = "Redirects the browser to the gateway's page")
@@ -79,15 +109,21 @@ pub async fn open(
     State(api): State<Api>,
     now: RequestTime,
     path: LinkPath,
-    _: Query<NoParameters>,
+    Query(CardLinkQuery { subscriptions }): Query<CardLinkQuery>,
+    headers: HeaderMap,
     public_url: PublicUrl,
 ) -> Result<Response, Problem> {
-    let (account, stored, is_owed) = api.read_card_link(path).await?;
+    let (account, stored, is_owed) = match api.read_card_link(path).await {
+        Ok(link) => link,
+        Err(problem) => return api.card_link_error(problem, &headers),
+    };
     if !is_owed {
-        return Ok(api.card_link_page(&account, &stored, is_owed));
+        return api.card_link_page(&account, &stored, is_owed).await;
     }
+    let subscriptions = (subscriptions == CardScope::Owed).then(|| vec![stored.id]);
     api.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
-    let setup = api.setups()?.open(&account, None, |id| return_url(&public_url, id)).await.map_err(setup_problem)?;
+    let setup =
+        api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await.map_err(setup_problem)?;
     let action = new_action(ActionKind::CreateSetup, RequestActor(Actor::Anonymous), now);
     api.table.create_setup(&setup, ChangeRecords { request: None, action: Some(&action) }).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, setup.url)]).into_response())
@@ -109,23 +145,63 @@ impl Api {
         Ok((account, stored, is_owed))
     }
 
-    /// Returns the web page of a card link for a payment of the subscription `stored`. The page has the button only if
-    /// the payment is owed.
-    fn card_link_page(&self, account: &Account, stored: &Subscription, is_owed: bool) -> Response {
+    /// Returns the web page of a card link for a payment of the subscription `stored`. The page has buttons only if the
+    /// payment is owed.
+    async fn card_link_page(
+        &self,
+        account: &Account,
+        stored: &Subscription,
+        is_owed: bool,
+    ) -> Result<Response, Problem> {
         let language = Language::for_locale(&account.locale);
         let texts = &language.texts.card_link;
+        let others = if is_owed { self.other_products(stored).await? } else { Vec::new() };
         let values = context! {
             merchant => self.merchant.name.as_str(),
             amount => language.format_amount(stored.price),
             product => stored.product_name.as_str(),
+            products => others.join(", "),
         };
         let values = context! {
             language => language.texts.language.as_str(),
             merchant => self.merchant.name.as_str(),
             heading => if is_owed { &texts.heading } else { &texts.settled },
-            body => html_page::render("body.txt", if is_owed { &texts.body } else { &texts.settled_body }, values),
+            body => html_page::render("body.txt", if is_owed { &texts.body } else { &texts.settled_body }, values.clone()),
             action => is_owed.then_some(texts.action.as_str()),
+            others => (!others.is_empty()).then(|| html_page::render("others.txt", &texts.others, values)),
+            action_all => texts.action_all.as_str(),
         };
-        html_page::response(html_page::render("card_link.html", PAGE_TEMPLATE, values))
+        Ok(html_page::response(html_page::render("card_link.html", PAGE_TEMPLATE, values)))
+    }
+
+    /// Returns the products of the account's other subscriptions that are not cancelled.
+    async fn other_products(&self, stored: &Subscription) -> Result<Vec<String>, Problem> {
+        let subscriptions = self.table.get_subscriptions_by_account(&stored.account, &Paging::all()).await?;
+        let others = subscriptions.items.into_iter();
+        let others = others.filter(|other| other.id != stored.id && other.status != Status::Cancelled);
+        Ok(others.map(|other| other.product_name.as_str().to_owned()).collect())
+    }
+
+    /// Returns the response for a card link that cannot be read: `problem`, or in a browser a web page if the link does not
+    /// exist. The account is unknown then, so the web page is in the language of the browser.
+    fn card_link_error(&self, problem: Problem, headers: &HeaderMap) -> Result<Response, Problem> {
+        if !problem.is_not_found() || !html_page::prefers_html(headers) {
+            return Err(problem);
+        }
+        let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        let language = Language::for_header(accepted.unwrap_or_default());
+        let texts = &language.texts.card_link;
+        let merchant = self.merchant.name.as_str();
+        let values = context! {
+            language => language.texts.language.as_str(),
+            merchant,
+            heading => texts.not_found.as_str(),
+            body => html_page::render("body.txt", &texts.not_found_body, context! { merchant }),
+            action => (),
+            others => (),
+            action_all => (),
+        };
+        let page = html_page::response(html_page::render("card_link.html", PAGE_TEMPLATE, values));
+        Ok((StatusCode::NOT_FOUND, page).into_response())
     }
 }

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use billing::{AccountId, ActionKind, PaymentMethod, PaymentMethodSetup, SubscriptionId};
 use chrono::{DateTime, Utc};
 use gateway_objects::PaymentMethodSetups;
+use mail::Language;
 use minijinja::context;
 use rest::body::Body;
 use rest::html_page;
@@ -251,7 +252,7 @@ pub async fn return_from_page(
     let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(setup_problem);
     let prefers_html = html_page::prefers_html(&headers);
     let setup = match completed {
-        Err(problem) if prefers_html && problem.is_temporary() => return Ok(api.return_page(&stored, true, now.at)),
+        Err(problem) if prefers_html && problem.is_temporary() => return api.return_page(&stored, true, now.at).await,
         completed => completed?,
     };
     if !prefers_html {
@@ -262,7 +263,7 @@ pub async fn return_from_page(
         let headers = [(header::LOCATION, url.as_str()), (header::VARY, "accept")];
         return Ok((StatusCode::SEE_OTHER, headers).into_response());
     }
-    Ok(api.return_page(&setup, false, now.at))
+    api.return_page(&setup, false, now.at).await
 }
 
 impl Api {
@@ -274,17 +275,35 @@ impl Api {
         self.setups.as_ref().ok_or_else(Problem::unavailable)
     }
 
-    /// Returns the web page with the state of `setup`. If `waits_for_gateway` is true, the gateway is temporarily
-    /// unavailable, and the web page reloads itself.
-    fn return_page(&self, setup: &PaymentMethodSetup, waits_for_gateway: bool, now: DateTime<Utc>) -> Response {
-        let values = context! {
-            merchant => self.merchant.name.as_str(),
-            waits_for_gateway,
-            is_given => setup.payment_method.is_some(),
-            is_open => setup.expires_at > now,
-            url => setup.url.as_str(),
+    /// Returns the web page with the state of `setup`, in the language of the account. If `waits_for_gateway` is true, the
+    /// gateway is temporarily unavailable, and the web page reloads itself.
+    async fn return_page(
+        &self,
+        setup: &PaymentMethodSetup,
+        waits_for_gateway: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Response, Problem> {
+        let account = self.table.get_account(&setup.account).await?;
+        let language = Language::for_locale(&account.map(|account| account.locale).unwrap_or_default());
+        let texts = &language.texts.card_return;
+        let can_go_back = !waits_for_gateway && setup.payment_method.is_none() && setup.expires_at > now;
+        let (heading, body) = match setup.payment_method {
+            _ if waits_for_gateway => (&texts.waiting, &texts.waiting_body),
+            Some(_) => (&texts.saved, &texts.saved_body),
+            None if can_go_back => (&texts.not_entered, &texts.unchanged),
+            None => (&texts.not_entered, &texts.expired),
         };
-        html_page::response(html_page::render("payment_method_given.html", PAGE_TEMPLATE, values))
+        let merchant = self.merchant.name.as_str();
+        let values = context! {
+            language => language.texts.language.as_str(),
+            merchant,
+            heading => heading.as_str(),
+            body => html_page::render("body.txt", body, context! { merchant }),
+            back => texts.back.as_str(),
+            url => can_go_back.then_some(setup.url.as_str()),
+            reloads => waits_for_gateway,
+        };
+        Ok(html_page::response(html_page::render("payment_method_given.html", PAGE_TEMPLATE, values)))
     }
 
     /// Returns the stored payment method setup with the id `id`.

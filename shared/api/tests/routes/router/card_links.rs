@@ -24,10 +24,16 @@ async fn world_with_owed_payment() -> World {
     world
 }
 
+/// Returns the ids of the stored payment method setups.
+async fn setup_ids(world: &World) -> Vec<Ulid> {
+    let items = world.table.scan().await.unwrap();
+    let id = |item: &store::Item| item["PK"].as_s().unwrap().strip_prefix("SETUP#").map(|id| id.parse().unwrap());
+    items.iter().filter_map(id).collect()
+}
+
 /// Returns the number of stored payment method setups.
 async fn setup_count(world: &World) -> usize {
-    let items = world.table.scan().await.unwrap();
-    items.iter().filter(|item| item["PK"].as_s().unwrap().starts_with("SETUP#")).count()
+    setup_ids(world).await.len()
 }
 
 #[tokio::test]
@@ -59,12 +65,47 @@ async fn card_link_shows_the_owed_payment_and_opens_the_page_for_a_card_until_it
 }
 
 #[tokio::test]
+async fn card_link_changes_only_the_subscription_with_the_owed_payment_unless_the_customer_chooses_all() {
+    let world = world_with_owed_payment().await;
+    let silver = billing::Subscription {
+        product_name: "Silver <plan>".parse().unwrap(),
+        ..testkit::sample::subscription(20, "2026-03-09".parse().unwrap())
+    };
+    world.table.create_subscription(&silver, None).await.unwrap();
+    let path = format!("/card-links/{CARD_LINK_ID}");
+    let page = world.request_without_token(&format!("GET {path}"), &[BROWSER_HEADER], "").await;
+    insta::assert_snapshot!("card_link_of_one_of_two_subscriptions", page.text);
+    assert!(page.text.contains("bleibt die Zahlungsart, wie sie ist: Silver &lt;plan&gt;."), "{}", page.text);
+
+    for (query, expected) in [("", Some(vec![world.gold.id])), ("?subscriptions=all", None)] {
+        let opened = world.request_without_token(&format!("POST {path}{query}"), &[BROWSER_HEADER], "").await;
+        assert_eq!(opened.status, 303, "{}", opened.text);
+        let setups = setup_ids(&world).await;
+        let newest = setups.iter().max().unwrap();
+        assert_eq!(world.table.get_setup(*newest).await.unwrap().unwrap().subscriptions, expected, "{query}");
+    }
+    let refused = world.request_without_token(&format!("POST {path}?subscriptions=none"), &[], "").await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+}
+
+#[tokio::test]
+async fn page_of_an_expired_link_is_in_the_language_of_the_browser_and_names_the_merchant() {
+    let world = World::new().await;
+    let headers = [BROWSER_HEADER, ("accept-language", "fr-CA,fr;q=0.9,en;q=0.8")];
+    let page = world.request_without_token("GET /card-links/01JZXCVBNM0123456789ABCDEF", &headers, "").await;
+    assert_eq!(page.status, 404);
+    for part in ["<html lang=\"fr\">", "Ce lien a expiré", "Contactez Example Shop"] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
+    }
+}
+
+#[tokio::test]
 async fn browser_gets_a_page_in_place_of_a_problem_and_a_program_gets_json() {
     let world = World::new().await;
     for (request, status, title) in [
         ("GET /nowhere", 404, "Not found"),
-        ("GET /card-links/01JZXCVBNM0123456789ABCDEF", 404, "Not found"),
-        ("GET /card-links/x", 404, "Not found"),
+        ("GET /card-links/01JZXCVBNM0123456789ABCDEF", 404, "This link has expired"),
+        ("POST /card-links/x", 404, "This link has expired"),
         ("DELETE /health", 405, "Method not allowed"),
         ("GET /accounts/acme/receipts/x", 404, "Not found"),
     ] {
