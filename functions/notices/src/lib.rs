@@ -10,7 +10,7 @@ use clock::Clock;
 use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{API_URL, Merchant};
-use notices::{NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
+use notices::{NOTICE_DELAYED, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use ses::MailerError;
 use store::{TableConfig, load_sdk_config};
 
@@ -53,26 +53,32 @@ pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<S
 }
 
 /// Sends the notices about the events in `messages`. Each element is the id and the body of a message. Returns the ids
-/// of the messages that must stay in the queue. Logs the numbers of sent mails, undeliverable mails and failed messages
-/// in one line, unless all numbers are 0.
+/// of the messages that must stay in the queue. Logs the numbers of sent, undeliverable and delayed mails and of failed
+/// messages in one line, unless all numbers are 0.
 pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
-    let (mut sent, mut undeliverable, mut failed) = (0_u64, 0_u64, Vec::new());
+    let (mut sent, mut undeliverable, mut delayed, mut to_retry) = (0_u64, 0_u64, 0_usize, Vec::new());
     for (id, body) in messages {
         match notify(notices, &body).await {
             Ok(NoticeOutcome::Sent) => sent = sent.saturating_add(1),
             Ok(NoticeOutcome::Undeliverable) => undeliverable = undeliverable.saturating_add(1),
             Ok(NoticeOutcome::AlreadySent | NoticeOutcome::NotNeeded) => {}
+            Err(error) if error.concerns_only_recipient() => {
+                tracing::warn!(message_id = id, %error, error_type = error.error_type(), "{NOTICE_DELAYED}");
+                delayed = delayed.saturating_add(1);
+                to_retry.push(id);
+            }
             Err(error) => {
                 tracing::error!(message = id, %error, error_type = error.error_type(), "{NOTICE_MESSAGE_FAILED}");
-                failed.push(id);
+                to_retry.push(id);
             }
         }
     }
-    if sent > 0 || undeliverable > 0 || !failed.is_empty() {
+    if sent > 0 || undeliverable > 0 || !to_retry.is_empty() {
         // `embedded_metrics` reads the numbers from this event.
-        tracing::info!(sent, undeliverable, failed = failed.len(), "mails of a batch of events");
+        let failed = to_retry.len().saturating_sub(delayed);
+        tracing::info!(sent, undeliverable, delayed, failed, "mails of a batch of events");
     }
-    failed
+    to_retry
 }
 
 /// Reads the event in the body `message`, and sends the notice about this event.

@@ -2,7 +2,8 @@
 
 use clock::{Clock as _, SystemClock};
 use emulator::{Limits, serve};
-use testkit::{Function, InvocationResult, SesFault, SesServer, sample};
+use notices::{NOTICE_DELAYED, NOTICE_MESSAGE_FAILED};
+use testkit::{Function, InvocationResult, RefusedAt, SesFault, SesServer, SmtpServer, sample};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_function_sends_one_mail_for_a_repeated_event() {
@@ -72,4 +73,18 @@ async fn log_contains_no_address_and_no_text_of_a_mail_at_any_level() {
             assert!(line.is_none(), "{secret} is logged: {line:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notice_that_its_recipient_does_not_accept_now_stays_in_the_queue_without_an_alarm() {
+    let (server, url) = SmtpServer::start().await;
+    let address = sample::account().email;
+    server.refuse(address.as_str(), RefusedAt::Recipient, 452, "4.2.2 mailbox full");
+    let log = log_of_two_events(&url, &[]).await;
+    let line = log.lines().find(|line| line.contains(NOTICE_DELAYED)).expect("a line about the delayed notice");
+    assert!(line.contains("responded to RCPT TO with 452 4.2.2 mailbox full <<redacted>>"), "{line}");
+    assert!(log.contains("\"mails-delayed\":1"), "the metric counts the notice: {log}");
+    assert!(!log.contains(address.as_str()), "{log}");
+    let failed: Vec<&str> = log.lines().filter(|line| line.contains(NOTICE_MESSAGE_FAILED)).collect();
+    assert_eq!(failed.len(), 1, "only the unreadable event raises the alarm: {failed:?}");
 }

@@ -10,7 +10,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, DisputeDetails, GatewayDispute, GatewayError, GatewayRefund, ListPage,
     PaymentGateway, RefundRequest, RefundResponse, Refunds, TimeRange,
 };
-use mail::{Mail, MailError, Mailer};
+use mail::{Mail, MailError, MailFault, Mailer};
 
 /// The reason in the error of a call that gets no response because of an injected fault.
 const NO_RESPONSE_REASON: &str = "no response";
@@ -144,7 +144,7 @@ impl<T: Mailer + ?Sized> Mailer for Faulty<T> {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let failed = |fault| {
             let reason = rejection_reason(fault).unwrap_or_else(|| NO_RESPONSE_REASON.to_owned());
-            Err(MailError { reason, is_transient: true })
+            Err(MailError::new(MailFault::ServiceTransient, reason))
         };
         self.injector.call(Operation::SendMail, failed, self.inner.send(mail)).await
     }

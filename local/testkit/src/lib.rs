@@ -37,7 +37,7 @@ pub use replaced_secret::replaced_secret;
 pub use runtime_api::{InvocationResult, RuntimeApi};
 pub use secrets_manager::start_secrets_manager;
 pub use ses_server::{SesFault, SesMail, SesServer};
-pub use smtp_server::{ReceivedMail, ServerFault, SmtpServer};
+pub use smtp_server::{ReceivedMail, RefusedAt, ServerFault, SmtpServer};
 pub use test_config::config;
 pub use test_length::short_or_long;
 pub use unread_queue::UnreadQueue;

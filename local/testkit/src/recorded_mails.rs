@@ -1,25 +1,45 @@
 //! A mailer that records mails in memory.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use mail::{Mail, MailError, Mailer};
+use mail::{Mail, MailError, MailFault, Mailer};
 
-/// A mailer that only records the mails.
+/// A mailer that only records the mails. Tests can make it refuse the mails to single addresses.
 #[derive(Debug, Default)]
-pub struct RecordedMails(Mutex<Vec<Mail>>);
+pub struct RecordedMails {
+    mails: Mutex<Vec<Mail>>,
+    /// The faults of the refused addresses.
+    faults: Mutex<HashMap<String, MailFault>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl RecordedMails {
     /// Returns all recorded mails, in the order in which they were sent.
     pub fn mails(&self) -> Vec<Mail> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.mails).clone()
+    }
+
+    /// Makes the mailer refuse all mails to `address` with `fault`; accepts them again if `fault` is `None`.
+    pub fn refuse(&self, address: &str, fault: impl Into<Option<MailFault>>) {
+        match fault.into() {
+            Some(fault) => lock(&self.faults).insert(address.to_owned(), fault),
+            None => lock(&self.faults).remove(address),
+        };
     }
 }
 
 #[async_trait]
 impl Mailer for RecordedMails {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(mail.clone());
+        if let Some(fault) = lock(&self.faults).get(mail.to.as_str()) {
+            return Err(MailError::new(*fault, "refused"));
+        }
+        lock(&self.mails).push(mail.clone());
         Ok(())
     }
 }

@@ -25,6 +25,8 @@ const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
 pub enum SesFault {
     AccountSuspended,
     BadRequest,
+    /// SES refuses the address of the recipient.
+    IllegalAddress,
     LimitExceeded,
     MailFromDomainNotVerified,
     MessageRejected,
@@ -44,7 +46,7 @@ impl SesFault {
     fn error_response(self) -> Option<(u16, &'static str)> {
         Some(match self {
             Self::AccountSuspended => (400, "AccountSuspendedException"),
-            Self::BadRequest => (400, "BadRequestException"),
+            Self::BadRequest | Self::IllegalAddress => (400, "BadRequestException"),
             Self::LimitExceeded => (400, "LimitExceededException"),
             Self::MailFromDomainNotVerified => (400, "MailFromDomainNotVerifiedException"),
             Self::MessageRejected => (400, "MessageRejected"),
@@ -149,7 +151,11 @@ impl SesServer {
         if let Some((status, error)) = fault.and_then(SesFault::error_response) {
             // Like SES, repeat the mail addresses in the text. The tests of the mailer check that the mailer's errors
             // do not contain these addresses.
-            let text = format!("The following identities failed the check in region EU-WEST-1: {}", mail.to.join(", "));
+            let reason = match fault {
+                Some(SesFault::IllegalAddress) => "Local address contains control or whitespace",
+                _ => "The following identities failed the check in region EU-WEST-1",
+            };
+            let text = format!("{reason}: {}", mail.to.join(", "));
             return rejection_response(status, error, &text);
         }
         let id = {

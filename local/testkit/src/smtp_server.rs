@@ -1,7 +1,7 @@
 //! An SMTP server on loopback. The crate `mailin` implements the protocol; this module only connects it to a socket and
 //! injects faults.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +27,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A fault of the server while it receives a mail.
 #[derive(Clone, Copy, Debug)]
 pub enum ServerFault {
+    /// The server rejects the sender's address with this status code.
+    RejectsSender(u16),
     /// The server rejects the recipient's address with this status code.
     RejectsRecipient(u16),
     /// The server rejects the complete message with this status code.
@@ -37,11 +39,27 @@ pub enum ServerFault {
     ClosesAfterMessage,
 }
 
-/// An SMTP server that stores the mails which it accepts.
+/// When the server refuses the mails to one recipient.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefusedAt {
+    /// The server refuses the recipient's address.
+    Recipient,
+    /// The server accepts the address, and refuses the complete message.
+    Message,
+}
+
+/// The refusal of all mails to one recipient: the step, the status code and the text of the response.
+type Refusal = (RefusedAt, u16, String);
+
+/// An SMTP server that stores the mails which it accepts. Like many real servers, it does not support SMTPUTF8, unless a
+/// test turns it on.
 #[derive(Clone, Default, Debug)]
 pub struct SmtpServer {
     received: Arc<Mutex<Vec<ReceivedMail>>>,
     faults: Arc<Mutex<VecDeque<ServerFault>>>,
+    /// The recipients whose mails the server always refuses.
+    refusals: Arc<Mutex<HashMap<String, Refusal>>>,
+    supports_smtputf8: bool,
     /// The user and the password with which clients must log in; `None` if they need none.
     login: Arc<Mutex<Option<(String, String)>>>,
     /// The number of refused logins.
@@ -69,6 +87,26 @@ impl SmtpServer {
         server.listen().await
     }
 
+    /// Starts a server that supports addresses which are not ASCII (RFC 6531). Returns it with its URL.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn start_with_smtputf8() -> (Self, String) {
+        Self { supports_smtputf8: true, ..Self::default() }.listen().await
+    }
+
+    /// Makes the server refuse all mails to `recipient`, at the step `at`, with the status `code` and a text that
+    /// repeats the address.
+    pub fn refuse(&self, recipient: &str, at: RefusedAt, code: u16, text: &str) {
+        let text = format!("{text} <{recipient}>");
+        lock(&self.refusals).insert(recipient.to_owned(), (at, code, text));
+    }
+
+    /// Makes the server accept mails to `recipient` again.
+    pub fn accept(&self, recipient: &str) {
+        lock(&self.refusals).remove(recipient);
+    }
+
     /// Replaces the user and the password. Open connections stay logged in.
     pub fn set_login(&self, (user, password): (&str, &str)) {
         *lock(&self.login) = Some((user.to_owned(), password.to_owned()));
@@ -92,8 +130,9 @@ impl SmtpServer {
                     builder.enable_auth(AuthMechanism::Plain).insecure_enable_plaintext_auth();
                 }
                 let session = builder.build(IpAddr::V4(Ipv4Addr::LOCALHOST), serving.clone());
+                let supports_smtputf8 = serving.supports_smtputf8;
                 // An I/O error needs no handling here: the client notices the broken connection.
-                tokio::spawn(async { serve(stream, session).await.ok() });
+                tokio::spawn(async move { serve(stream, session, supports_smtputf8).await.ok() });
             }
         });
         (server, url)
@@ -117,6 +156,14 @@ impl SmtpServer {
     fn remove_fault(&self) {
         lock(&self.faults).pop_front();
     }
+
+    /// Returns the response with which the server refuses the mail to the current recipient at the step `at`; `None` if
+    /// it does not refuse the mail.
+    fn refusal(&self, at: RefusedAt) -> Option<Response> {
+        let refusals = lock(&self.refusals);
+        let (refused_at, code, text) = self.current.to.iter().find_map(|to| refusals.get(to))?;
+        (*refused_at == at).then(|| Response::custom(*code, text.clone()))
+    }
 }
 
 impl Handler for SmtpServer {
@@ -130,11 +177,20 @@ impl Handler for SmtpServer {
 
     fn mail(&mut self, _: IpAddr, _: &str, from: &str) -> Response {
         self.current = ReceivedMail { from: from.to_owned(), ..ReceivedMail::default() };
-        response::OK
+        match self.pending_fault() {
+            Some(ServerFault::RejectsSender(code)) => {
+                self.remove_fault();
+                Response::custom(code, format!("<{from}> rejected"))
+            }
+            _ => response::OK,
+        }
     }
 
     fn rcpt(&mut self, to: &str) -> Response {
         self.current.to.push(to.to_owned());
+        if let Some(refusal) = self.refusal(RefusedAt::Recipient) {
+            return refusal;
+        }
         match self.pending_fault() {
             Some(ServerFault::RejectsRecipient(code)) => {
                 self.remove_fault();
@@ -154,6 +210,9 @@ impl Handler for SmtpServer {
     }
 
     fn data_end(&mut self) -> Response {
+        if let Some(refusal) = self.refusal(RefusedAt::Message) {
+            return and_close(refusal);
+        }
         lock(&self.received).push(std::mem::take(&mut self.current));
         match self.pending_fault() {
             Some(ServerFault::RejectsMessage(code)) => {
@@ -183,20 +242,34 @@ fn and_close(mut response: Response) -> Response {
     response
 }
 
-/// Serves the SMTP commands of one client until the connection is closed.
-async fn serve(stream: TcpStream, mut session: Session<SmtpServer>) -> std::io::Result<()> {
+/// The parameter of MAIL FROM for addresses that are not ASCII.
+const SMTPUTF8_PARAMETER: &[u8] = b" SMTPUTF8";
+/// The line of the response to EHLO before which the server writes that it supports SMTPUTF8.
+const LINE_AFTER_SMTPUTF8: &str = "250 8BITMIME";
+
+/// Serves the SMTP commands of one client until the connection is closed. `mailin` does not know SMTPUTF8, so this
+/// function adds it to the response to EHLO, and removes it from MAIL FROM.
+async fn serve(stream: TcpStream, mut session: Session<SmtpServer>, supports_smtputf8: bool) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read);
     write.write_all(&session.greeting().buffer()?).await?;
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).await? > 0 {
+        if supports_smtputf8 && line.starts_with(b"MAIL FROM:") {
+            let start = line.windows(SMTPUTF8_PARAMETER.len()).position(|bytes| bytes == SMTPUTF8_PARAMETER);
+            start.map(|start| line.drain(start..start + SMTPUTF8_PARAMETER.len()));
+        }
         let response = session.process(&line);
         line.clear();
+        let mut text = String::from_utf8_lossy(&response.buffer()?).into_owned();
+        if supports_smtputf8 {
+            text = text.replace(LINE_AFTER_SMTPUTF8, &format!("250-SMTPUTF8\r\n{LINE_AFTER_SMTPUTF8}"));
+        }
         match response.action {
             Action::NoReply => {}
             Action::Close if response.code == 0 => return Ok(()),
-            Action::Close => return write.write_all(&response.buffer()?).await,
-            Action::Reply | Action::UpgradeTls => write.write_all(&response.buffer()?).await?,
+            Action::Close => return write.write_all(text.as_bytes()).await,
+            Action::Reply | Action::UpgradeTls => write.write_all(text.as_bytes()).await?,
         }
     }
     Ok(())

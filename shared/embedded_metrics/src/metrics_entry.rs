@@ -35,7 +35,7 @@ const EVENTS_WITH_METRICS: [(&str, Option<&str>, &[&str]); 4] = [
         &["requests", "unknown", "throttled", "unusable", "mean_ms", "longest_ms"],
     ),
     ("the sum of the payments in one currency", Some("paid"), &["minor"]),
-    ("mails of a batch of events", Some("mails"), &["sent", "undeliverable", "failed"]),
+    ("mails of a batch of events", Some("mails"), &["sent", "undeliverable", "delayed", "failed"]),
 ];
 
 /// The log events that a metric counts: the first words of the message, and the prefix and the name of the metric. The

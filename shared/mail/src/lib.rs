@@ -4,13 +4,19 @@
 
 mod compose;
 mod config;
+mod connection_pool;
 mod language;
+mod login;
 mod mail_encoding;
+mod mail_error;
 mod mail_kind;
+mod mail_server;
 mod merchant;
 mod outbox;
 mod outlook_text;
+mod recipient_redaction;
 mod smtp;
+mod smtp_response;
 pub mod tags;
 
 use std::fmt;
@@ -24,11 +30,13 @@ use billing::{AccountId, EmailAddress};
 pub use compose::MailFacts;
 pub use config::*;
 pub use language::{CardReturnTexts, LabelTexts, Language, LanguageTexts, OutlookTexts, ReceiptTexts};
-pub use mail_encoding::{encode, parse_sender};
+pub use login::{Login, parse_login};
+pub use mail_encoding::{encode, is_same_mailbox, parse_sender, recipient_address};
+pub use mail_error::{MailError, MailFault};
 pub use mail_kind::MailKind;
 pub use merchant::Merchant;
 pub use outbox::Outbox;
-pub use smtp::{Login, SmtpMailer, parse_login};
+pub use smtp::SmtpMailer;
 
 /// A complete mail, with the same content as plain text and as HTML.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,23 +63,15 @@ impl fmt::Debug for Mail {
     }
 }
 
-/// The error for a mail that could not be sent.
-#[derive(Debug, thiserror::Error)]
-#[error("the mail could not be sent: {reason}")]
-pub struct MailError {
-    pub reason: String,
-    /// Whether a later try with the same mail may succeed.
-    pub is_transient: bool,
-}
-
 /// A service that sends mails.
 #[async_trait]
 pub trait Mailer: Send + Sync + fmt::Debug {
     /// Sends `mail`. On success, the mail service has accepted the mail.
     ///
     /// # Errors
-    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error, the mail was
-    /// usually not sent. But if only the response of the mail service was lost, the mail was sent.
+    /// Returns an error if the mail service rejected the mail or did not respond; its [`MailFault`] states whose fault
+    /// this is. After [`MailFault::ServiceTransient`], the mail was usually not sent. But if only the response of the mail
+    /// service was lost, the mail was sent.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 
@@ -84,12 +84,11 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 pub fn create_mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
     match url.split_once(':') {
         Some(("outbox", folder)) => Ok(Arc::new(Outbox::new(folder, from)?)),
-        Some(("ses", _)) => Err(MailError {
-            reason: "ses: works only in the functions on AWS; use the SMTP interface of Amazon SES here: \
-                     smtps://USER:PASSWORD@email-smtp.REGION.amazonaws.com:465"
-                .to_owned(),
-            is_transient: false,
-        }),
+        Some(("ses", _)) => Err(MailError::new(
+            MailFault::Settings,
+            "ses: works only in the functions on AWS; use the SMTP interface of Amazon SES here: \
+             smtps://USER:PASSWORD@email-smtp.REGION.amazonaws.com:465",
+        )),
         _ => Ok(Arc::new(SmtpMailer::new(url, from)?)),
     }
 }

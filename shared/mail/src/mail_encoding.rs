@@ -1,28 +1,74 @@
 //! Encodes mails in the Internet message format (RFC 5322), which all mail servers accept.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
-use lettre::Message;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
+use lettre::{Address, Message};
 
-use super::{Mail, MailError};
+use super::{Mail, MailError, MailFault};
 use billing::EmailAddress;
 
-/// Parses the sender of mails: an address, or a name and an address in `<>`.
+/// Parses the sender of mails: an address, or a name and an address in `<>`. The domain of the address is converted to
+/// Punycode.
+///
+/// # Errors
+/// [`MailFault::Settings`] if `text` is not a valid sender.
 pub fn parse_sender(text: &str) -> Result<Mailbox, MailError> {
-    text.parse().map_err(|_| permanent_error("the sender must be an address, or a name and an address in <>"))
+    let invalid =
+        || MailError::new(MailFault::Settings, "the sender must be an address, or a name and an address in <>");
+    let Mailbox { name, email } = text.parse().map_err(|_| invalid())?;
+    let email = address_in_punycode(email.as_ref()).ok_or_else(invalid)?;
+    Ok(Mailbox::new(name, email))
 }
 
-/// Encodes `mail` in the Internet message format (RFC 5322), with a plain-text and an HTML part.
-pub fn encode(mail: &Mail, from: &Mailbox) -> Result<Message, MailError> {
-    let mut message = Message::builder().from(from.clone()).to(mailbox(&mail.to)?);
+/// Returns the address of a recipient for a mail server, with its domain in Punycode (RFC 3492), because many servers
+/// accept only ASCII domains. The part before the `@` stays unchanged: it has no form in ASCII.
+///
+/// # Errors
+/// [`MailFault::RecipientPermanent`] if the address is not valid in a mail.
+pub fn recipient_address(address: &EmailAddress) -> Result<Address, MailError> {
+    address_in_punycode(address.as_str())
+        .ok_or_else(|| MailError::new(MailFault::RecipientPermanent, "the address is not valid in a mail"))
+}
+
+/// Returns whether `one` and `other` are the same mail address. Treats capital and small letters as equal, and a domain
+/// and its form in Punycode.
+pub fn is_same_mailbox(one: &str, other: &str) -> bool {
+    in_punycode(one).eq_ignore_ascii_case(&in_punycode(other))
+}
+
+/// Returns the address `text` with its domain in Punycode; `None` if it is not a valid address.
+fn address_in_punycode(text: &str) -> Option<Address> {
+    in_punycode(text).parse().ok()
+}
+
+/// Returns the address `text` with its domain in Punycode; `text` itself if its domain is ASCII or not valid.
+fn in_punycode(text: &str) -> Cow<'_, str> {
+    match text.rsplit_once('@') {
+        Some((user, domain)) if !domain.is_ascii() => match idna::domain_to_ascii(domain) {
+            Ok(domain) => Cow::Owned(format!("{user}@{domain}")),
+            Err(_) => Cow::Borrowed(text),
+        },
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// Encodes `mail` to `recipient` in the Internet message format (RFC 5322), with a plain-text and an HTML part.
+///
+/// # Errors
+/// [`MailFault::Settings`] if the address for replies is not valid, or the message cannot be encoded.
+pub fn encode(mail: &Mail, from: &Mailbox, recipient: Address) -> Result<Message, MailError> {
+    let mut message = Message::builder().from(from.clone()).to(Mailbox::new(None, recipient));
     if let Some(reply_to) = &mail.reply_to {
-        message = message.reply_to(mailbox(reply_to)?);
+        let reply_to = address_in_punycode(reply_to.as_str());
+        let reply_to = reply_to.ok_or_else(|| settings_error("the address for replies is not valid in a mail"))?;
+        message = message.reply_to(Mailbox::new(None, reply_to));
     }
     if let Some(address) = &mail.unsubscribe_at {
         let name = HeaderName::new_from_ascii_str("List-Unsubscribe");
-        let by_mail = format!("<mailto:{}?subject=unsubscribe>", address.as_str());
+        let by_mail = format!("<mailto:{}?subject=unsubscribe>", in_punycode(address.as_str()));
         message = message.raw_header(HeaderValue::new(name, by_mail));
     }
     message
@@ -31,16 +77,31 @@ pub fn encode(mail: &Mail, from: &Mailbox) -> Result<Message, MailError> {
         .message_id(Some(format!("<{}@{}>", mail.id, from.email.domain())))
         .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
         .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
-        .map_err(|error| permanent_error(&error.to_string()))
+        .map_err(|error| settings_error(&error.to_string()))
 }
 
-/// Converts `address` into the type of the mail library.
-fn mailbox(address: &EmailAddress) -> Result<Mailbox, MailError> {
-    let address = address.as_str().parse().map_err(|_| permanent_error("an address is not valid in a mail header"))?;
-    Ok(Mailbox::new(None, address))
+/// Creates the error for a mail that cannot be sent to any recipient.
+fn settings_error(reason: &str) -> MailError {
+    MailError::new(MailFault::Settings, reason)
 }
 
-/// Creates the error for a mail that cannot be sent, even with a later try.
-fn permanent_error(reason: &str) -> MailError {
-    MailError { reason: reason.to_owned(), is_transient: false }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domain_is_converted_to_punycode_and_the_user_stays() {
+        for (address, expected) in [
+            ("ada@example.com", "ada@example.com"),
+            ("ada@bücher.example", "ada@xn--bcher-kva.example"),
+            ("josé@bücher.example", "josé@xn--bcher-kva.example"),
+            ("info@例え.jp", "info@xn--r8jz45g.jp"),
+        ] {
+            assert_eq!(recipient_address(&address.parse().unwrap()).unwrap().to_string(), expected);
+            assert!(is_same_mailbox(address, expected), "{address}");
+        }
+        assert!(is_same_mailbox("ada@bücher.example", "ADA@XN--BCHER-KVA.example"));
+        assert!(!is_same_mailbox("ada@bücher.example", "ada@buecher.example"));
+        assert_eq!(parse_sender("Shop <shop@bücher.example>").unwrap().email.domain(), "xn--bcher-kva.example");
+    }
 }

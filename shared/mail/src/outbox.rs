@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use lettre::message::Mailbox;
 
-use super::mail_encoding::{encode, parse_sender};
-use super::{Mail, MailError, Mailer};
+use super::mail_encoding::{encode, parse_sender, recipient_address};
+use super::{Mail, MailError, MailFault, Mailer};
 
 /// A mailer that writes each mail as a file into a folder. The file is renamed to its final name only when it is
 /// complete, so a file with the extension `.eml` always contains a complete mail.
@@ -30,10 +30,9 @@ impl Outbox {
 #[async_trait]
 impl Mailer for Outbox {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        let bytes = encode(mail, &self.from)?.formatted();
-        let io = |error: std::io::Error| MailError {
-            reason: format!("{}: {error}", self.folder.display()),
-            is_transient: true,
+        let bytes = encode(mail, &self.from, recipient_address(&mail.to)?)?.formatted();
+        let io = |error: std::io::Error| {
+            MailError::new(MailFault::ServiceTransient, format!("{}: {error}", self.folder.display()))
         };
         tokio::fs::create_dir_all(&self.folder).await.map_err(io)?;
         let (draft, file) =

@@ -4,60 +4,32 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use config::{ConfigError, CurrentSecret};
+use lettre::Message;
 use lettre::message::Mailbox;
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::{AsyncSmtpTransportBuilder, Error};
-use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
-use tokio::sync::Mutex;
-use url::Url;
+use lettre::transport::smtp::Error;
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::commands::{Data, Mail as MailFrom, Rcpt};
+use lettre::transport::smtp::extension::{Extension, MailBodyParameter, MailParameter};
+use tokio::time::timeout;
 
-use super::mail_encoding::{encode, parse_sender};
-use super::{Mail, MailError, Mailer};
+use super::connection_pool::{ConnectionPool, StepError, end_connection};
+use super::login::Login;
+use super::mail_encoding::{encode, parse_sender, recipient_address};
+use super::mail_server::MailServer;
+use super::recipient_redaction::redact_recipient;
+use super::smtp_response::{SmtpStep, classify_response};
+use super::{Mail, MailError, MailFault, Mailer};
 
-/// The maximum time for which a mailer waits for a response of the mail server.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The connections to a mail server.
-type ServerConnections = AsyncSmtpTransport<Tokio1Executor>;
-
-/// The user and the password of a mail server.
-pub type Login = Credentials;
-
-/// Parses the user and the password of a mail server, `USER:PASSWORD`.
-///
-/// # Errors
-/// If `text` is not allowed, returns an error text that describes what is allowed, without the password.
-pub fn parse_login(text: &str) -> Result<Login, String> {
-    match text.trim().split_once(':') {
-        Some((user, password)) if !user.is_empty() && !password.is_empty() => {
-            Ok(Credentials::new(user.to_owned(), password.to_owned()))
-        }
-        _ => Err("must be the user and the password of the mail server, as USER:PASSWORD".to_owned()),
-    }
-}
-
-/// Returns whether connections to the mail server at `url` are always encrypted.
-fn is_encrypted(url: &Url) -> bool {
-    // The first parameter `tls` counts, as in lettre.
-    let tls = url.query_pairs().find(|(name, _)| name == "tls");
-    url.scheme() == "smtps" || tls.is_some_and(|(_, value)| value == "required")
-}
-
-/// Returns whether the mail server at `url` is on this machine. The host is compared as text, because the URL parser
-/// recognizes IPv4 addresses only in URLs of web schemes such as `https`.
-fn is_local(url: &Url) -> bool {
-    matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
-}
+/// The maximum time to send a mail, with the time to connect to the mail server and to log in.
+const SEND_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A mailer that sends mails by SMTP.
 #[derive(Debug)]
 pub struct SmtpMailer {
-    builder: AsyncSmtpTransportBuilder,
+    connections: ConnectionPool,
     from: Mailbox,
     /// The user and the password for the mail server; `None` if the URL contains them, or if the server needs no login.
     login: Option<CurrentSecret<Login>>,
-    /// The open connections, and the user and the password with which they were opened; `None` before the first use.
-    server: Mutex<Option<(Option<Login>, ServerConnections)>>,
 }
 
 impl SmtpMailer {
@@ -72,15 +44,8 @@ impl SmtpMailer {
     ///
     /// The error does not contain the URL, because the URL may contain a password.
     pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
-        let invalid_url = || MailError { reason: "the URL is not a valid SMTP URL".to_owned(), is_transient: false };
-        let parsed = Url::parse(url).map_err(|_| invalid_url())?;
-        if !is_encrypted(&parsed) && !is_local(&parsed) {
-            let reason = "the connection must be encrypted: use smtps://, or smtp:// with ?tls=required".to_owned();
-            return Err(MailError { reason, is_transient: false });
-        }
-        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| invalid_url())?;
-        let builder = builder.timeout(Some(RESPONSE_TIMEOUT));
-        Ok(Self { builder, from: parse_sender(from)?, login: None, server: Mutex::default() })
+        let connections = ConnectionPool::new(MailServer::parse(url)?);
+        Ok(Self { connections, from: parse_sender(from)?, login: None })
     }
 
     /// Makes the mailer log in with `login`. The user and the password may be replaced while the program runs.
@@ -93,112 +58,143 @@ impl SmtpMailer {
     /// # Errors
     /// Returns an error if the server does not respond, or refuses the user or the password.
     pub async fn connect(&self) -> Result<(), MailError> {
-        let login = match &self.login {
-            Some(login) => Some(login.get().await.map_err(unreadable_login)?),
-            None => None,
-        };
-        match self.connections(login).await.test_connection().await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                Err(MailError { reason: "the mail server closed the connection".to_owned(), is_transient: true })
-            }
-            Err(error) => Err(mail_error(error)),
+        let login = self.current_login().await?;
+        let taken = timeout(SEND_TIMEOUT, self.connections.take(login.as_ref())).await.map_err(|_| timed_out())?;
+        let connection = taken.map_err(|StepError { step, error }| mail_error(step, &error, &[]))?;
+        self.connections.put_back(connection, login.as_ref()).await;
+        Ok(())
+    }
+
+    /// Returns the current user and password; `None` if the URL contains them, or if the server needs no login.
+    async fn current_login(&self) -> Result<Option<Login>, MailError> {
+        match &self.login {
+            Some(login) => Ok(Some(login.get().await.map_err(unreadable_login)?)),
+            None => Ok(None),
         }
     }
 
-    /// Returns the connections that use `login`. If the open connections use another login, because the login was
-    /// replaced, returns new connections instead.
-    async fn connections(&self, login: Option<Login>) -> ServerConnections {
-        let mut server = self.server.lock().await;
-        match &*server {
-            Some((used, open)) if *used == login => open.clone(),
-            _ => {
-                let builder = match &login {
-                    Some(login) => self.builder.clone().credentials(login.clone()),
-                    None => self.builder.clone(),
-                };
-                server.insert((login, builder.build())).1.clone()
+    /// Sends `message` once, with the login `login`. Returns whether it was sent: `false` if the server does not support
+    /// addresses that are not ASCII, but the message has one.
+    async fn try_to_send(&self, message: &Message, login: Option<&Login>) -> Result<bool, StepError> {
+        let mut connection = self.connections.take(login).await?;
+        let (envelope, bytes) = (message.envelope(), message.formatted());
+        let mut parameters = Vec::new();
+        if !envelope.to().iter().chain(envelope.from()).all(|address| AsRef::<str>::as_ref(address).is_ascii()) {
+            if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
+                self.connections.put_back(connection, login).await;
+                return Ok(false);
+            }
+            parameters.push(MailParameter::SmtpUtfEight);
+        }
+        if !bytes.is_ascii() {
+            parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+        }
+        match send_in_steps(&mut connection, message, parameters, &bytes).await {
+            Ok(()) => {
+                self.connections.put_back(connection, login).await;
+                Ok(true)
+            }
+            Err(error) => {
+                end_connection(&mut connection).await;
+                Err(error)
             }
         }
     }
 
     /// Sends `message`. If the server refuses the login and the login was replaced, sends the message again with the
     /// new login. A server that refuses the login has not accepted the message, so the mail is not sent twice.
-    async fn send_message(&self, message: Message) -> Result<(), MailError> {
-        let Some(login) = &self.login else {
-            return self.connections(None).await.send(message).await.map(drop).map_err(mail_error);
-        };
-        let current = login.get().await.map_err(unreadable_login)?;
-        match self.connections(Some(current.clone())).await.send(message.clone()).await {
-            Err(error) if is_login_refused(&error) => match login.get_replacement(&current).await {
-                Some(new) => self.connections(Some(new)).await.send(message).await.map(drop).map_err(mail_error),
-                None => Err(mail_error(error)),
-            },
-            sent => sent.map(drop).map_err(mail_error),
+    async fn send_message(&self, message: &Message, mail: &Mail) -> Result<(), MailError> {
+        let login = self.current_login().await?;
+        let mut sent = timeout(SEND_TIMEOUT, self.try_to_send(message, login.as_ref())).await;
+        if let (Ok(Err(StepError { error, .. })), Some(secret), Some(refused)) = (&sent, &self.login, &login)
+            && is_login_refused(error)
+            && let Some(new) = secret.get_replacement(refused).await
+        {
+            sent = timeout(SEND_TIMEOUT, self.try_to_send(message, Some(&new))).await;
         }
+        match sent {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(self.error_without_smtputf8()),
+            Ok(Err(StepError { step, error })) => {
+                let in_punycode = message.envelope().to().first().map(ToString::to_string).unwrap_or_default();
+                Err(mail_error(step, &error, &[mail.to.as_str(), &in_punycode]))
+            }
+            Err(_) => Err(timed_out()),
+        }
+    }
+
+    /// Returns the error for an address that the server cannot take, because it does not support SMTPUTF8.
+    fn error_without_smtputf8(&self) -> MailError {
+        let (fault, owner) = match AsRef::<str>::as_ref(&self.from.email).is_ascii() {
+            true => (MailFault::RecipientPermanent, "recipient"),
+            false => (MailFault::Settings, "sender"),
+        };
+        let reason = format!("the address of the {owner} is not ASCII, and the mail server does not support SMTPUTF8");
+        MailError::new(fault, reason)
     }
 }
 
 #[async_trait]
 impl Mailer for SmtpMailer {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        self.send_message(encode(mail, &self.from)?).await
+        let message = encode(mail, &self.from, recipient_address(&mail.to)?)?;
+        self.send_message(&message, mail).await
     }
+}
+
+/// Sends `message`, whose encoded form is `bytes`, over `connection`. `parameters` are those of MAIL FROM.
+async fn send_in_steps(
+    connection: &mut AsyncSmtpConnection,
+    message: &Message,
+    parameters: Vec<MailParameter>,
+    bytes: &[u8],
+) -> Result<(), StepError> {
+    let at = |step| move |error| StepError { step, error };
+    let envelope = message.envelope();
+    let sender = MailFrom::new(envelope.from().cloned(), parameters);
+    connection.command(sender).await.map_err(at(SmtpStep::Sender))?;
+    for recipient in envelope.to() {
+        let recipient = Rcpt::new(recipient.clone(), Vec::new());
+        connection.command(recipient).await.map_err(at(SmtpStep::Recipient))?;
+    }
+    connection.command(Data).await.map_err(at(SmtpStep::Message))?;
+    connection.message(bytes).await.map(drop).map_err(at(SmtpStep::Message))
 }
 
 /// Converts the error of an unreadable login into a [`MailError`].
 fn unreadable_login(error: ConfigError) -> MailError {
-    MailError { reason: error.to_string(), is_transient: true }
+    MailError::new(MailFault::Settings, error.to_string())
 }
 
-/// Converts `error` into a [`MailError`] that contains only the status code: the server's text may contain the
-/// recipient's address.
-fn mail_error(error: Error) -> MailError {
-    MailError {
-        reason: error.status().map_or_else(
-            || "the mail server did not respond".to_owned(),
-            |code| format!("the mail server responded with {code}"),
-        ),
-        is_transient: !error.status().is_some_and(|code| is_recipient_rejected(&code.to_string())),
+/// Returns the error for a server that has not responded in time.
+fn timed_out() -> MailError {
+    let reason = format!("the mail server did not respond within {} seconds", SEND_TIMEOUT.as_secs());
+    MailError::new(MailFault::ServiceTransient, reason)
+}
+
+/// Converts `error`, which occurred at `step`, into a [`MailError`] with the server's own response, but without the
+/// address of the recipient, which is `recipients` in all its forms.
+fn mail_error(step: SmtpStep, error: &Error, recipients: &[&str]) -> MailError {
+    let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    let text = redact_recipient(&source, recipients);
+    if let Some(code) = error.status() {
+        let reason = format!("the mail server responded to {step} with {code} {text}");
+        // The address could contain one of the texts by which responses are classified.
+        return MailError::new(classify_response(step, u16::from(code), &text), reason.trim_end());
     }
+    let (fault, reason) = if error.is_tls() {
+        (MailFault::Settings, format!("the connection to the mail server could not be encrypted: {text}"))
+    } else if error.is_client() {
+        (MailFault::Settings, format!("the mail server cannot be used: {text}"))
+    } else if error.is_response() {
+        (MailFault::ServiceTransient, format!("the mail server sent no complete response to {step}"))
+    } else {
+        (MailFault::ServiceTransient, format!("the connection to the mail server failed at {step}: {text}"))
+    };
+    MailError::new(fault, reason)
 }
 
 /// Returns whether the server refused the user or the password (RFC 4954, section 6).
 fn is_login_refused(error: &Error) -> bool {
-    error.status().is_some_and(|code| code.to_string() == "535")
-}
-
-/// Returns whether the status `code` means that the recipient's address does not accept mails (RFC 5321, section
-/// 4.2.2). All other codes mean problems of the server, the sender or the sender's account, which a person can fix.
-fn is_recipient_rejected(code: &str) -> bool {
-    matches!(code, "550" | "551" | "553")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn unencrypted_url_is_rejected_and_the_error_does_not_contain_the_password() {
-        let from = "Shop <billing@example.com>";
-        for url in
-            ["smtps://u:p@mail.example.com:465", "smtp://u:p@mail.example.com:587?tls=required", "smtp://127.0.0.1:25"]
-        {
-            assert!(SmtpMailer::new(url, from).is_ok(), "{url}");
-        }
-        for url in [
-            "smtp://user:secret@mail.example.com",
-            "smtp://localhost.example.com:25?secret",
-            "smtp://127.0.0.1.example.com?secret",
-            "smtp://localhost@mail.example.com?secret",
-            "smtp://mail.example.com:587?secret=tls=required",
-            "smtp://mail.example.com:587?tls=opportunistic&tls=required&secret",
-            "http://user:secret@mail.example.com?tls=required",
-            "secret",
-        ] {
-            let error = SmtpMailer::new(url, from).unwrap_err().to_string();
-            assert!(!error.contains("secret"), "{error}");
-        }
-        assert!(SmtpMailer::new("smtps://mail.example.com", "not an address").is_err());
-    }
+    error.status().is_some_and(|code| u16::from(code) == 535)
 }

@@ -6,17 +6,17 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::notice_content::{Notice, is_type_with_notice, shipment_notice, subscription_notice};
 use billing::{
-    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, Money, PaymentData, PaymentReason,
-    PlannedPayment, Receipt, ReceivedEvent, Refund, RefundData, RefundStatus, Subscription, SubscriptionId,
-    UnreadableEvent,
+    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, MailStatus, Money, PaymentData,
+    PaymentReason, PlannedPayment, Receipt, ReceivedEvent, Refund, RefundData, RefundStatus, Subscription,
+    SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
-use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
+use mail::{Mail, MailError, MailFacts, MailFault, MailKind, Mailer, Merchant};
 use store::{CardLink, Claim, NoticeClaimOutcome, Table, TableError};
 
-/// The log message for a notice that the mail service permanently rejects. An alarm in `template.yaml` matches this
-/// text.
-pub const NOTICE_REJECTED: &str = "a notice was permanently rejected";
+/// The log message for a queue message that stays in the queue because its recipient does not accept mail now. Other
+/// notices are sent, so no alarm matches this text.
+pub const NOTICE_DELAYED: &str = "a notice is delayed: its recipient does not accept it now";
 /// The log message for a queue message that failed and stays in the queue. An alarm in `template.yaml` matches this
 /// text.
 pub const NOTICE_MESSAGE_FAILED: &str = "a message failed and stays in the queue";
@@ -50,7 +50,7 @@ pub enum NoticeOutcome {
     AlreadySent,
     /// The event needs no notice, or no longer needs one.
     NotNeeded,
-    /// The address does not accept mail, or the mail service permanently rejected the mail.
+    /// The address does not accept mail. The account is marked if the address is that of the account.
     Undeliverable,
 }
 
@@ -73,6 +73,11 @@ impl NoticeError {
     /// Returns the name of the error, such as `Mail`, which the log contains as `error_type`.
     pub fn error_type(&self) -> &'static str {
         self.into()
+    }
+
+    /// Returns whether only the notices to this recipient fail, so that the other notices can be sent.
+    pub fn concerns_only_recipient(&self) -> bool {
+        matches!(self, Self::Mail(error) if error.fault.concerns_only_recipient())
     }
 
     /// Returns whether a later try with the same event may succeed.
@@ -111,7 +116,7 @@ impl Notices {
     /// After an error, the event must stay in the queue.
     /// - [`NoticeError::Unreadable`] if the event cannot be read.
     /// - [`NoticeError::Table`] if a request to the table fails.
-    /// - [`NoticeError::Mail`] if the mail service fails temporarily.
+    /// - [`NoticeError::Mail`] if the mail service fails, or its recipient does not accept the mail now.
     /// - [`NoticeError::ClaimedByOther`] if another worker has claimed the notice.
     /// - [`NoticeError::ClaimExpired`] if the claim of this worker expired before the mail was sent.
     pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
@@ -190,11 +195,15 @@ impl Notices {
         let mail = self.compose(&account, &facts, now);
         match self.mailer.send(&mail).await {
             Ok(()) => Ok(NoticeOutcome::Sent),
-            Err(error) if error.is_transient => Err(error.into()),
-            Err(error) => {
-                tracing::error!(event, %error, error_type = "Mail", "{NOTICE_REJECTED}");
+            Err(error) if error.fault == MailFault::RecipientPermanent => {
+                tracing::warn!(
+                    event, account = %account.id, %error, error_type = "Mail",
+                    "a notice is not sent: the address accepts no mail, and is marked if it is that of the account"
+                );
+                self.table.set_mail_status_of_address(&account.id, &mail.to, MailStatus::Bounced).await?;
                 Ok(NoticeOutcome::Undeliverable)
             }
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -7,6 +7,8 @@
 //! see [`Mailer::send`].
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod fault;
+
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -30,11 +32,12 @@ use clock::Clock;
 use config::{ConfigError, Env};
 use mail::tags::{self, account_tag};
 use mail::{
-    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, Mailer, SmtpMailer, encode, parse_login, parse_sender,
+    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, MailFault, Mailer, SmtpMailer, encode, parse_login,
+    parse_sender, recipient_address,
 };
 
-/// The log message if Amazon SES responds with an error to the last try to send a mail, for example because a sending
-/// quota is used up. An alarm in `template.yaml` matches this text.
+/// The log message if Amazon SES responds to the last try to send a mail with an error that does not concern only the
+/// recipient, for example because a sending quota is used up. An alarm in `template.yaml` matches this text.
 pub const MAIL_NOT_ACCEPTED: &str = "Amazon SES has not accepted a mail";
 
 /// The text before the name of a configuration set in a mailer URL.
@@ -110,10 +113,10 @@ impl Ses {
         };
         let from = parse_sender(from)?;
         if !AsRef::<str>::as_ref(&from.email).is_ascii() {
-            return Err(permanent_error("the sender's address must be ASCII, its domain in Punycode"));
+            return Err(settings_error("the local part of the sender's address must be ASCII"));
         }
         if sdk.region().is_none() {
-            return Err(permanent_error("Amazon SES needs a region: set AWS_REGION"));
+            return Err(settings_error("Amazon SES needs a region: set AWS_REGION"));
         }
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -134,18 +137,19 @@ impl Ses {
 #[async_trait]
 impl Mailer for Ses {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        // SES accepts only ASCII addresses ("Destination" in the API reference). Reject all other addresses here with a
-        // permanent error, because the error codes of SES do not distinguish an invalid recipient from an invalid
-        // sender.
-        if !mail.to.as_str().is_ascii() {
-            return Err(permanent_error("Amazon SES accepts only addresses in ASCII, with the domain in Punycode"));
+        let recipient = recipient_address(&mail.to)?;
+        // SES does not support SMTPUTF8 ("Destination" in the API reference).
+        if !AsRef::<str>::as_ref(&recipient).is_ascii() {
+            let reason = "Amazon SES accepts only ASCII characters in the local part of an address";
+            return Err(MailError::new(MailFault::RecipientPermanent, reason));
         }
-        let raw = RawMessage::builder().data(Blob::new(encode(mail, &self.from)?.formatted())).build();
-        let raw = raw.map_err(|_| permanent_error("a mail must not be empty"))?;
+        let to = recipient.to_string();
+        let raw = RawMessage::builder().data(Blob::new(encode(mail, &self.from, recipient)?.formatted())).build();
+        let raw = raw.map_err(|_| settings_error("a mail must not be empty"))?;
         let request = self
             .client
             .send_email()
-            .destination(Destination::builder().to_addresses(mail.to.as_str()).build())
+            .destination(Destination::builder().to_addresses(to).build())
             .content(EmailContent::builder().raw(raw).build())
             .email_tags(message_tag(tags::ACCOUNT_TAG, &account_tag(&mail.account))?)
             .email_tags(message_tag(tags::MAIL_KIND_TAG, &mail.kind.to_string())?)
@@ -157,8 +161,11 @@ impl Mailer for Ses {
             match delays.next().filter(|_| is_safe_to_retry(&error)) {
                 Some(delay) => self.wait(delay).await,
                 None => {
-                    log_response(mail, &error);
-                    return Err(mail_error(&error));
+                    let mail_error = mail_error(&error);
+                    if !mail_error.fault.concerns_only_recipient() {
+                        log_response(mail, &error);
+                    }
+                    return Err(mail_error);
                 }
             }
         }
@@ -194,17 +201,19 @@ fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
 }
 
 /// Converts an error of SES into a [`MailError`], without the mail addresses that the text of SES may contain.
-///
-/// The result is always transient, because each error code can also mean a problem that can be fixed. For example, SES
-/// returns `MessageRejected` to accounts in the SES sandbox, and `BadRequestException` for an invalid configuration
-/// set. If the recipient's address does not accept mail, SES reports a bounce later.
 fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
     let cause = AwsRequestError::new(error);
-    let reason = match error.raw_response() {
-        Some(_) => format!("Amazon SES responded with {cause}"),
-        None => format!("Amazon SES could not be reached or did not respond: {cause}"),
-    };
-    MailError { reason, is_transient: true }
+    match error.raw_response() {
+        Some(response) => {
+            let code = cause.code.as_deref().unwrap_or_default();
+            let fault = fault::classify_response(response.status().as_u16(), code, cause.innermost_text());
+            MailError::new(fault, format!("Amazon SES responded with {cause}"))
+        }
+        None => {
+            let reason = format!("Amazon SES could not be reached or did not respond: {cause}");
+            MailError::new(MailFault::ServiceTransient, reason)
+        }
+    }
 }
 
 /// Logs the error code of SES for the final try to send `mail`; the caller logs the whole error. Logs nothing if there was no response, because SES
@@ -223,7 +232,7 @@ fn is_error_code(text: &str) -> bool {
 
 /// Returns a tag that is sent to SES together with a mail.
 fn message_tag(name: &str, value: &str) -> Result<MessageTag, MailError> {
-    MessageTag::builder().name(name).value(value).build().map_err(|_| permanent_error("a tag must not be empty"))
+    MessageTag::builder().name(name).value(value).build().map_err(|_| settings_error("a tag must not be empty"))
 }
 
 /// Returns whether `text` is a possible name of a configuration set.
@@ -234,10 +243,10 @@ fn is_configuration_set_name(text: &str) -> bool {
 
 /// Returns the error for a URL that does not have the form of an SES URL.
 fn invalid_url() -> MailError {
-    permanent_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
+    settings_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
 }
 
-/// Returns an error that is not transient: the same mail would fail again.
-fn permanent_error(reason: &str) -> MailError {
-    MailError { reason: reason.to_owned(), is_transient: false }
+/// Returns an error with which no mail can be sent.
+fn settings_error(reason: &str) -> MailError {
+    MailError::new(MailFault::Settings, reason)
 }

@@ -8,7 +8,7 @@ use serde_yaml_ng::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count. Each entry is: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 28] = [
+const COUNTED_MESSAGES: [(&str, &str); 27] = [
     ("ApiLog", api::INVALID_GATEWAY_SETTINGS_MESSAGE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("PaymentsLog", config::SECRET_UNREADABLE),
@@ -25,7 +25,6 @@ const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("DeliverLog", outbound::DELIVERY_UNREADABLE),
     ("DeliverLog", outbound::EVENT_NOT_DELIVERED),
     ("NoticesLog", notices::NOTICE_MESSAGE_FAILED),
-    ("NoticesLog", notices::NOTICE_REJECTED),
     ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),
     ("ReconcileLog", reconciling::DIFFERENCES_MESSAGE),
     ("ReconcileLog", reconciling::DAY_COMPARED_MESSAGE),

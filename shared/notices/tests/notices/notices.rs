@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use billing::{
-    Changes, LeadDays, PaymentMethod, ReceivedEvent, Refund, RefundStatus, RequestedAmount, Subscription,
+    Changes, LeadDays, MailStatus, PaymentMethod, ReceivedEvent, Refund, RefundStatus, RequestedAmount, Subscription,
     UnreadableEvent,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,7 +13,7 @@ use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{EngineConnection, Fault, Injector, Operation, Stream};
 use gateway_objects::Refunds;
-use mail::Mail;
+use mail::{Mail, MailFault};
 use notices::{NoticeError, NoticeOutcome, Notices};
 use publishing::{Bus, BusEntry, FailedEntry, Publisher};
 use store::Paging;
@@ -272,6 +272,36 @@ async fn mail_that_failed_temporarily_is_sent_on_the_next_try() {
         "the next try sends the notice at once"
     );
     assert!(matches!(process_message(&world.notices, "{}").await, Err(NoticeError::Unreadable(UnreadableEvent))));
+}
+
+#[tokio::test]
+async fn notice_to_an_address_that_accepts_no_mail_is_undeliverable_and_marks_the_account() {
+    let mut world = World::new("pm_card_visa").await;
+    let events = world.run_payments("2026-03-10T12:00:00Z").await;
+    world.mailbox.refuse("billing@acme.example.com", MailFault::RecipientPermanent);
+    assert_eq!(world.notify(&events).await, [NoticeOutcome::Undeliverable]);
+    let account = world.system.deployment.table.get_account(&world.gold.account).await.unwrap().unwrap();
+    assert_eq!(account.mail_status, MailStatus::Bounced);
+    world.mailbox.refuse("billing@acme.example.com", None);
+    assert_eq!(world.notify(&events).await, [NoticeOutcome::AlreadySent], "the notice is finished");
+}
+
+#[tokio::test]
+async fn notice_whose_recipient_does_not_accept_it_now_stays_in_the_queue_alone() {
+    let mut world = World::new("pm_card_visa").await;
+    let events = world.run_payments("2026-03-10T12:00:00Z").await;
+    let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
+    for (fault, concerns_only_recipient) in
+        [(MailFault::RecipientTransient, true), (MailFault::ServiceTransient, false), (MailFault::Settings, false)]
+    {
+        world.mailbox.refuse("billing@acme.example.com", fault);
+        let error = process_message(&world.notices, paid).await.unwrap_err();
+        assert_eq!((error.concerns_only_recipient(), error.is_transient()), (concerns_only_recipient, true), "{error}");
+    }
+    let account = world.system.deployment.table.get_account(&world.gold.account).await.unwrap().unwrap();
+    assert_eq!(account.mail_status, MailStatus::Deliverable);
+    world.mailbox.refuse("billing@acme.example.com", None);
+    assert_eq!(process_message(&world.notices, paid).await.unwrap(), NoticeOutcome::Sent);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_sesv2::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
 use emulator::{Limits, serve};
+use mail::MailFault::{RecipientPermanent, ServiceTransient, Settings};
 use mail::{Mail, MailError, MailKind, Mailer, tags};
 use ses::{MAIL_NOT_ACCEPTED, Ses as SesMailer};
 use testkit::{SesFault, SesServer};
@@ -116,7 +117,8 @@ async fn configuration_set_of_the_url_is_sent_to_ses() {
     assert_eq!(ses.server.mails()[0].configuration_set, None);
     let other = Ses::new("ses:?configuration-set=other").await;
     let error = other.mailer.send(&example_mail(MailKind::Upcoming, "en")).await.unwrap_err();
-    assert!(error.reason.starts_with("Amazon SES responded with NotFoundException: ") && error.is_transient, "{error}");
+    assert!(error.reason.starts_with("Amazon SES responded with NotFoundException: "), "{error}");
+    assert_eq!(error.fault, Settings);
 }
 
 #[tokio::test]
@@ -132,29 +134,39 @@ async fn texts_cannot_inject_headers_or_recipients() {
 }
 
 #[tokio::test]
-async fn errors_of_ses_are_transient_and_contain_no_address() {
+async fn errors_of_ses_are_classified_and_contain_no_address() {
     let ses = Ses::new("ses:").await;
-    for (fault, code) in [
-        (SesFault::AccountSuspended, "AccountSuspendedException"),
-        (SesFault::BadRequest, "BadRequestException"),
-        (SesFault::LimitExceeded, "LimitExceededException"),
-        (SesFault::MailFromDomainNotVerified, "MailFromDomainNotVerifiedException"),
-        (SesFault::MessageRejected, "MessageRejected"),
-        (SesFault::NotFound, "NotFoundException"),
-        (SesFault::SendingPaused, "SendingPausedException"),
-        (SesFault::Internal, "InternalServiceErrorException"),
+    for (fault, code, expected) in [
+        (SesFault::AccountSuspended, "AccountSuspendedException", Settings),
+        (SesFault::BadRequest, "BadRequestException", Settings),
+        (SesFault::IllegalAddress, "BadRequestException", RecipientPermanent),
+        (SesFault::LimitExceeded, "LimitExceededException", ServiceTransient),
+        (SesFault::MailFromDomainNotVerified, "MailFromDomainNotVerifiedException", Settings),
+        (SesFault::MessageRejected, "MessageRejected", Settings),
+        (SesFault::NotFound, "NotFoundException", Settings),
+        (SesFault::SendingPaused, "SendingPausedException", Settings),
+        (SesFault::Internal, "InternalServiceErrorException", ServiceTransient),
     ] {
         let (result, accepted, requests) = ses.send_with_faults(&[fault]).await;
         let error = result.unwrap_err();
         assert_eq!((accepted, requests), (0, 1), "{fault:?}: no retry");
         let reason = format!("Amazon SES responded with {code}: ");
-        assert!(error.reason.starts_with(&reason) && error.is_transient, "{error}");
+        assert!(error.reason.starts_with(&reason), "{error}");
+        assert_eq!(error.fault, expected, "{error}");
         assert_no_personal_data(&error, &example_mail(MailKind::Paid, "en"));
     }
-    let mail = Mail { to: "jörg@example.com".parse().unwrap(), ..example_mail(MailKind::Paid, "en") };
-    let error = ses.mailer.send(&mail).await.unwrap_err();
-    assert!(!error.is_transient, "SES does not accept an address that is not ASCII: {error}");
-    assert_no_personal_data(&error, &mail);
+}
+
+#[tokio::test]
+async fn address_that_is_not_ascii_is_refused_and_its_domain_is_sent_in_punycode() {
+    let ses = Ses::new("ses:").await;
+    let mail = |to: &str| Mail { to: to.parse().unwrap(), ..example_mail(MailKind::Paid, "en") };
+    let error = ses.mailer.send(&mail("jörg@example.com")).await.unwrap_err();
+    assert_eq!(error.fault, RecipientPermanent, "{error}");
+    assert_no_personal_data(&error, &mail("jörg@example.com"));
+    assert_eq!(ses.server.requests(), 0);
+    ses.mailer.send(&mail("ada@bücher.example")).await.unwrap();
+    assert_eq!(ses.server.mails()[0].to, ["ada@xn--bcher-kva.example"]);
 }
 
 #[tokio::test]
@@ -166,7 +178,7 @@ async fn throttled_mail_is_retried_for_a_limited_time() {
     assert_eq!(ses.delays.lock().unwrap().len(), 3);
 
     let (result, accepted, requests) = ses.send_with_faults(&[SesFault::TooManyRequests; 100]).await;
-    assert!(result.unwrap_err().is_transient);
+    assert_eq!(result.unwrap_err().fault, ServiceTransient);
     let total_delay: Duration = ses.delays.lock().unwrap().drain(3..).sum();
     assert!(accepted == 0 && (4..30).contains(&requests), "{requests}");
     assert!(total_delay >= Duration::from_secs(6) && total_delay <= Duration::from_secs(14), "{total_delay:?}");
@@ -217,7 +229,7 @@ async fn mail_is_not_retried_after_a_lost_response() {
         let (result, accepted, requests) = ses.send_with_faults(&[fault]).await;
         let error = result.unwrap_err();
         assert_eq!((accepted, requests), (1, 1), "{fault:?}");
-        assert!(error.is_transient);
+        assert_eq!(error.fault, ServiceTransient);
         assert_no_personal_data(&error, &example_mail(MailKind::Paid, "en"));
     }
     assert!(ses.delays.lock().unwrap().is_empty());
@@ -233,7 +245,8 @@ async fn refused_connection_is_retried_and_then_reported() {
     let mailer = mailer("ses:", FROM, &sdk_config(&url, sleep)).unwrap();
     let error = mailer.send(&example_mail(MailKind::Paid, "en")).await.unwrap_err();
     let reason = "Amazon SES could not be reached or did not respond: dispatch failure: io error: ";
-    assert!(error.reason.starts_with(reason) && error.is_transient, "{error}");
+    assert!(error.reason.starts_with(reason), "{error}");
+    assert_eq!(error.fault, ServiceTransient);
     assert!(ses.delays.lock().unwrap().len() >= 3);
 }
 

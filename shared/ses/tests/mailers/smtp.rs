@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use clock::{SimulatedClock, SystemClock};
 use config::Env;
-use mail::{MailError, MailKind, Mailer as _, SmtpMailer, parse_login};
-use testkit::{ServerFault, SmtpServer, replaced_secret, start_secrets_manager};
+use mail::MailFault::{RecipientPermanent, RecipientTransient, ServiceTransient, Settings};
+use mail::{Mail, MailError, MailKind, Mailer as _, SmtpMailer, parse_login};
+use testkit::{RefusedAt, ServerFault, SmtpServer, replaced_secret, start_secrets_manager};
 
 use crate::example_mails::{
     FROM, assert_message_is, assert_no_personal_data, example_mail, example_mails, mail_with_injection,
@@ -52,45 +53,86 @@ async fn send_with_fault(fault: ServerFault) -> (MailError, usize) {
 }
 
 #[tokio::test]
-async fn only_a_rejected_recipient_is_a_permanent_error() {
-    // The columns are: the status code with which the server rejects the recipient, and whether the error is transient.
-    for (code, is_transient) in [
-        (421, true),
-        (450, true),
-        (451, true),
-        (452, true),
-        (550, false),
-        (551, false),
-        (552, true),
-        (553, false),
-        (554, true),
+async fn response_of_the_server_is_classified_by_its_step_and_its_code() {
+    // The columns are: the fault of the server, the response in the error, and the fault of the error.
+    for (server_fault, response, expected) in [
+        (ServerFault::RejectsSender(421), "MAIL FROM with 421", ServiceTransient),
+        (ServerFault::RejectsSender(452), "MAIL FROM with 452", ServiceTransient),
+        (ServerFault::RejectsSender(501), "MAIL FROM with 501", Settings),
+        (ServerFault::RejectsSender(550), "MAIL FROM with 550", Settings),
+        (ServerFault::RejectsRecipient(421), "RCPT TO with 421", ServiceTransient),
+        (ServerFault::RejectsRecipient(450), "RCPT TO with 450", RecipientTransient),
+        (ServerFault::RejectsRecipient(451), "RCPT TO with 451", RecipientTransient),
+        (ServerFault::RejectsRecipient(452), "RCPT TO with 452", RecipientTransient),
+        (ServerFault::RejectsRecipient(501), "RCPT TO with 501", RecipientPermanent),
+        (ServerFault::RejectsRecipient(550), "RCPT TO with 550", RecipientPermanent),
+        (ServerFault::RejectsRecipient(551), "RCPT TO with 551", RecipientPermanent),
+        (ServerFault::RejectsRecipient(552), "RCPT TO with 552", RecipientTransient),
+        (ServerFault::RejectsRecipient(553), "RCPT TO with 553", RecipientPermanent),
+        (ServerFault::RejectsRecipient(554), "RCPT TO with 554", RecipientTransient),
+        (ServerFault::RejectsMessage(421), "DATA with 421", ServiceTransient),
+        (ServerFault::RejectsMessage(452), "DATA with 452", RecipientTransient),
+        (ServerFault::RejectsMessage(501), "DATA with 501", Settings),
+        (ServerFault::RejectsMessage(550), "DATA with 550", RecipientTransient),
+        (ServerFault::RejectsMessage(554), "DATA with 554", RecipientTransient),
     ] {
-        let (error, accepted) = send_with_fault(ServerFault::RejectsRecipient(code)).await;
-        assert_eq!((error.is_transient, accepted), (is_transient, 0), "{code}");
-        assert_eq!(error.reason, format!("the mail server responded with {code}"));
+        let (error, accepted) = send_with_fault(server_fault).await;
+        assert_eq!((error.fault, accepted), (expected, 0), "{error}");
+        assert!(error.reason.starts_with(&format!("the mail server responded to {response} ")), "{error}");
+        assert!(error.reason.contains("rejected"), "the error contains the text of the server: {error}");
     }
-    let (error, accepted) = send_with_fault(ServerFault::RejectsMessage(554)).await;
-    assert_eq!((error.is_transient, accepted), (true, 0), "{error}");
 }
 
 #[tokio::test]
-async fn closed_connection_is_a_transient_error() {
+async fn closed_connection_is_a_transient_error_of_the_service() {
     for (fault, expected) in [(ServerFault::ClosesAfterRecipient, 0), (ServerFault::ClosesAfterMessage, 1)] {
         let (error, accepted) = send_with_fault(fault).await;
-        assert_eq!((error.is_transient, accepted), (true, expected), "{fault:?}");
-        assert_eq!(error.reason, "the mail server did not respond", "{fault:?}");
+        assert_eq!((error.fault, accepted), (ServiceTransient, expected), "{fault:?}");
+        assert!(error.reason.starts_with("the mail server sent no complete response to "), "{fault:?}: {error}");
     }
 }
 
 #[tokio::test]
-async fn refused_connection_is_a_transient_error() {
+async fn refused_connection_is_a_transient_error_of_the_service() {
     let closed_listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("smtp://{}", closed_listener.local_addr().unwrap());
     drop(closed_listener);
     let mail = example_mail(MailKind::Paid, "en");
     let error = SmtpMailer::new(&url, FROM).unwrap().send(&mail).await.unwrap_err();
-    assert!(error.is_transient, "{error}");
+    assert_eq!(error.fault, ServiceTransient, "{error}");
     assert_no_personal_data(&error, &mail);
+}
+
+#[tokio::test]
+async fn address_that_is_not_ascii_needs_a_server_with_smtputf8() {
+    let mail = |to: &str| Mail { to: to.parse().unwrap(), ..example_mail(MailKind::Paid, "en") };
+    let (server, url) = SmtpServer::start().await;
+    let smtp = SmtpMailer::new(&url, FROM).unwrap();
+    let error = smtp.send(&mail("josé@example.com")).await.unwrap_err();
+    assert_eq!(error.fault, RecipientPermanent, "{error}");
+    assert!(error.reason.contains("SMTPUTF8"), "{error}");
+    assert_no_personal_data(&error, &mail("josé@example.com"));
+    smtp.send(&mail("ada@bücher.example")).await.unwrap();
+    assert_eq!(server.received()[0].to, ["ada@xn--bcher-kva.example"], "a domain needs no SMTPUTF8");
+
+    let (server, url) = SmtpServer::start_with_smtputf8().await;
+    SmtpMailer::new(&url, FROM).unwrap().send(&mail("josé@bücher.example")).await.unwrap();
+    assert_eq!(server.received()[0].to, ["josé@xn--bcher-kva.example"]);
+}
+
+#[tokio::test]
+async fn address_that_contains_a_word_of_the_classification_does_not_change_the_classification() {
+    let (server, url) = SmtpServer::start().await;
+    let mail = Mail { to: "relay@sender.example.com".parse().unwrap(), ..example_mail(MailKind::Paid, "en") };
+    server.refuse(mail.to.as_str(), RefusedAt::Recipient, 550, "5.0.0 no such user");
+    let smtp = SmtpMailer::new(&url, FROM).unwrap();
+    let error = smtp.send(&mail).await.unwrap_err();
+    assert_eq!(error.fault, RecipientPermanent, "{error}");
+    assert_eq!(error.reason, "the mail server responded to RCPT TO with 550 5.0.0 no such user <<redacted>>");
+    server.refuse(mail.to.as_str(), RefusedAt::Message, 452, "4.2.2 full");
+    assert_eq!(smtp.send(&mail).await.unwrap_err().fault, RecipientTransient);
+    server.accept(mail.to.as_str());
+    smtp.send(&mail).await.unwrap();
 }
 
 #[tokio::test]
@@ -111,8 +153,10 @@ async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused()
     server.set_login(("dueday", "third"));
     let smtp = SmtpMailer::new(&url, FROM).unwrap().with_login(login("wrong").into());
     let error = smtp.send(&mail).await.unwrap_err();
-    assert_eq!((error.is_transient, error.reason.as_str()), (true, "the mail server responded with 535"));
-    assert!(smtp.connect().await.unwrap_err().reason.ends_with("535"), "the login is checked without a mail");
+    let response = "the mail server responded to the connection or the login with 535 ";
+    assert!(error.fault == Settings && error.reason.starts_with(response), "{error}");
+    let error = smtp.connect().await.unwrap_err();
+    assert!(error.reason.starts_with(response), "the login is checked without a mail: {error}");
     assert_eq!(server.received().len(), 2);
 }
 
@@ -137,7 +181,7 @@ async fn password_comes_from_secrets_manager_and_is_in_no_error() {
             None => sent.unwrap(),
             Some(expected) => {
                 let error = sent.unwrap_err();
-                assert!(error.is_transient && error.reason.contains(expected), "{error}");
+                assert!(error.fault == Settings && error.reason.contains(expected), "{error}");
                 assert!(!error.reason.contains("secret-without-user"), "{error}");
             }
         }

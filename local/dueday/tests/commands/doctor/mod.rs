@@ -290,7 +290,11 @@ async fn mail_server_of_a_stack_must_accept_the_login_in_the_secret() {
     // The columns are: the secret, the exit code, and the line about the mail server.
     for (login, code, line) in [
         ("dueday:secret-password", 0, "good         mail server: it accepts the user and the password"),
-        ("dueday:wrong-password", 1, "wrong        mail server: the mail server responded with 535"),
+        (
+            "dueday:wrong-password",
+            1,
+            "wrong        mail server: the mail server responded to the connection or the login with 535",
+        ),
         ("secret-password", 1, "not checked  mail server: its user and password are not known"),
     ] {
         set_secret(deployment.path(), "login", login);

@@ -1,0 +1,19 @@
+//! The user and the password of a mail server.
+
+use lettre::transport::smtp::authentication::Credentials;
+
+/// The user and the password of a mail server.
+pub type Login = Credentials;
+
+/// Parses the user and the password of a mail server, `USER:PASSWORD`.
+///
+/// # Errors
+/// If `text` is not allowed, returns an error text that describes what is allowed, without the password.
+pub fn parse_login(text: &str) -> Result<Login, String> {
+    match text.trim().split_once(':') {
+        Some((user, password)) if !user.is_empty() && !password.is_empty() => {
+            Ok(Credentials::new(user.to_owned(), password.to_owned()))
+        }
+        _ => Err("must be the user and the password of the mail server, as USER:PASSWORD".to_owned()),
+    }
+}
