@@ -11,9 +11,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use billing::{ClaimToken, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminded};
+use billing::{ClaimToken, MailStatus, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminded};
 use clock::Clock;
-use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
+use mail::{Mail, MailError, MailFacts, MailFault, MailKind, Mailer, Merchant};
 use store::{Claim, ClaimOutcome, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError, ignore_refusal};
 use sweep::{Outcome, Report, RowResult, Task, time_left};
 
@@ -41,8 +41,10 @@ pub struct ReminderBatch {
 pub enum ReminderOutcome {
     /// The reminder was sent, and marked as sent.
     Sent,
-    /// The reminder was not sent, because an earlier mail to the account's address bounced or was reported as spam.
+    /// The reminder was not sent, because the address accepts no mail, or an earlier mail to it was reported as spam.
     Undeliverable,
+    /// The recipient did not accept the reminder now, for example because the mailbox is full. It stays due.
+    Delayed,
     /// The due date of the payment has passed, and the reminder was not sent before.
     Missed,
     /// Another worker has claimed the reminder, and has not marked it as sent yet.
@@ -60,6 +62,7 @@ impl Outcome for ReminderOutcome {
         match self {
             Self::Sent => &mut counts.sent,
             Self::Undeliverable => &mut counts.undeliverable,
+            Self::Delayed => &mut counts.delayed,
             Self::Missed => &mut counts.missed,
             Self::InProgress => &mut counts.in_progress,
             Self::Skipped => &mut counts.skipped,
@@ -71,7 +74,7 @@ impl Outcome for ReminderOutcome {
     }
 
     fn was_workable(self) -> bool {
-        !matches!(self, Self::Undeliverable | Self::Skipped)
+        !matches!(self, Self::Undeliverable | Self::Delayed | Self::Skipped)
     }
 }
 
@@ -141,9 +144,9 @@ impl Task for ReminderBatch {
     fn log_report(report: &Report<ReminderOutcome>, _: DateTime<Utc>) {
         let Report { batch, date, complete, oldest_due_days, .. } = report;
         let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
-        let ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed } = report.counts;
+        let ReminderCounts { due, sent, undeliverable, delayed, missed, in_progress, skipped, failed } = report.counts;
         tracing::info!(
-            %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed,
+            %batch, %date, is_done, complete, due, sent, undeliverable, delayed, missed, in_progress, skipped, failed,
             oldest_due_days, stopped, "a run has ended"
         );
     }
@@ -166,12 +169,12 @@ impl ReminderBatch {
             ReminderClaimOutcome::NotDue => return Ok(ReminderOutcome::Skipped),
         };
         let (outcome, sent) = match decide_reminder(&claimed, today) {
-            ReminderDecision::Send(reminder) if self.send_reminder(&claimed, reminder).await? => {
-                (ReminderOutcome::Sent, Some(reminder))
-            }
-            // The customer's address does not accept mails. The reminder stays due until the due date of the payment,
-            // because the customer may correct the address.
-            ReminderDecision::Send(_) => (ReminderOutcome::Undeliverable, None),
+            ReminderDecision::Send(reminder) => match self.send_reminder(&claimed, reminder).await? {
+                ReminderOutcome::Sent => (ReminderOutcome::Sent, Some(reminder)),
+                // The address does not accept the reminder. It stays due until the due date of the payment, because
+                // the customer may correct the address or empty the mailbox.
+                outcome => (outcome, None),
+            },
             ReminderDecision::Missed => {
                 tracing::warn!(key = %due.key.key(), "a reminder was not sent before its payment was due");
                 (ReminderOutcome::Missed, None)
@@ -211,9 +214,14 @@ impl ReminderBatch {
         Ok(ReminderClaimOutcome::ClaimedByOther)
     }
 
-    /// Sends `reminder` to the customer of `subscription`. Returns `false`, and sends nothing, if the account's mail
-    /// status forbids mail to this address.
-    async fn send_reminder(&self, subscription: &Subscription, reminder: Reminder) -> Result<bool, RemindError> {
+    /// Sends `reminder` to the customer of `subscription`. If the mail service says that the address accepts no mail,
+    /// marks the account with this address. Returns [`ReminderOutcome::Sent`], [`ReminderOutcome::Undeliverable`] or
+    /// [`ReminderOutcome::Delayed`].
+    async fn send_reminder(
+        &self,
+        subscription: &Subscription,
+        reminder: Reminder,
+    ) -> Result<ReminderOutcome, RemindError> {
         let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
         let now = self.clock.now();
         // If the process was suspended after the claim, the reminder may be out of date, or another worker may have
@@ -231,14 +239,31 @@ impl ReminderBatch {
         // Another system of the merchant sends each reminder when it receives the event `subscription.reminded`.
         // Marking the reminder as sent publishes this event.
         if self.merchant.unsent_mails.contains(&facts.kind) {
-            return Ok(true);
+            return Ok(ReminderOutcome::Sent);
         }
         let mail = Mail::compose(&facts, (&self.merchant, &account), id, now);
         if account.refuses_mail_to(&mail.to) {
-            return Ok(false);
+            return Ok(ReminderOutcome::Undeliverable);
         }
-        self.mailer.send(&mail).await?;
-        Ok(true)
+        let Err(error) = self.mailer.send(&mail).await else { return Ok(ReminderOutcome::Sent) };
+        match error.fault {
+            MailFault::RecipientPermanent => {
+                tracing::warn!(
+                    account = %account.id, %error, error_type = "Mail",
+                    "a reminder is not sent: the address accepts no mail, and is marked if it is that of the account"
+                );
+                self.table.set_mail_status_of_address(&account.id, &mail.to, MailStatus::Bounced).await?;
+                Ok(ReminderOutcome::Undeliverable)
+            }
+            MailFault::RecipientTransient => {
+                tracing::warn!(
+                    account = %account.id, %error, error_type = "Mail",
+                    "a reminder is delayed: its recipient does not accept it now"
+                );
+                Ok(ReminderOutcome::Delayed)
+            }
+            MailFault::ServiceTransient | MailFault::Settings => Err(error.into()),
+        }
     }
 
     /// Removes the claim with the token `token`, and marks the reminder `sent` as sent. `sent` is `None` if no reminder

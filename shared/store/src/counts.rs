@@ -115,8 +115,10 @@ counts!(
     {
         /// Reminders that were sent, and marked as sent.
         sent,
-        /// Reminders that were not sent, because an earlier mail bounced or was reported as spam.
+        /// Reminders that were not sent, because the address accepts no mail, or an earlier mail was reported as spam.
         undeliverable,
+        /// Reminders whose recipient did not accept them now. They stay due, and a later run sends them.
+        delayed,
         /// Reminders that were not sent before the payment was due.
         missed,
         /// Reminders that another worker has claimed, and has not marked as sent yet.

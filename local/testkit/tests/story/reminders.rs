@@ -2,17 +2,21 @@
 
 use std::sync::{Arc, OnceLock};
 
-use billing::{ClaimToken, Subscription};
+use billing::{Account, ClaimToken, MailStatus, Subscription};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use days::{DayReader, ShardProof, ShardState};
 use emulator::{EngineConnection, Fault, Operation};
+use mail::MailFault;
 use store::{Batch, Claim, ClaimOutcome};
 use sweep::BatchRequest;
 use testkit::fault_at_call;
 use ulid::Ulid;
 
-use crate::world::{SHARDS, World, billing_time, date, key, new_subscription, nonzero_counts};
+use crate::world::{
+    SHARDS, World, billing_time, date, key, new_subscription, nonzero_counts, numbered_subscription,
+    subscription_of_acme,
+};
 
 /// Claims the reminder of `subscription` and sends nothing, like a run that is killed after the claim.
 async fn claim_without_sending(world: &World, subscription: &Subscription, on: &str) {
@@ -134,6 +138,61 @@ async fn failed_reminder_is_sent_by_a_later_run() {
         "the claim of the failed reminder is valid until its lease expires"
     );
     assert_eq!(nonzero_counts(&world.run_reminders("2026-03-25").await), [("sent", 1)]);
+}
+
+/// Stores two subscriptions whose reminders are due on 2026-03-24: one with the address `billing@acme.example.com`, and
+/// one with another address. Returns the first one.
+async fn store_two_due_reminders(world: &World) -> Subscription {
+    let acme = subscription_of_acme(31, "2026-02-28");
+    world.store(&acme).await;
+    let email = Some("ada@example.com".parse().unwrap());
+    world.store(&Subscription { email, ..numbered_subscription(1, 31, "2026-02-28") }).await;
+    acme
+}
+
+#[tokio::test]
+async fn address_that_accepts_no_mail_is_marked_and_stops_no_other_reminder_and_no_day() {
+    let world = World::new().await;
+    let acme = store_two_due_reminders(&world).await;
+    world.mails_sent.refuse("billing@acme.example.com", MailFault::RecipientPermanent);
+    let report = world.run_reminders("2026-03-24").await;
+    assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("sent", 1), ("undeliverable", 1)], true));
+    let account = world.table.get_account(&acme.account).await.unwrap().unwrap();
+    assert_eq!(account.mail_status, MailStatus::Bounced);
+    assert!(shard_proofs(&world, "2026-03-24").await.iter().all(ShardProof::is_complete));
+
+    let moved = Account { email: "new@acme.example.com".parse().unwrap(), ..account };
+    world.table.put_account(&moved).await.unwrap();
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-25").await), [("sent", 1)], "the reminder stays due");
+    assert_eq!(world.mails_sent.mails()[1].to, moved.email);
+}
+
+#[tokio::test]
+async fn recipient_with_a_full_mailbox_delays_only_the_own_reminder() {
+    let world = World::new().await;
+    let acme = store_two_due_reminders(&world).await;
+    world.mails_sent.refuse("billing@acme.example.com", MailFault::RecipientTransient);
+    let report = world.run_reminders("2026-03-24").await;
+    assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("delayed", 1), ("sent", 1)], true));
+    assert!(shard_proofs(&world, "2026-03-24").await.iter().all(ShardProof::is_complete));
+    let account = world.table.get_account(&acme.account).await.unwrap().unwrap();
+    assert_eq!(account.mail_status, MailStatus::Deliverable);
+
+    world.mails_sent.refuse("billing@acme.example.com", None);
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("sent", 1)], "a run of the same day");
+}
+
+#[tokio::test]
+async fn refused_settings_of_the_merchant_mark_no_account_and_the_day_is_not_done() {
+    for fault in [MailFault::Settings, MailFault::ServiceTransient] {
+        let world = World::new().await;
+        let acme = store_two_due_reminders(&world).await;
+        world.mails_sent.refuse("billing@acme.example.com", fault);
+        let report = world.run_reminders("2026-03-24").await;
+        assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("failed", 1), ("sent", 1)], false), "{fault:?}");
+        let account = world.table.get_account(&acme.account).await.unwrap().unwrap();
+        assert_eq!(account.mail_status, MailStatus::Deliverable, "{fault:?}");
+    }
 }
 
 #[tokio::test]
