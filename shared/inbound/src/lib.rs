@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod mail_feedback;
+mod ses_message;
 mod stripe_events;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use axum::routing::post;
 use rest::Problem;
 
 pub use mail_feedback::{FeedbackError, MailFeedbackHandler};
+pub use ses_message::UnreadableSesMessage;
 pub use stripe_events::{InboundError, InboundOutcome, StripeEventHandler};
 
 /// The largest accepted request body, in bytes. Events from Stripe are smaller.

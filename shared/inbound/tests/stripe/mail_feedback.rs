@@ -24,6 +24,7 @@ async fn bounced_address_is_marked_until_the_address_changes() {
         (bounce("Transient", "billing@acme.example.com"), MailStatus::Deliverable),
         (bounce("Permanent", "other@else.example.com"), MailStatus::Deliverable),
         (r#"{"eventType":"Delivery","mail":{}}"#.to_owned(), MailStatus::Deliverable),
+        ("Successfully validated SNS topic for Amazon SES event publishing.".to_owned(), MailStatus::Deliverable),
         (bounce("Permanent", "billing@acme.example.com"), MailStatus::Bounced),
         (complaint.to_owned(), MailStatus::Complained),
         (bounce("Permanent", "billing@acme.example.com"), MailStatus::Complained),
@@ -36,6 +37,10 @@ async fn bounced_address_is_marked_until_the_address_changes() {
     assert_eq!(status().await, MailStatus::Deliverable);
     feedback.handle(&bounce("Permanent", "billing@acme.example.com")).await.unwrap();
     assert_eq!(status().await, MailStatus::Deliverable, "a late event about the old address");
+    let umlaut = Account { email: "ada@bücher.example".parse().unwrap(), ..sample::account() };
+    world.table().put_account(&umlaut).await.unwrap();
+    feedback.handle(&bounce("Permanent", "Ada@xn--bcher-kva.example")).await.unwrap();
+    assert_eq!(status().await, MailStatus::Bounced, "SES returns the domain in Punycode");
     assert!(feedback.handle("nonsense").await.is_err());
     let without_account = bounce("Permanent", "billing@acme.example.com").replace("account", "other");
     assert!(feedback.handle(&without_account).await.is_err(), "the event has no account tag");
