@@ -148,6 +148,7 @@ async fn resolve_finding(context: &Context, args: &ResolveArgs) -> Result<Exit, 
     })?;
     let text = subscription_table(&settled);
     context.print(&SubscriptionView::from(settled), || text)?;
+    open_table.mention_unpublished_changes(context)?;
     Ok(Exit::Done)
 }
 

@@ -108,6 +108,7 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
     let is_done = refund.status == RefundStatus::Succeeded;
     let text = refund_text(context, &refund, is_repeated);
     context.print(&RefundView::from(refund), || text)?;
+    open_table.mention_unpublished_changes(context)?;
     Ok(if is_done { Exit::Done } else { Exit::Attention })
 }
 

@@ -65,6 +65,7 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
         Ok(Applied::Settled(settled)) => {
             let text = subscription_table(&settled.settlement.subscription);
             context.print(&SubscriptionView::from(settled.settlement.subscription), || text)?;
+            open_table.mention_unpublished_changes(context)?;
             Ok(Exit::Done)
         }
         Ok(Applied::NothingOpen | Applied::AlreadySettled(_) | Applied::FindingStored(_)) => {

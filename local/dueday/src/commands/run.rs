@@ -77,8 +77,8 @@ async fn show_progress_during<T>(monitor: Arc<RunMonitor>, run: impl Future<Outp
 /// Runs `dueday run`.
 pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     context.require_local_table("run")?;
-    let Machine { deployment, .. } =
-        &Machine::open(context, FolderRequirement::MayBeOlder, context.clock.clone()).await?;
+    let machine = Machine::open(context, FolderRequirement::MayBeOlder, context.clock.clone()).await?;
+    let deployment = &machine.deployment;
     let request = BatchRequest::for_date(args.date.unwrap_or_else(|| context.today(&deployment.table)));
     let deadline = context.clock.now() + RUN_TIME_LIMIT;
     let is_clean = match args.batch {
@@ -97,5 +97,6 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
             report.is_done() && unresolved.is_none()
         }
     };
+    machine.mention_unpublished_changes(context)?;
     Ok(Exit::done_if(is_clean))
 }

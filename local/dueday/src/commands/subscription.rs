@@ -244,6 +244,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         ChangeOutcome::Applied(written) => {
             let text = subscription_text(&written);
             context.print(&SubscriptionView::from(*written), || text)?;
+            open_table.mention_unpublished_changes(context)?;
             Ok(Exit::Done)
         }
         ChangeOutcome::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),

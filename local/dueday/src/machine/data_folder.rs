@@ -177,6 +177,21 @@ impl LockedFolder {
         Ok(journal)
     }
 
+    /// Returns whether the streams contain changes whose events are not published yet.
+    ///
+    /// # Errors
+    /// If the events or a stream cannot be read.
+    pub(super) fn has_unpublished_changes(&self, context: &Context) -> Result<bool, Failure> {
+        let journal = self.open_journal(context)?;
+        for (table, stream) in self.streams.streams_by_table() {
+            let next = stream.after(journal.committed_position(table).sequence.as_deref(), 1)?;
+            if next["Records"].as_array().is_some_and(|records| !records.is_empty()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Notices a database file that is older than the published events of the folder, because only the file was restored
     /// from a backup: switches charging off in `table` until an operator has confirmed the table, and prints a message.
     /// Later changes of the older file are published after the events that the folder already has.

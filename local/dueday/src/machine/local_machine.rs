@@ -22,6 +22,10 @@ use crate::Failure;
 use crate::context::Context;
 use crate::terminal::output;
 
+/// The message of a command that has not published its changes, because no server runs.
+const UNPUBLISHED_CHANGES: &str =
+    "No server runs: the mails and events about these changes are sent when `dueday` runs.";
+
 /// The local system on a data folder that this process, or another process, has locked.
 #[derive(Clone)]
 pub struct Machine {
@@ -112,6 +116,21 @@ impl Machine {
             }
             None => Ok(()),
         }
+    }
+
+    /// Prints a message if no server runs and the table contains changes whose events are not published yet, so that a
+    /// person does not wait for the mails about them. A command calls this method after its changes, if it does not
+    /// publish them.
+    ///
+    /// # Errors
+    /// If the events or a stream cannot be read.
+    pub fn mention_unpublished_changes(&self, context: &Context) -> Result<(), Failure> {
+        if let Some(folder) = &self.locked_folder
+            && folder.has_unpublished_changes(context)?
+        {
+            output::print_message(UNPUBLISHED_CHANGES);
+        }
+        Ok(())
     }
 
     /// Returns whether this process has locked the data folder.

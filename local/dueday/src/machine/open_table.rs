@@ -190,6 +190,15 @@ impl OpenTable {
         }
     }
 
+    /// Prints a message if the changes of the command wait for a server, see [`Machine::mention_unpublished_changes`].
+    /// Does nothing for a table on AWS.
+    ///
+    /// # Errors
+    /// If the events or a stream cannot be read.
+    pub fn mention_unpublished_changes(&self, context: &Context) -> Result<(), Failure> {
+        self.machine.as_ref().map_or(Ok(()), |machine| machine.mention_unpublished_changes(context))
+    }
+
     /// Returns the keys that encrypt the secrets in the table. For a local table, reads them from the data folder. For
     /// a table on AWS, reads them from `DUEDAY_ENCRYPTION_KEYS`, and returns `None` if that variable is not set.
     ///

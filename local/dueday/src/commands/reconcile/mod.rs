@@ -192,6 +192,7 @@ pub async fn reconcile(context: &Context, args: &ReconcileArgs) -> Result<Exit, 
     }
     drop(progress);
     context.print(&days, || reconciliation_text(&days))?;
+    open_table.mention_unpublished_changes(context)?;
     Ok(Exit::done_if(days.iter().all(|day| day.clean)))
 }
 
