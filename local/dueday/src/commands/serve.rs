@@ -30,6 +30,7 @@ use crate::machine::listen::{listen, listen_failure, listener_url, reachable_add
 use crate::machine::local_machine::Machine;
 use crate::machine::order_filler::OrderFiller;
 use crate::machine::queues::LocalQueues;
+use crate::machine::reminder_priority::ReminderPriority;
 use crate::machine::tokens::{Authentication, read_or_create_token_issuer};
 use crate::terminal::output;
 use crate::{Exit, Failure};
@@ -110,7 +111,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     )
     .await?;
     let (deliveries, queue) = LocalDeliveries::new(deployment.table.clone(), locked_folder.create_deliverer(context)?);
+    let reminder_priority = ReminderPriority::default();
     let follower = locked_folder.create_follower(context, Some(queue.clone())).await?;
+    let follower = follower.with_reminder_priority(reminder_priority.clone());
     let desk = locked_folder.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
     let gateway = locked_folder.gateway.client(context.clock.clone());
@@ -141,6 +144,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
 
     output::write(&context.render(&running, || welcome(context, args, &running)))?;
     let daily = DailyTimer::new(deployment, args.billing_time, context.options.json).await?;
+    let daily = daily.with_reminder_priority(reminder_priority);
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired_hourly(&locked_folder) => {}

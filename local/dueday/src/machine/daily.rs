@@ -15,6 +15,7 @@ use serde::Serialize;
 use store::{RunCounts, Table};
 use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError};
 
+use super::reminder_priority::ReminderPriority;
 use crate::Failure;
 use crate::terminal::output;
 use crate::terminal::report;
@@ -35,6 +36,8 @@ pub struct DailyTimer {
     /// The lease duration of the payment batch or of the reminder batch, whichever is longer.
     longest_lease: TimeDelta,
     prints_json: bool,
+    /// Makes other work of the server wait while reminders are being sent.
+    reminder_priority: ReminderPriority,
 }
 
 /// The time of the next run, as printed with `--json`.
@@ -68,7 +71,13 @@ impl DailyTimer {
             billing_time,
             longest_lease,
             prints_json,
+            reminder_priority: ReminderPriority::default(),
         })
+    }
+
+    /// Makes the reminders of this timer come before other work, which uses `priority`, too.
+    pub fn with_reminder_priority(self, priority: ReminderPriority) -> Self {
+        Self { reminder_priority: priority, ..self }
     }
 
     /// Runs the reminder batch and the payment batch now and at every scheduled time. If rows are left unfinished, the
@@ -112,7 +121,9 @@ impl DailyTimer {
     /// Runs both batches once. Returns whether a batch failed or left rows that a later run must finish.
     async fn run_batches(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
         let request = BatchRequest::for_date(today);
+        self.reminder_priority.start_reminders();
         let reminded = self.reminders.run_in_parts(&request, deadline).await;
+        self.reminder_priority.finish_reminders();
         let charged = self.payments.run_in_parts(&request, deadline).await;
         let has_unfinished_rows = has_unfinished_rows(&reminded) || has_unfinished_rows(&charged);
         self.print_report(reminded)?;

@@ -11,6 +11,7 @@ use publishing::Publisher;
 use super::journal::{Journal, PublishedTable};
 use super::local_bus::LocalBus;
 use super::notice_sender::NoticeSender;
+use super::reminder_priority::ReminderPriority;
 use crate::Failure;
 use crate::terminal::output;
 
@@ -42,13 +43,20 @@ pub struct StreamFollower {
     /// Sends notices to customers.
     pub notice_sender: Arc<NoticeSender>,
     publisher: Publisher<LocalBus>,
+    /// The reminders of the server, which come first; `None` if this process runs no server.
+    reminder_priority: Option<ReminderPriority>,
 }
 
 impl StreamFollower {
     /// Creates a follower that publishes the changes in `streams` on `bus`.
     pub fn new(streams: PublishedStreams, bus: LocalBus) -> Self {
         let (journal, notice_sender) = (bus.journal.clone(), bus.notice_sender.clone());
-        Self { streams, journal, notice_sender, publisher: Publisher::new(bus) }
+        Self { streams, journal, notice_sender, publisher: Publisher::new(bus), reminder_priority: None }
+    }
+
+    /// Makes the follower pause before each batch of records while the server sends reminders.
+    pub fn with_reminder_priority(self, priority: ReminderPriority) -> Self {
+        Self { reminder_priority: Some(priority), ..self }
     }
 
     /// Publishes all changes that are in the streams now.
@@ -71,6 +79,12 @@ impl StreamFollower {
             let Some(last) = last.and_then(|record| record["dynamodb"]["SequenceNumber"].as_str()) else {
                 return Ok(());
             };
+            if let Some(priority) = &self.reminder_priority {
+                // The requests to the embedded engine do not wait, so the other work of the server would not continue
+                // before all records are published.
+                tokio::task::yield_now().await;
+                priority.pause_for_reminders().await;
+            }
             let published = self.publisher.publish(&batch).await;
             let published = published.map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
             if let Some(refused) = published.failure_reason {

@@ -18,6 +18,7 @@ pub mod open_table;
 pub mod order_filler;
 pub mod private_folder;
 pub mod queues;
+pub mod reminder_priority;
 mod secret_file;
 pub mod stored_lines;
 pub mod tokens;
