@@ -258,7 +258,9 @@ impl LockedFolder {
         let notices = Notices::new(table, mailer(context).await?, merchant, clock);
         let api = self.api.clone().unwrap_or_else(|| DEFAULT_API_URL.to_owned());
         let notices = notices.with_card_links(Some(api));
-        Ok(NoticeSender::new(notices, EventFile::new(unmailed_events_file(&context.options))))
+        let waiting = EventFile::new(unmailed_events_file(&context.options));
+        let delayed = EventFile::new(delayed_mails_file(&context.options));
+        Ok(NoticeSender::new(notices, waiting, delayed))
     }
 
     /// Writes the URLs of this process's servers to the lock file, where other commands read them.
@@ -281,6 +283,11 @@ pub fn events_folder(options: &Options) -> PathBuf {
 /// Returns the path of the file with the events whose mails are not sent yet.
 pub fn unmailed_events_file(options: &Options) -> PathBuf {
     options.data.join("not-mailed.jsonl")
+}
+
+/// Returns the path of the file with the events whose mails are delayed, because their recipients did not accept them.
+pub fn delayed_mails_file(options: &Options) -> PathBuf {
+    options.data.join("mails-delayed.jsonl")
 }
 
 /// Returns the path of the file with the events of payments whose order could not be placed.

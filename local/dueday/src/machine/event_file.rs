@@ -24,8 +24,20 @@ impl EventFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn append(&self, event: &str) -> io::Result<()> {
+        self.append_all([event])
+    }
+
+    /// Appends `events` to the file, and returns when all are on the disk.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append_all<'a>(&self, events: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
+        let lines: String = events.into_iter().flat_map(|event| [event, "\n"]).collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
         let mut file = OpenOptions::new().create(true).append(true).open(&self.0)?;
-        file.write_all(format!("{event}\n").as_bytes())?;
+        file.write_all(lines.as_bytes())?;
         file.sync_data()
     }
 

@@ -170,8 +170,10 @@ impl Machine {
 async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
     follower.publish_all_changes().await?;
     let notice_sender = &follower.notice_sender;
-    let sent = notice_sender.send().await;
-    let failed = sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
+    let failed_file = |source| Failure::Data { path: notice_sender.waiting.path().clone(), source };
+    // First the delayed notices: those that the waiting notices add were tried just now.
+    let failed_delayed = notice_sender.retry_delayed().await.map_err(failed_file)?;
+    let failed = notice_sender.send().await.map_err(failed_file)?.or(failed_delayed);
     if let Some(reason) = failed {
         output::print_message(format!(
             "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"

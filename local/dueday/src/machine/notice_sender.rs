@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use billing::ReceivedEvent;
-use notices::{NoticeError, Notices};
+use notices::{NOTICE_DELAYED, NoticeError, Notices};
+use tokio::time::Instant;
 
 use super::event_file::EventFile;
 use crate::terminal::output;
@@ -14,18 +15,23 @@ use crate::terminal::output;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time until a failed notice is tried again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(60);
+/// The time between two tries of the delayed notices, whose recipients did not accept them.
+const DELAY_INTERVAL: Duration = Duration::from_secs(15 * 60);
 
 /// Sends the notices of events to customers.
 pub struct NoticeSender {
     notices: Notices,
     /// The events whose notices are not sent yet.
     pub waiting: EventFile,
+    /// The events whose notices were refused by their recipients for now. They are tried less often than the waiting
+    /// notices, and delay no other notice.
+    delayed: EventFile,
 }
 
 impl NoticeSender {
-    /// Creates a sender for the notices of the events in `waiting`.
-    pub fn new(notices: Notices, waiting: EventFile) -> Self {
-        Self { notices, waiting }
+    /// Creates a sender for the notices of the events in `waiting` and `delayed`.
+    pub fn new(notices: Notices, waiting: EventFile, delayed: EventFile) -> Self {
+        Self { notices, waiting, delayed }
     }
 
     /// Appends the events that cause a notice to the file of the waiting events.
@@ -33,32 +39,55 @@ impl NoticeSender {
     /// # Errors
     /// If the file of the waiting events cannot be written.
     pub fn enqueue_events(&self, events: &[ReceivedEvent]) -> io::Result<()> {
-        events
-            .iter()
-            .filter(|event| Notices::has_notice_for(event))
-            .try_for_each(|event| self.waiting.append(&event.json))
+        let events = events.iter().filter(|event| Notices::has_notice_for(event));
+        self.waiting.append_all(events.map(|event| &*event.json))
     }
 
-    /// Sends the waiting notices. If the mail service fails for one notice, this notice and all later notices wait for
-    /// the next call. Returns the reason of the last failure; `None` if no notice failed.
+    /// Sends the waiting notices. Returns the reason of the last failure; `None` if no notice failed. A notice that its
+    /// recipient does not accept now is no failure: it becomes a delayed notice.
     ///
     /// # Errors
-    /// If the file of the waiting events cannot be used.
+    /// If a file of events cannot be used.
     pub async fn send(&self) -> io::Result<Option<String>> {
-        let (mut failed, mut is_mailer_down) = (None, false);
-        for event in self.waiting.start_retry()? {
-            let sent = if is_mailer_down { None } else { Some(self.notify(&event).await) };
-            if let Some(Ok(())) = sent {
+        self.send_from(&self.waiting).await
+    }
+
+    /// Tries the delayed notices again. Returns the reason of the last failure, as [`NoticeSender::send`] does.
+    ///
+    /// # Errors
+    /// If a file of events cannot be used.
+    pub async fn retry_delayed(&self) -> io::Result<Option<String>> {
+        self.send_from(&self.delayed).await
+    }
+
+    /// Sends the notices in `file`. If the mail service fails for one notice, the notices that are not tried yet wait for
+    /// the next call, and the failed notice waits behind them. So even a wrongly classified response to one recipient
+    /// cannot keep the other notices from being sent.
+    async fn send_from(&self, file: &EventFile) -> io::Result<Option<String>> {
+        let (mut untried, mut failed, mut delayed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut failure, mut is_mailer_down) = (None, false);
+        for event in file.start_retry()? {
+            if is_mailer_down {
+                untried.push(event);
                 continue;
             }
-            self.waiting.append(&event)?;
-            if let Some(Err(error)) = sent {
-                is_mailer_down = matches!(error, NoticeError::Mail(_));
-                failed = Some(error.to_string());
+            match self.notify(&event).await {
+                Ok(()) => {}
+                Err(error) if error.concerns_only_recipient() => {
+                    output::print_message(format!("{NOTICE_DELAYED}: {error}"));
+                    delayed.push(event);
+                }
+                Err(error) => {
+                    is_mailer_down = matches!(error, NoticeError::Mail(_));
+                    failure = Some(error.to_string());
+                    failed.push(event);
+                }
             }
         }
-        self.waiting.finish_retry()?;
-        Ok(failed)
+        file.append_all(untried.iter().chain(&failed).map(String::as_str))?;
+        self.delayed.append_all(delayed.iter().map(String::as_str))?;
+        file.finish_retry()?;
+        Ok(failure)
     }
 
     /// Sends the notice about one stored event.
@@ -67,12 +96,16 @@ impl NoticeSender {
         Ok(())
     }
 
-    /// Sends waiting notices until the future is dropped. Prints a message when the sending begins to fail, fails for
-    /// another reason, or succeeds again.
+    /// Sends waiting notices until the future is dropped, and tries the delayed notices again from time to time. Prints a
+    /// message when the sending begins to fail, fails for another reason, or succeeds again.
     pub async fn send_continuously(&self) {
-        let mut reported_error = None;
+        let (mut reported_error, mut next_retry_of_delayed) = (None, Instant::now());
         loop {
-            let failed = self.send().await.unwrap_or_else(|error| Some(error.to_string()));
+            let mut failed = self.send().await.unwrap_or_else(|error| Some(error.to_string()));
+            if failed.is_none() && Instant::now() >= next_retry_of_delayed {
+                failed = self.retry_delayed().await.unwrap_or_else(|error| Some(error.to_string()));
+                next_retry_of_delayed = Instant::now() + DELAY_INTERVAL;
+            }
             if reported_error != failed {
                 output::print_message(match &failed {
                     Some(reason) => format!("error: mails cannot be sent: {reason}. They are tried again every minute"),

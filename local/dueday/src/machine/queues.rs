@@ -7,16 +7,18 @@ use billing::DeliveryStatus;
 use chrono::DateTime;
 use store::{Paging, Table, TableError};
 
-use super::data_folder::{unmailed_events_file, unplaced_orders_file};
+use super::data_folder::{delayed_mails_file, unmailed_events_file, unplaced_orders_file};
 use super::event_file::EventFile;
 use crate::options::Options;
 
-/// The queues of the local system.
+/// The queues of the local system. `NoticesDelayed` exists only here: on AWS, delayed notices stay in the queue `Notices`.
 #[derive(Clone, Debug)]
 pub struct LocalQueues {
     table: Table,
     /// The events whose mails are not sent yet.
     unmailed_events: EventFile,
+    /// The events whose mails are delayed, because their recipients did not accept them.
+    delayed_mails: EventFile,
     /// The events of payments whose order could not be placed.
     unplaced_orders: EventFile,
 }
@@ -27,6 +29,7 @@ impl LocalQueues {
         Self {
             table,
             unmailed_events: EventFile::new(unmailed_events_file(options)),
+            delayed_mails: EventFile::new(delayed_mails_file(options)),
             unplaced_orders: EventFile::new(unplaced_orders_file(options)),
         }
     }
@@ -58,6 +61,7 @@ impl Queues for LocalQueues {
         vec![
             state("Deliveries", self.count_pending_deliveries().await.ok(), false),
             state("Notices", self.unmailed_events.count().ok(), false),
+            state("NoticesDelayed", self.delayed_mails.count().ok(), false),
             state("PaidNotOrdered", self.unplaced_orders.count().ok(), true),
         ]
     }

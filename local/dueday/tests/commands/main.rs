@@ -25,6 +25,7 @@ mod import_full_disk;
 mod kept_events;
 mod kill;
 mod look_up;
+mod mails;
 mod messages;
 mod order_events;
 mod orders;
