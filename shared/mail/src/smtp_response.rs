@@ -33,7 +33,10 @@ impl fmt::Display for SmtpStep {
 /// respond to the recipient or to the message. The codes of these responses are also used for single recipients.
 const TEXTS_ABOUT_ALL_MAILS: &[&str] = &[
     "access denied: user",
+    "administrative prohibition",
     "authenticat",
+    "authoriz",
+    "banned",
     "blacklist",
     "block list",
     "blocked using",
@@ -42,15 +45,17 @@ const TEXTS_ABOUT_ALL_MAILS: &[&str] = &[
     "daily message quota",
     "dkim",
     "dmarc",
-    "helo command",
+    "helo",
     "insufficient system",
     "internal error",
+    "ip address",
     "message rate",
     "not verified",
     "rate exceeded",
     "rate limit",
     "rcpthosts",
     "relay",
+    "reputation",
     "reverse dns",
     "sender",
     "sending has been paused",
@@ -63,6 +68,9 @@ const TEXTS_ABOUT_ALL_MAILS: &[&str] = &[
     "throttl",
     "too many",
 ];
+
+/// Texts, in small letters, about a policy of the server. They say nothing about the address, so they mark no account.
+const TEXTS_ABOUT_POLICY: &[&str] = &["blocked", "denied", "policy", "prohibited", "spam"];
 
 /// Returns the fault that the error response with the status `code` and the text `text` to `step` means.
 pub(crate) fn classify_response(step: SmtpStep, code: u16, text: &str) -> MailFault {
@@ -102,6 +110,11 @@ pub(crate) fn classify_response(step: SmtpStep, code: u16, text: &str) -> MailFa
         (Some((6, _)), _) => all_mails,
         // A policy, for example against spam: not about the address itself.
         (Some((7, _)), _) => MailFault::RecipientTransient,
+        (_, 501 | 510 | 511 | 521 | 550..=554 | 556)
+            if TEXTS_ABOUT_POLICY.iter().any(|about_policy| text.contains(about_policy)) =>
+        {
+            MailFault::RecipientTransient
+        }
         (_, 501 | 510 | 511 | 521 | 550 | 551 | 553 | 556) if step == SmtpStep::Recipient => {
             MailFault::RecipientPermanent
         }
@@ -174,6 +187,7 @@ mod tests {
         (Recipient, 501, "5.1.3 Bad recipient address syntax", RecipientPermanent),
         (Recipient, 501, "Invalid RCPT TO address provided", RecipientPermanent),
         (Recipient, 503, "5.5.1 Error: need MAIL command", Settings),
+        (Recipient, 530, "Access denied", Settings),
         (Recipient, 550, "5.1.1 The email account that you tried to reach does not exist", RecipientPermanent),
         (Recipient, 550, "5.1.1 User unknown in relay recipient table", RecipientPermanent),
         (Recipient, 550, "5.2.1 The email account that you tried to reach is disabled", RecipientPermanent),
@@ -182,6 +196,11 @@ mod tests {
         (Recipient, 550, "5.7.54 SMTP; Unable to relay recipient in non-accepted domain", Settings),
         (Recipient, 550, "relay not permitted", Settings),
         (Recipient, 550, "No such user here", RecipientPermanent),
+        (Recipient, 550, "Access denied - Invalid HELO name", Settings),
+        (Recipient, 550, "Administrative prohibition", Settings),
+        (Recipient, 550, "You are not authorized to send", Settings),
+        (Recipient, 550, "Access denied", RecipientTransient),
+        (Recipient, 550, "Rejected because of local policy", RecipientTransient),
         (Recipient, 551, "User not local", RecipientPermanent),
         (Recipient, 552, "5.2.2 Mailbox full", RecipientTransient),
         (Recipient, 553, "sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)", Settings),

@@ -171,7 +171,7 @@ async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
     follower.publish_all_changes().await?;
     let notice_sender = &follower.notice_sender;
     let failed_file = |source| Failure::Data { path: notice_sender.waiting.path().clone(), source };
-    // First the delayed notices: those that the waiting notices add were tried just now.
+    // Retry the delayed notices first: `send` may add more of them, which it has just tried.
     let failed_delayed = notice_sender.retry_delayed().await.map_err(failed_file)?;
     let failed = notice_sender.send().await.map_err(failed_file)?.or(failed_delayed);
     if let Some(reason) = failed {
