@@ -21,8 +21,8 @@ use crate::terminal::confirmation::ask;
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
 /// The path of the data folder if neither `--data` nor the environment variable is set.
 const DEFAULT_DATA_FOLDER: &str = ".dueday";
-/// The sender of mails if no sender is configured.
-const DEFAULT_MAIL_FROM: &str = "Example Shop <billing@example.com>";
+/// The sender of mails if no sender is configured. It has no name, so mails show the name of the merchant.
+const DEFAULT_MAIL_FROM: &str = "billing@example.com";
 
 /// The options of every command.
 #[derive(Clone, Debug, Default)]

@@ -171,6 +171,7 @@ impl Mail {
             kind: facts.kind,
             account: account.id.clone(),
             to: facts.email.as_ref().unwrap_or(&account.email).clone(),
+            sender_name: merchant.name.clone(),
             reply_to: merchant.reply_to.clone(),
             // Only reminders have an address to unsubscribe: customers cannot unsubscribe from the other mails.
             unsubscribe_at: merchant.support_email.clone().filter(|_| facts.kind == MailKind::Upcoming),

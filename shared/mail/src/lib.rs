@@ -46,6 +46,8 @@ pub struct Mail {
     pub kind: MailKind,
     pub account: AccountId,
     pub to: EmailAddress,
+    /// The name of the merchant, for a sender without a name of its own.
+    pub sender_name: String,
     /// The address for replies; `None` if replies go to the sender.
     pub reply_to: Option<EmailAddress>,
     /// The address for requests to unsubscribe from mails of this kind; `None` if customers cannot unsubscribe from

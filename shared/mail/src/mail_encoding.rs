@@ -55,12 +55,15 @@ fn in_punycode(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Encodes `mail` to `recipient` in the Internet message format (RFC 5322), with a plain-text and an HTML part.
+/// Encodes `mail` to `recipient` in the Internet message format (RFC 5322), with a plain-text and an HTML part. If the
+/// sender `from` has no name, its name is that of the merchant.
 ///
 /// # Errors
 /// [`MailFault::Settings`] if the address for replies is not valid, or the message cannot be encoded.
 pub fn encode(mail: &Mail, from: &Mailbox, recipient: Address) -> Result<Message, MailError> {
-    let mut message = Message::builder().from(from.clone()).to(Mailbox::new(None, recipient));
+    let sender_name = from.name.clone().unwrap_or_else(|| mail.sender_name.clone());
+    let sender = Mailbox::new(Some(sender_name), from.email.clone());
+    let mut message = Message::builder().from(sender).to(Mailbox::new(None, recipient));
     if let Some(reply_to) = &mail.reply_to {
         let reply_to = address_in_punycode(reply_to.as_str());
         let reply_to = reply_to.ok_or_else(|| settings_error("the address for replies is not valid in a mail"))?;

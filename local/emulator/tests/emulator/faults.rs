@@ -116,6 +116,7 @@ async fn mail_behaves_as_its_fault() {
             id: "1".to_owned(),
             kind: MailKind::Paid,
             account: sample::account().id,
+            sender_name: "Example Shop".to_owned(),
             reply_to: None,
             unsubscribe_at: None,
             to: sample::account().email,
