@@ -5,6 +5,8 @@ use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::table_description::describe_table;
+
 /// The prefixes of the engine's parse errors that DynamoDB returns as a `ValidationException`.
 const VALIDATION_MARKERS: [&str; 3] = ["VALIDATION_REQUEST:", "VALIDATION_AS_READ:", "VALIDATION:"];
 /// The prefixes of the engine's parse errors that DynamoDB returns as a `SerializationException`.
@@ -31,7 +33,7 @@ pub(crate) fn execute(database: &Database, operation: &str, body: &[u8]) -> Resu
         "BatchExecuteStatement" => parse_and_execute(body, |request| database.batch_execute_statement(request)),
         "CreateTable" => parse_and_execute(body, |request| database.create_table(request)),
         "DeleteTable" => parse_and_execute(body, |request| database.delete_table(request)),
-        "DescribeTable" => parse_and_execute(body, |request| database.describe_table(request)),
+        "DescribeTable" => parse_and_execute(body, |request| describe_table(database, request)),
         "ListTables" => parse_and_execute(body, |request| database.list_tables(request)),
         "UpdateTable" => parse_and_execute(body, |request| database.update_table(request)),
         "UpdateTimeToLive" => parse_and_execute(body, |request| database.update_time_to_live(request)),

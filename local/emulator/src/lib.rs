@@ -17,6 +17,7 @@ mod in_process_client;
 mod permission;
 mod stream;
 mod stripe_server;
+mod table_description;
 mod timetable;
 mod token_issuer;
 

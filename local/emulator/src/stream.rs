@@ -11,6 +11,8 @@ use dynoxide::streams::shard_id;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
+use crate::table_description::describe_table;
+
 /// The SQL statement that creates an index on the stream records. Without the index, the engine reads all records for
 /// each request, and the engine never deletes records.
 const CREATE_INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
@@ -47,17 +49,20 @@ impl Stream {
     /// Opens the stream of `table`, and enables it if it is not enabled.
     pub(crate) fn open(database: Database, file: PathBuf, table: &str) -> Result<Self, StreamError> {
         let failed = |reason: String| StreamError::Engine { table: table.to_owned(), reason };
-        let describe = DescribeTableRequest { table_name: table.to_owned() };
-        let mut described = database.describe_table(describe).map_err(|error| failed(error.to_string()))?.table;
-        if described.latest_stream_arn.is_none() {
+        let arn = || -> Result<Option<String>, StreamError> {
+            let describe = DescribeTableRequest { table_name: table.to_owned() };
+            let described = describe_table(&database, describe).map_err(|error| failed(error.to_string()))?;
+            Ok(described["Table"]["LatestStreamArn"].as_str().map(str::to_owned))
+        };
+        if arn()?.is_none() {
             let request = json!({
                 "TableName": table,
                 "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
             });
             let request = serde_json::from_value(request).map_err(|error| failed(error.to_string()))?;
-            described = database.update_table(request).map_err(|error| failed(error.to_string()))?.table_description;
+            database.update_table(request).map_err(|error| failed(error.to_string()))?;
         }
-        let arn = described.latest_stream_arn.ok_or_else(|| failed("it has no ARN".to_owned()))?;
+        let arn = arn()?.ok_or_else(|| failed("it has no ARN".to_owned()))?;
         let stream = Self { database, file, table: table.to_owned(), arn };
         stream.connection()?.execute_batch(CREATE_INDEX).map_err(|source| stream.file_error(source))?;
         Ok(stream)

@@ -104,13 +104,13 @@ impl Table {
         }
     }
 
-    /// Returns the approximate number of the table's items, of all kinds. Sends one DescribeTable request; AWS updates
-    /// the number every six hours.
-    pub async fn item_count(&self) -> Result<u64, TableError> {
+    /// Returns the approximate number of the table's items, of all kinds; `None` if it is unknown, as on one machine.
+    /// Sends one DescribeTable request; AWS updates the number every six hours.
+    pub async fn item_count(&self) -> Result<Option<u64>, TableError> {
         let described = self.client().describe_table().table_name(self.name()).send().await;
         let described = described.map_err(|error| TableError::from_sdk_error("DescribeTable", error))?;
-        let count = described.table.and_then(|table| table.item_count).unwrap_or(0);
-        Ok(u64::try_from(count).unwrap_or(0))
+        let count = described.table.and_then(|table| table.item_count);
+        Ok(count.and_then(|count| u64::try_from(count).ok()))
     }
 
     /// Moves the subscription `stored` to its shard according to `settings`. Postpones the move if the subscription is

@@ -55,8 +55,11 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
             Exit::Interrupted.exit_process();
         }
     });
-    let bar = ProgressBar::new(open_table.table.item_count().await?);
-    let progress = Progress::show(bar, "{bar:30} {msg}", |bar| bar.message());
+    let (bar, template) = match open_table.table.item_count().await? {
+        Some(items) if items > 0 => (ProgressBar::new(items), "{bar:30} {msg}"),
+        _ => (ProgressBar::new_spinner(), "{spinner} {msg}"),
+    };
+    let progress = Progress::show(bar, template, |bar| bar.message());
     let action = context.action(ActionKind::Reshard, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted `dueday
     // reshard`.

@@ -3,3 +3,4 @@
 mod faults;
 mod servers;
 mod stream;
+mod table_description;
