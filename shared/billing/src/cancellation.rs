@@ -59,6 +59,28 @@ impl Subscription {
         Ok(ending)
     }
 
+    /// Plans the cancellation of a new subscription on `on`, one of its due dates. The payments before this date are
+    /// charged; the payment of this date is not.
+    ///
+    /// # Errors
+    /// - [`Refusal::EndsBeforeFirstPayment`] if `on` is before the first due date
+    /// - [`Refusal::NotOnPaymentDay`] if `on` is not the due date of its month
+    pub fn ending_on(self, on: NaiveDate) -> Result<Subscription, Refusal> {
+        let (period, first) = (Period::from_day(on), self.due_on);
+        let expected = self.due_in(period);
+        if on < first {
+            return Err(Refusal::EndsBeforeFirstPayment { requested: on, first });
+        }
+        if on != expected {
+            return Err(Refusal::NotOnPaymentDay { requested: on, expected });
+        }
+        let mut ending = Subscription { cancel_from: Some(period), ..self };
+        if ending.is_ending() {
+            ending.next_reminder_on = None;
+        }
+        Ok(ending)
+    }
+
     /// Removes a planned cancellation, and plans the reminder of the next payment again.
     ///
     /// # Errors

@@ -152,13 +152,14 @@ impl Money {
     ///   allowed.
     /// - [`MoneyError::Overflow`] if the amount is too large
     pub fn parse(text: &str, currency: Currency) -> Result<Self, MoneyError> {
+        let malformed = Err(MoneyError::Malformed { currency });
         let (whole, fraction) = match text.split_once('.') {
-            Some((_, "")) => return Err(MoneyError::Malformed),
+            Some((_, "")) => return malformed,
             Some((whole, fraction)) => (whole, fraction),
             None => (text, ""),
         };
         if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
-            return Err(MoneyError::Malformed);
+            return malformed;
         }
         let places = usize::try_from(currency.exponent()).map_err(|_| MoneyError::Overflow)?;
         let (kept, rounded) = fraction.split_at(fraction.len().min(places));
@@ -208,9 +209,9 @@ impl fmt::Display for Money {
 pub enum MoneyError {
     #[error("must be a current ISO 4217 currency code in capitals, like EUR")]
     Currency,
-    #[error("must be a decimal amount like 12.99")]
-    Malformed,
-    #[error("must have at most {} decimals in {currency}", currency.exponent())]
+    #[error("must be an amount like {}", Money::new(1_299, *currency).decimal())]
+    Malformed { currency: Currency },
+    #[error("must have {} in {currency}", decimals_text(*currency))]
     Precision { currency: Currency },
     #[error("must be from 1 to {MAX_PRICE_MINOR} in minor units (cents), not {minor}")]
     Price { minor: i64 },
@@ -220,6 +221,14 @@ pub enum MoneyError {
     Overflow,
 }
 
+/// Returns how many decimals an amount in `currency` may have, as a part of a sentence.
+fn decimals_text(currency: Currency) -> String {
+    match currency.exponent() {
+        0 => "no decimals".to_owned(),
+        places => format!("at most {places} decimals"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +236,16 @@ mod tests {
 
     fn currency(code: &str) -> Currency {
         code.parse().unwrap()
+    }
+
+    #[test]
+    fn errors_show_an_amount_of_the_currency() {
+        let error = |text, code| Money::parse(text, currency(code)).unwrap_err().to_string();
+        assert_eq!(error("12,99", "EUR"), "must be an amount like 12.99");
+        assert_eq!(error("1,299", "JPY"), "must be an amount like 1299");
+        assert_eq!(error("x", "KWD"), "must be an amount like 1.299");
+        assert_eq!(error("12.999", "EUR"), "must have at most 2 decimals in EUR");
+        assert_eq!(error("12.5", "JPY"), "must have no decimals in JPY");
     }
 
     #[test]
@@ -253,7 +272,7 @@ mod tests {
             assert!(matches!(Money::parse(text, currency(code)), Err(MoneyError::Precision { .. })), "{text} {code}");
         }
         for text in ["", ".", ".5", "5.", "-1", "+1", "1,000", "1 000", "1e3", "1.2.3", "٣", "12.99 EUR"] {
-            assert!(matches!(Money::parse(text, currency("EUR")), Err(MoneyError::Malformed)), "{text:?}");
+            assert!(matches!(Money::parse(text, currency("EUR")), Err(MoneyError::Malformed { .. })), "{text:?}");
         }
         assert_eq!(Money::parse("99999999999999999999", currency("EUR")), Err(MoneyError::Overflow));
     }

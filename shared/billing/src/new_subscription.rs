@@ -60,7 +60,7 @@ pub enum CreationRefusal {
 /// # Errors
 /// - [`Refusal::FirstPaymentPast`] if the requested date is in the past
 /// - [`Refusal::FirstPaymentFar`] if the requested date is too far in the future
-/// - [`Refusal::FirstPaymentDay`] if the requested date is not the payment day of its month
+/// - [`Refusal::NotOnPaymentDay`] if the requested date is not the payment day of its month
 pub fn first_due_on(
     payment_day: PaymentDay,
     requested: Option<NaiveDate>,
@@ -73,7 +73,7 @@ pub fn first_due_on(
     } else if requested > latest {
         Err(Refusal::FirstPaymentFar { requested, latest })
     } else if requested != expected {
-        Err(Refusal::FirstPaymentDay { requested, expected })
+        Err(Refusal::NotOnPaymentDay { requested, expected })
     } else {
         Ok(requested)
     }

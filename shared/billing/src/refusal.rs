@@ -44,5 +44,7 @@ pub enum Refusal {
     #[error("must not be after {latest}; it is {requested}")]
     FirstPaymentFar { requested: NaiveDate, latest: NaiveDate },
     #[error("must be on the payment day, which is {expected} in that month, not {requested}")]
-    FirstPaymentDay { requested: NaiveDate, expected: NaiveDate },
+    NotOnPaymentDay { requested: NaiveDate, expected: NaiveDate },
+    #[error("must not be before the first payment, which is due on {first}; it is {requested}")]
+    EndsBeforeFirstPayment { requested: NaiveDate, first: NaiveDate },
 }

@@ -31,14 +31,21 @@ impl Table {
         self.each_in_order_of_accounts(keys::ACCOUNTS, read_partition, each).await
     }
 
-    /// Calls `each` for every subscription, in the order of their accounts, like [`Table::accounts_in_order`].
+    /// Calls `each` for every subscription, with its account, in the order of their accounts, like
+    /// [`Table::accounts_in_order`]. Sends one more GetItem request for each account. The account is `None` if it does not
+    /// exist or cannot be read.
     pub async fn subscriptions_in_order(
         &self,
-        each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
+        each: impl FnMut(Result<(Subscription, Option<Account>), TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
         let read_partition = async |partition: String| {
-            let items = self.items_of_partition(partition, keys::SUBSCRIPTIONS).await?;
-            Ok(items.into_iter().map(read_subscription).collect())
+            let (account, subscriptions) = futures::try_join!(
+                self.get(Key { pk: partition.clone(), sk: partition.clone() }),
+                self.items_of_partition(partition, keys::SUBSCRIPTIONS)
+            )?;
+            let account =
+                account.filter(|item| !is_erased_account(item)).and_then(|item| Account::from_item(&item).ok());
+            Ok(subscriptions.into_iter().map(|item| Ok((read_subscription(item)?, account.clone()))).collect())
         };
         self.each_in_order_of_accounts(keys::SUBSCRIPTIONS, read_partition, each).await
     }

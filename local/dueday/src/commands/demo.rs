@@ -26,6 +26,7 @@ use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::gateway::STRIPE;
+use crate::machine::listen::default_api_url;
 use crate::machine::local_machine::Machine;
 use crate::terminal::progress::Progress;
 use crate::{Exit, Failure};
@@ -94,7 +95,7 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         let past = Deployment { mailer: unsent.clone(), clock: clock.clone(), older_table_check: None, ..past };
         let notices = SimulationNotices::new(&past, &engine)?;
         for row in rows {
-            let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_id(&row.account));
+            let (account, id) = (row.new_account(clock.now()), row.id);
             past.create_subscription(&account, row.subscription(id), day_before).await?;
         }
         let copied = past.table.clone();
@@ -128,7 +129,7 @@ async fn refund_one_payment(context: &Context, machine: &Machine) -> Result<(), 
 /// Returns whether `table` has the subscriptions of all `rows`.
 async fn are_all_rows_stored(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
     for row in rows {
-        let id = row.external_id.subscription_id(&row.account);
+        let id = row.id;
         if table.get_subscription(&row.account, id).await?.is_none() {
             return Ok(false);
         }
@@ -196,7 +197,7 @@ fn demo_text(context: &Context, machine: &Machine, report: &DemoReport) -> Strin
     if report.already_loaded {
         return format!("The demo is loaded already. To start again, stop dueday and delete {folder}.\n");
     }
-    let api = machine.running.as_ref().map_or("http://127.0.0.1:7878", |running| &running.api);
+    let api = machine.running.as_ref().map_or_else(default_api_url, |running| running.api.clone());
     let serve = match machine.running {
         Some(_) => "and".to_owned(),
         None => format!("and, while `{}` runs in another terminal,", context.command_line("").trim_end()),

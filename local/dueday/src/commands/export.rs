@@ -4,7 +4,9 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
 use api::{AccountView, ReceiptView, RefundView, SubscriptionView};
-use billing::{Account, AccountId, Currency, GatewayToken, Label, Money, Receipt, Refund, Sku, Subscription};
+use billing::{
+    Account, AccountId, Currency, EmailAddress, GatewayToken, Label, Locale, Money, Receipt, Refund, Sku, Subscription,
+};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -25,7 +27,10 @@ use crate::{Exit, Failure};
 #[command(after_help = "\
 The output is sorted by account; the receipts and refunds of an account are sorted by due date. In CSV, amounts are decimals, and \
 a cell that a spreadsheet would treat as a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in \
-front. The format jsonl contains the same objects as the responses of the API; receipts also have the customer's name.
+front. The format jsonl contains the same objects as the responses of the API; receipts also have the customer's name, \
+and subscriptions the e-mail address, the name and the locale of their account.
+
+`dueday import` reads the CSV file of the subscriptions.
 
 If an export ends early, its last line begins with INCOMPLETE, and the command fails.
 
@@ -101,10 +106,13 @@ const ACCOUNT_COLUMNS: Columns = &[
 const SUBSCRIPTION_COLUMNS: Columns = &[
     ("subscription", "/id"),
     ("account", "/account"),
+    ("email", "/account_email"),
+    ("name", "/account_name"),
+    ("locale", "/account_locale"),
     ("external_id", "/external_id"),
     ("sku", "/sku"),
     ("product_name", "/product_name"),
-    ("email", "/email"),
+    ("own_email", "/email"),
     ("status", "/status"),
     ("payment_day", "/payment_day"),
     ("amount", "/amount"),
@@ -170,6 +178,27 @@ struct ExportWriter {
     /// The number of items that cannot be read.
     unreadable: u64,
     progress: Progress,
+}
+
+/// A subscription with the data of its account, which an import needs. They are null if the account does not exist.
+#[derive(Serialize)]
+struct ExportedSubscription {
+    #[serde(flatten)]
+    subscription: SubscriptionView,
+    account_email: Option<EmailAddress>,
+    account_name: Option<Label>,
+    account_locale: Option<Locale>,
+}
+
+impl From<(Subscription, Option<Account>)> for ExportedSubscription {
+    fn from((subscription, account): (Subscription, Option<Account>)) -> Self {
+        Self {
+            subscription: subscription.into(),
+            account_email: account.as_ref().map(|account| account.email.clone()),
+            account_name: account.as_ref().map(|account| account.name.clone()),
+            account_locale: account.map(|account| account.locale),
+        }
+    }
 }
 
 /// A receipt with the name of the customer.
@@ -246,8 +275,9 @@ async fn write_items(
             table.accounts_in_order(|item| writer.write(item, covers, AccountView::from)).await?;
         }
         ExportKind::Subscriptions => {
-            let covers = |subscription: &Subscription| command.covers(day_of(subscription.created_at));
-            table.subscriptions_in_order(|item| writer.write(item, covers, SubscriptionView::from)).await?;
+            let covers =
+                |(subscription, _): &(Subscription, Option<Account>)| command.covers(day_of(subscription.created_at));
+            table.subscriptions_in_order(|item| writer.write(item, covers, ExportedSubscription::from)).await?;
         }
         ExportKind::Receipts => {
             let covers = |(receipt, _): &(Receipt, Option<Label>)| command.covers(day_of(receipt.processed_at));

@@ -21,6 +21,7 @@ use super::event_file::EventFile;
 use super::follower::{PublishedStreams, StreamFollower};
 use super::gateway::Gateway;
 use super::journal::Journal;
+use super::listen::default_api_url;
 use super::local_bus::LocalBus;
 use super::mailer::mailer;
 use super::notice_sender::NoticeSender;
@@ -48,9 +49,6 @@ pub enum FolderRequirement {
     /// The folder is created if it does not exist. If an earlier version of Dueday wrote it, the command stores the policy.
     CreateIfAbsent,
 }
-
-/// The URL of the API if the server runs with its default port.
-const DEFAULT_API_URL: &str = "http://127.0.0.1:7878";
 
 /// The process that has locked a data folder, and the URLs of its servers; the content of `running.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -256,7 +254,7 @@ impl LockedFolder {
         let table = config.table.connect_with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
         let notices = Notices::new(table, mailer(context).await?, merchant, clock);
-        let api = self.api.clone().unwrap_or_else(|| DEFAULT_API_URL.to_owned());
+        let api = self.api.clone().unwrap_or_else(default_api_url);
         let notices = notices.with_card_links(Some(api));
         let waiting = EventFile::new(unmailed_events_file(&context.options));
         let delayed = EventFile::new(delayed_mails_file(&context.options));

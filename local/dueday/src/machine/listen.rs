@@ -7,6 +7,22 @@ use tokio::net::TcpListener;
 
 use crate::Failure;
 
+/// The environment variable with the port of the API.
+pub const API_PORT_VARIABLE: &str = "DUEDAY_API_PORT";
+/// The port of the API if neither the option nor the environment variable is set.
+pub const DEFAULT_API_PORT: u16 = 7878;
+
+/// Returns the URL of the API on this machine if the server listens on `port`.
+pub fn api_url(port: u16) -> String {
+    format!("http://{}", SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+}
+
+/// Returns the URL that the API of this machine will have when a server starts without the option for its port.
+pub fn default_api_url() -> String {
+    let port = std::env::var(API_PORT_VARIABLE).ok().and_then(|port| port.trim().parse().ok());
+    api_url(port.unwrap_or(DEFAULT_API_PORT))
+}
+
 /// Listens on `address` and `port`. `flag` is the command-line flag that sets the port, for the error message.
 ///
 /// # Errors

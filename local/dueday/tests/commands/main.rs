@@ -21,6 +21,7 @@ mod file_modes;
 mod gateway;
 mod import;
 mod import_again;
+mod import_export;
 mod import_full_disk;
 mod kept_events;
 mod kill;

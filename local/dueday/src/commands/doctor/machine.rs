@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::machine::data_folder::RunningServer;
 use crate::machine::gateway::Gateway;
 use crate::machine::inspection::{read_settings, running_server};
+use crate::machine::listen::api_url;
 #[cfg(unix)]
 use crate::machine::private_folder;
 #[cfg(unix)]
@@ -74,7 +75,9 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
         let today = policy.date_at(context.clock.now());
         findings.push(Finding::good(ZONE_CHECK, format!("{}, where today is {today}", policy.zone)));
     }
-    findings.extend(check_gateway(context, running.as_ref(), stored.and_then(|stored| stored.gateway).as_ref()).await);
+    findings.extend(
+        check_gateway(context, (serve, running.as_ref()), stored.and_then(|stored| stored.gateway).as_ref()).await,
+    );
     findings
 }
 
@@ -151,9 +154,10 @@ fn check_clock(now: DateTime<Utc>, stored: Option<&Settings>) -> Finding {
 /// settings of the table.
 async fn check_gateway(
     context: &Context,
-    running: Option<&RunningServer>,
+    (serve, running): (&ServeArgs, Option<&RunningServer>),
     stored: Option<&GatewayAccount>,
 ) -> Vec<Finding> {
+    let api = running.map_or_else(|| api_url(serve.api_port), |running| running.api.clone());
     let named = context.options.gateway().or(running.map(|running| running.gateway.as_str()));
     let Some(name) = named else {
         return vec![Finding::good(GATEWAY_CHECK, "the sandbox gateway in this process: no money moves")];
@@ -175,7 +179,7 @@ async fn check_gateway(
             // key is taken as a sign of production.
             let is_prod = is_live;
             let mut findings = check_stripe(stripe, stored, (is_live, is_prod), None).await;
-            findings.push(check_listener(Env::process().get(&STRIPE_WEBHOOK_SECRET)));
+            findings.push(check_listener(Env::process().get(&STRIPE_WEBHOOK_SECRET), &api));
             findings
         }
         _ => {
@@ -191,12 +195,10 @@ async fn check_gateway(
 }
 
 /// Checks that the server accepts Stripe's events. Stripe cannot reach this machine, so the Stripe CLI must forward the
-/// events.
-fn check_listener(secret: Option<String>) -> Finding {
-    let forward = format!(
-        "Run `stripe listen --forward-to 127.0.0.1:7878/webhooks/stripe`, and set {}",
-        STRIPE_WEBHOOK_SECRET.name
-    );
+/// events to `api`, the URL of the API.
+fn check_listener(secret: Option<String>, api: &str) -> Finding {
+    let forward =
+        format!("Run `stripe listen --forward-to {api}/webhooks/stripe`, and set {}", STRIPE_WEBHOOK_SECRET.name);
     match secret.map(|secret| SigningSecrets::parse(&secret)) {
         Some(Ok(_)) => Finding::good(LISTENER_CHECK, "the signing secret is set"),
         Some(Err(error)) => Finding::wrong(LISTENER_CHECK, format!("{} {error}", STRIPE_WEBHOOK_SECRET.name), forward),
@@ -230,9 +232,13 @@ mod tests {
 
     #[test]
     fn signing_secret_of_stripe_must_be_set_and_valid() {
-        assert!(check_listener(Some("whsec_0123456789abcdef".to_owned())).is_good());
-        assert!(!check_listener(None).is_good());
-        let invalid = check_listener(Some("sk_live_0123456789abcdef".to_owned()));
+        let check = |secret: Option<&str>| check_listener(secret.map(str::to_owned), "http://127.0.0.1:17878");
+        assert!(check(Some("whsec_0123456789abcdef")).is_good());
+        let missing = check(None);
+        assert!(!missing.is_good());
+        let text = serde_json::to_string(&missing).unwrap();
+        assert!(text.contains("--forward-to http://127.0.0.1:17878/webhooks/stripe`"), "{text}");
+        let invalid = check(Some("sk_live_0123456789abcdef"));
         assert!(!invalid.is_good() && !serde_json::to_string(&invalid).unwrap().contains("0123456789"));
     }
 }

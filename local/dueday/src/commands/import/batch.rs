@@ -176,7 +176,7 @@ impl Importer<'_> {
             };
             let records = records.entry(account).or_insert(stored);
             if let Some(stored) = records.subscriptions.iter().find(|stored| stored.id == *id) {
-                outcomes.insert(index, compare_with_stored(*line, stored, &Row::clone(row).subscription(*id)));
+                outcomes.insert(index, compare_with_stored(*line, stored, row));
                 continue;
             }
             match self.new_subscription(*line, row, *id, records, now) {
@@ -220,7 +220,7 @@ impl Importer<'_> {
 fn read_batch_row(row: io::Result<ReadRow>) -> Result<BatchRow, Failure> {
     Ok(match row? {
         Ok((line, row)) => {
-            let id = row.external_id.subscription_id(&row.account);
+            let id = row.id;
             BatchRow::Valid { line, row: Box::new(row), id }
         }
         Err(rejections) => BatchRow::Invalid(Importer::outcome_of_rejected_row(rejections)),

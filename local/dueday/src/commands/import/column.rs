@@ -2,7 +2,7 @@
 
 use strum::{Display, IntoStaticStr, VariantArray};
 
-/// A column of the file. Each file must have all columns except [`Column::AllowSecond`], in any order.
+/// A column of the file. Each file must have all columns except the [optional](Column::is_optional) ones, in any order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Column {
@@ -20,12 +20,27 @@ pub enum Column {
     PaymentMethod,
     FirstPaymentDate,
     AllowSecond,
+    /// The id of the subscription; blank to compute it from the account and the external id.
+    Subscription,
+    /// The own address of the subscription for mails.
+    OwnEmail,
+    Status,
+    /// The due date of the first payment that is not charged because of a planned cancellation.
+    CancelDate,
 }
+
+/// Further columns that `dueday export subscriptions` writes. An import ignores them, because the new system computes
+/// their values.
+const IGNORED_COLUMNS: [&str; 5] =
+    ["next_payment_date", "next_reminder_date", "last_payment_at", "failed_attempts", "created_at"];
+
+/// The name under which an export writes the first payment date: the due date of the next payment.
+const EXPORTED_FIRST_PAYMENT_DATE: &str = "due_date";
 
 impl Column {
     /// Returns whether a file may lack the column.
     fn is_optional(self) -> bool {
-        self == Self::AllowSecond
+        matches!(self, Self::AllowSecond | Self::Subscription | Self::OwnEmail | Self::Status | Self::CancelDate)
     }
 }
 
@@ -37,12 +52,13 @@ const MAX_NAME_CHARS: usize = 40;
 #[derive(Clone, Debug)]
 pub struct Header {
     positions: [Option<usize>; Column::VARIANTS.len()],
-    /// The number of cells in each row.
+    /// The number of cells in each row. Further cells at the end of a row must be blank.
     pub width: usize,
 }
 
 impl Header {
-    /// Reads the cells of the first line. Ignores case, spaces, `_` and `-`, so `Payment Day` means `payment_day`.
+    /// Reads the cells of the first line. Ignores case, spaces, `_` and `-`, so `Payment Day` means `payment_day`. Ignores
+    /// blank cells at the end, which spreadsheet programs write.
     ///
     /// # Errors
     /// If the first line does not contain the name of every required column exactly once, or contains any other name.
@@ -51,12 +67,14 @@ impl Header {
         let join =
             |columns: &[Column], separator| columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator);
         let allowed = || format!("the columns are {}", join(Column::VARIANTS, ","));
-        let names: Vec<String> = cells.map(|cell| normalize_name(&String::from_utf8_lossy(cell))).collect();
+        let mut names: Vec<String> = cells.map(|cell| normalize_name(&String::from_utf8_lossy(cell))).collect();
+        names.truncate(names.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last.saturating_add(1)));
         let columns: Vec<Option<Column>> = names.iter().map(|name| column_by_name(name)).collect();
         if columns.iter().all(Option::is_none) {
             return Err(format!("the first line must contain the column names, but contains none; {}", allowed()));
         }
-        if let Some(index) = columns.iter().position(Option::is_none) {
+        let is_unknown = |(name, column): (&String, &Option<Column>)| column.is_none() && !is_ignored(name);
+        if let Some(index) = names.iter().zip(&columns).position(is_unknown) {
             let shown = names.get(index).filter(|name| may_be_column_name(name)).map_or("", String::as_str);
             return Err(format!("column {} {shown:?} is unknown; {}", index.saturating_add(1), allowed()));
         }
@@ -90,7 +108,15 @@ fn normalize_name(cell: &str) -> String {
 
 /// Returns the column with the normalized name `name`.
 fn column_by_name(name: &str) -> Option<Column> {
+    if name == normalize_name(EXPORTED_FIRST_PAYMENT_DATE) {
+        return Some(Column::FirstPaymentDate);
+    }
     Column::VARIANTS.iter().copied().find(|column| normalize_name(&column.to_string()) == name)
+}
+
+/// Returns whether the column with the normalized name `name` is ignored.
+fn is_ignored(name: &str) -> bool {
+    IGNORED_COLUMNS.iter().any(|ignored| normalize_name(ignored) == name)
 }
 
 /// Returns whether an error message may contain `text`: a short text of lower-case letters is no personal data.

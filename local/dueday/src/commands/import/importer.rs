@@ -85,10 +85,7 @@ impl<'a> Importer<'a> {
     /// Imports one row without the other rows of its batch.
     pub(super) async fn import_row(&self, row: io::Result<ReadRow>) -> Result<LineOutcome, Failure> {
         match row? {
-            Ok((line, row)) => {
-                let id = row.external_id.subscription_id(&row.account);
-                self.create_row(line, &row, id).await
-            }
+            Ok((line, row)) => self.create_row(line, &row, row.id).await,
             Err(rejections) => Ok(Self::outcome_of_rejected_row(rejections)),
         }
     }
@@ -117,10 +114,7 @@ impl<'a> Importer<'a> {
         match create.retry(delays).sleep(tokio::time::sleep).when(TableError::is_transient).await {
             Err(error @ TableError::Unreadable { .. }) => {
                 let reason = format!("the subscription already exists, but {error}");
-                Ok((
-                    line,
-                    Outcome::Rejected(vec![Rejected::cell(line, Column::ExternalId, row.external_id.as_str(), reason)]),
-                ))
+                Ok((line, Outcome::Rejected(vec![Rejected::cell(line, Column::Subscription, &id.to_string(), reason)])))
             }
             outcome => Ok((line, outcome?)),
         }
@@ -129,9 +123,8 @@ impl<'a> Importer<'a> {
     /// Creates the subscription of `row` and its account, unless they exist.
     async fn try_create_row(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<Outcome, TableError> {
         let table = &self.open_table.table;
-        let new = row.clone().subscription(id);
         if let Some(stored) = table.get_subscription(&row.account, id).await? {
-            return Ok(compare_with_stored(line, &stored, &new));
+            return Ok(compare_with_stored(line, &stored, row));
         }
         let now = self.context.clock.now();
         let allow_second = row.allow_second;
@@ -177,15 +170,15 @@ impl<'a> Importer<'a> {
             )) => {}
         }
         let stored = table.get_subscription(&row.account, id).await?;
-        Ok(stored.map_or(Outcome::AlreadyThere, |stored| compare_with_stored(line, &stored, &new)))
+        Ok(stored.map_or(Outcome::AlreadyThere, |stored| compare_with_stored(line, &stored, row)))
     }
 
     /// Returns the new subscription of `row`, which begins on line `line` of the file. Its account has the records
     /// `existing`.
     ///
     /// # Errors
-    /// The cells with a price that the gateway can never charge, with a first payment date that is not allowed, or with
-    /// a SKU of which the account has a subscription.
+    /// The cells with a price that the gateway can never charge, with a first payment date, a status or a cancel date that
+    /// is not allowed, or with a SKU of which the account has a subscription.
     pub(super) fn new_subscription(
         &self,
         line: u64,
@@ -197,6 +190,8 @@ impl<'a> Importer<'a> {
         let shard = self.open_table.settings.shard_of(&row.account);
         let lead = self.open_table.table.policy().lead;
         let created = row.clone().subscription(id).into_subscription(existing, shard, lead, self.today, now);
+        let created = created.map_err(|refusal| rejected_creation(line, row, &refusal));
+        let created = created.and_then(|created| row.with_initial_state(created, line, self.today));
         let refused_price = self.amount_rules.check(row.price).err().map(|refusal| match refusal {
             AmountRefusal::Currency { currency, .. } => {
                 Rejected::cell(line, Column::Currency, currency.code(), refusal.to_string())
@@ -205,10 +200,7 @@ impl<'a> Importer<'a> {
         });
         match (refused_price, created) {
             (None, Ok(subscription)) => Ok(subscription),
-            (refused_price, created) => {
-                let refused_creation = created.err().map(|refusal| rejected_creation(line, row, &refusal));
-                Err(refused_price.into_iter().chain(refused_creation).collect())
-            }
+            (refused_price, created) => Err(refused_price.into_iter().chain(created.err()).collect()),
         }
     }
 

@@ -18,6 +18,8 @@ pub struct LineCounter<R> {
     is_after_carriage_return: bool,
     /// The offset and the line number of each non-blank line, beginning with the line that was requested last.
     starts: VecDeque<(u64, u64)>,
+    /// The bytes from the offset that was requested last to the end of what was read.
+    recent: VecDeque<u8>,
 }
 
 impl<R> LineCounter<R> {
@@ -30,6 +32,7 @@ impl<R> LineCounter<R> {
             is_line_start: true,
             is_after_carriage_return: false,
             starts: VecDeque::new(),
+            recent: VecDeque::new(),
         }
     }
 
@@ -39,7 +42,16 @@ impl<R> LineCounter<R> {
         while self.starts.front().is_some_and(|(start, _)| *start < offset) {
             self.starts.pop_front();
         }
+        let past = self.recent.len().saturating_sub(usize_of(self.offset.saturating_sub(offset)));
+        drop(self.recent.drain(..past));
         self.starts.front().map(|(_, line)| *line)
+    }
+
+    /// Returns the bytes of the file from the offset that [`LineCounter::line_at`] got last to the offset `end`.
+    pub fn bytes_until(&mut self, end: u64) -> &[u8] {
+        let unread = usize_of(self.offset.saturating_sub(end));
+        let length = self.recent.len().saturating_sub(unread);
+        self.recent.make_contiguous().get(..length).unwrap_or_default()
     }
 
     /// Updates the line and the offset for the next `byte` of the file.
@@ -61,11 +73,18 @@ impl<R> LineCounter<R> {
 impl<R: Read> Read for LineCounter<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        for byte in buffer.get(..read).unwrap_or_default() {
+        let bytes = buffer.get(..read).unwrap_or_default();
+        for byte in bytes {
             self.count_byte(*byte);
         }
+        self.recent.extend(bytes);
         Ok(read)
     }
+}
+
+/// Converts a number of bytes that are in memory.
+fn usize_of(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -83,5 +102,16 @@ mod tests {
         });
         assert_eq!(found, [1, 4, 5, 6, 8]);
         assert_eq!(lines.line_at(u64::MAX), None);
+    }
+
+    #[test]
+    fn bytes_until_returns_the_bytes_from_the_last_requested_line_on() {
+        let mut lines = LineCounter::new("one\ntwo\nthree\n".as_bytes());
+        io::copy(&mut lines, &mut io::sink()).unwrap();
+        lines.line_at(0);
+        assert_eq!(lines.bytes_until(4), b"one\n");
+        lines.line_at(4);
+        assert_eq!(lines.bytes_until(8), b"two\n");
+        assert_eq!(lines.bytes_until(14), b"two\nthree\n");
     }
 }

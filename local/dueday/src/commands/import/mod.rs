@@ -50,8 +50,8 @@ const STANDARD_INPUT: &str = "-";
 #[command(after_help = "\
 The first line contains the column names, in any order: account, email, name, locale, external_id, sku, product_name, \
 payment_day, amount, currency, customer, payment_method, first_payment_date. Cells are separated by commas, semicolons \
-or tabs. The text is UTF-8, or UTF-16 with a byte order mark. An amount is written like 12.99, a date like 2027-01-31, \
-and payment_day is 1 to 31 or last. locale and first_payment_date may be blank. email, name and locale are only used \
+or tabs. The text is UTF-8, or UTF-16 with a byte order mark. An amount is written like 12.99 (1299 in a currency without \
+decimals), a date like 2027-01-31, and payment_day is 1 to 31 or last. locale and first_payment_date may be blank. email, name and locale are only used \
 for new accounts; all rows of an account must have the same. A price that the payment gateway can \
 never charge is rejected.
 
@@ -59,6 +59,12 @@ A row is rejected if its account has another subscription of the same sku that i
 would be charged twice. Write true into the optional column allow_second, or give --allow-second for the whole file, \
 if customers really have two. A dry run also lists ids that differ only in case, leading zeros or Unicode form; \
 `dueday duplicates` finds them in the table.
+
+Optional columns: status is active or paused; cancel_date is the due date on which a planned cancellation takes effect, \
+so its payment is not charged; own_email is the address for the mails of this subscription; subscription is its id. With \
+them, a file of `dueday export subscriptions` can be imported into another table: active and paused subscriptions keep \
+their ids, and their columns that are computed, such as next_payment_date, are ignored. Subscriptions that are past due, \
+unpaid or cancelled are rejected.
 
 external_id is the subscription's id in your earlier system. The new id of the subscription is computed from \
 external_id and account, so a file can be imported again, also after an interruption: no subscription is created twice \
@@ -132,7 +138,9 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
 
 /// Opens the file at `path`. The progress advances with the bytes that are read from it.
 fn open_input(path: &Path) -> Result<(Progress, impl Read + Send + 'static), Failure> {
-    let show = |bar, template| Progress::show(bar, template, |bar| format!("{} imported", bar.message()));
+    let show = |bar: ProgressBar, template| {
+        Progress::show(bar.with_message("0 rows"), template, |bar| format!("{} imported", bar.message()))
+    };
     if path.as_os_str() == STANDARD_INPUT {
         if std::io::stdin().is_terminal() {
             output::print_message("reading standard input; end it with Ctrl-D");
@@ -144,7 +152,7 @@ fn open_input(path: &Path) -> Result<(Progress, impl Read + Send + 'static), Fai
     let file_failure = |error: std::io::Error| Failure::File { path: path.to_owned(), reason: error.to_string() };
     let file = File::open(path).map_err(file_failure)?;
     let size = file.metadata().map_err(file_failure)?.len();
-    let progress = show(ProgressBar::new(size), "{bar:30} {percent}%  {msg}, {eta} left");
+    let progress = show(ProgressBar::new(size), "{bar:30} {percent}%  {msg}{left}");
     let read: Box<dyn Read + Send> = Box::new(progress.wrap_read(file));
     Ok((progress, read))
 }

@@ -1,9 +1,10 @@
 //! The outcome of the import of one row, and the comparison of a row with the stored subscription.
 
-use billing::{NewSubscription, Subscription};
+use billing::{EmailAddress, Period, Subscription};
 
 use super::column::Column;
 use super::rejects::Rejected;
+use super::row::Row;
 
 /// The outcome of the import of one row.
 pub(super) enum Outcome {
@@ -26,7 +27,9 @@ pub(super) type LineOutcome = (u64, Outcome);
 
 /// Returns the values of a subscription that come from the file. Each entry contains the column, the value, and whether
 /// messages may show the value.
-pub(super) fn file_values(subscription: &Subscription) -> [(Column, String, bool); 8] {
+pub(super) fn file_values(subscription: &Subscription) -> [(Column, String, bool); 11] {
+    let cancel_on = subscription.cancels_on().map(|on| on.to_string()).unwrap_or_default();
+    let own_email = subscription.email.as_ref().map(|email: &EmailAddress| email.as_str().to_owned());
     let Subscription { sku, product_name, payment_day, price, payment_method, first_due_on, .. } = subscription;
     [
         (Column::Sku, sku.to_string(), true),
@@ -37,18 +40,25 @@ pub(super) fn file_values(subscription: &Subscription) -> [(Column, String, bool
         (Column::Customer, payment_method.customer.as_str().to_owned(), false),
         (Column::PaymentMethod, payment_method.payment_method.as_str().to_owned(), false),
         (Column::FirstPaymentDate, first_due_on.to_string(), true),
+        (Column::OwnEmail, own_email.unwrap_or_default(), false),
+        (Column::Status, subscription.status.to_string(), true),
+        (Column::CancelDate, cancel_on, true),
     ]
 }
 
-/// Compares the stored subscription with the subscription that the row on `line` would create.
-pub(super) fn compare_with_stored(line: u64, stored: &Subscription, new: &NewSubscription) -> Outcome {
+/// Compares the stored subscription with `row`, which is on `line`. Blank optional cells are not compared. The first
+/// payment date may also be the current due date, which an export contains.
+pub(super) fn compare_with_stored(line: u64, stored: &Subscription, row: &Row) -> Outcome {
     let intended = Subscription {
-        sku: new.sku.clone(),
-        product_name: new.product_name.clone(),
-        payment_day: new.payment_day,
-        price: new.price,
-        payment_method: new.payment_method.clone(),
-        first_due_on: new.first_payment_on.unwrap_or(stored.first_due_on),
+        sku: row.sku.clone(),
+        product_name: row.product_name.clone(),
+        email: row.own_email.clone().or_else(|| stored.email.clone()),
+        payment_day: row.payment_day,
+        price: row.price,
+        payment_method: row.payment_method.clone(),
+        first_due_on: row.first_payment_on.filter(|on| *on != stored.due_on).unwrap_or(stored.first_due_on),
+        status: row.status.unwrap_or(stored.status),
+        cancel_from: row.cancel_on.map(Period::from_day).or(stored.cancel_from),
         ..stored.clone()
     };
     let different =

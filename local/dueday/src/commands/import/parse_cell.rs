@@ -1,7 +1,7 @@
 //! Parsers for the cells of an import. If a value has the format of another country, the error shows the value or the
 //! format to write instead.
 
-use billing::{Currency, ExternalId, IdError, Locale, Money, MoneyError, PaymentDay, parse_date};
+use billing::{Currency, ExternalId, IdError, Locale, Money, MoneyError, PaymentDay, Status, parse_date};
 use chrono::NaiveDate;
 
 /// The payment day that means the last day of every month.
@@ -44,6 +44,15 @@ pub fn parse_locale(text: &str) -> Result<Locale, String> {
     }
 }
 
+/// Parses the status of a subscription, such as `active` or `past due`, in any case.
+///
+/// # Errors
+/// A message with the allowed values.
+pub fn parse_status(text: &str) -> Result<Status, String> {
+    let name = text.to_lowercase().replace([' ', '-'], "_");
+    serde_json::from_value(name.into()).map_err(|_| "must be active or paused; blank means active".to_owned())
+}
+
 /// Parses `true` or `false`, in any case. A blank cell means `false`.
 ///
 /// # Errors
@@ -61,26 +70,62 @@ pub fn parse_flag(text: &str) -> Result<bool, String> {
 /// # Errors
 /// A message with the amount to write instead, or with the allowed values.
 pub fn parse_price(text: &str, currency: Currency) -> Result<Money, String> {
+    if let Some(symbol) = contradicting_symbol(text, currency) {
+        return Err(format!("{symbol} contradicts the currency {currency}: correct the amount or the currency"));
+    }
     let price = |text: &str| Money::parse(text, currency).and_then(|amount| currency.price(amount.minor()));
-    price(text).map_err(|error| match (with_decimal_point(text).filter(|intended| price(intended).is_ok()), error) {
-        (Some(intended), _) => format!("write {intended}"),
-        // The message does not contain the text of the cell, because the text may be a card number.
-        (None, MoneyError::Price { .. } | MoneyError::Overflow) => {
-            let largest = Money::new(billing::MAX_PRICE_MINOR, currency);
-            format!("must be from {} to {}", Money::new(1, currency).decimal(), largest)
+    price(text).map_err(|error| {
+        match (with_decimal_point(text, currency).filter(|intended| price(intended).is_ok()), error) {
+            (Some(intended), _) => format!("write {intended}"),
+            // The message does not contain the text of the cell, because the text may be a card number.
+            (None, MoneyError::Price { .. } | MoneyError::Overflow) => {
+                let largest = Money::new(billing::MAX_PRICE_MINOR, currency);
+                format!("must be from {} to {}", Money::new(1, currency).decimal(), largest)
+            }
+            (None, error) => error.to_string(),
         }
-        (None, error) => error.to_string(),
     })
+}
+
+/// The symbols of currencies, each with the currencies that it can mean.
+const SYMBOLS: [(char, &[&str]); 4] = [
+    ('€', &["EUR"]),
+    ('£', &["GBP", "EGP", "FKP", "GIP", "SHP"]),
+    ('¥', &["JPY", "CNY"]),
+    (
+        '$',
+        &[
+            "USD", "ARS", "AUD", "BBD", "BMD", "BND", "BRL", "BSD", "BZD", "CAD", "CLP", "COP", "DOP", "FJD", "GYD",
+            "HKD", "JMD", "KYD", "LRD", "MXN", "NAD", "NIO", "NZD", "SBD", "SGD", "SRD", "TTD", "TWD", "UYU", "XCD",
+        ],
+    ),
+];
+
+/// Returns the symbol or the code of another currency than `currency` in the amount `text`; `None` if there is none.
+fn contradicting_symbol(text: &str, currency: Currency) -> Option<String> {
+    let is_other = |(symbol, codes): &&(char, &[&str])| text.contains(*symbol) && !codes.contains(&currency.code());
+    let symbol = SYMBOLS.iter().find(is_other).map(|(symbol, _)| symbol.to_string());
+    let words = text.split(|c: char| !c.is_alphabetic());
+    let mut codes = words.filter_map(|word| word.to_uppercase().parse::<Currency>().ok());
+    symbol.or_else(|| codes.find(|code| *code != currency).map(|code| code.to_string()))
 }
 
 /// Converts an amount to the format of an import, without currency and thousands separators and with a decimal point:
 /// `12,99` becomes `12.99`, and both `1.234,56 €` and `EUR 1,234.56` become `1234.56`. Returns `None` if three digits
-/// follow the last separator: this separator may be a decimal separator or a thousands separator.
-fn with_decimal_point(text: &str) -> Option<String> {
-    let number = text.trim_matches(|c: char| c.is_alphabetic() || c.is_whitespace() || "€$£¥".contains(c));
+/// follow the last separator: this separator may be a decimal separator or a thousands separator. In a currency without
+/// decimals, it is a thousands separator: `¥1,234` becomes `1234`.
+fn with_decimal_point(text: &str, currency: Currency) -> Option<String> {
+    let is_symbol = |c: char| SYMBOLS.iter().any(|(symbol, _)| *symbol == c);
+    let number = text.trim_matches(|c: char| c.is_alphabetic() || c.is_whitespace() || is_symbol(c));
     let is_separator = |c: char| matches!(c, '.' | ',' | '\'' | '’') || c.is_whitespace();
     let digits = |part: &str| part.chars().filter(|c| !is_separator(*c)).collect::<String>();
+    let has_decimals = currency.exponent() > 0;
     let intended = match number.rfind(['.', ',']) {
+        Some(index)
+            if !has_decimals && number.len() - index == 4 && number.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            digits(number)
+        }
         Some(index) => {
             let (whole, decimals) = (number.get(..index)?, number.get(index.saturating_add(1)..)?);
             if !whole.ends_with(|c: char| c.is_ascii_digit()) || !(1..=2).contains(&decimals.len()) {
@@ -102,6 +147,10 @@ pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
         Ok(date) => return Ok(date),
         Err(error) => error.to_string(),
     };
+    let text = without_time(text);
+    if parse_date(text).is_ok() {
+        return Err(format!("write {text}"));
+    }
     let parts: Vec<Option<u32>> = text.split(['-', '.', '/']).map(|part| part.parse().ok()).collect();
     let &[Some(first), Some(second), Some(third)] = parts.as_slice() else { return Err(allowed) };
     let of = |year: u32, month, day| NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day);
@@ -121,6 +170,15 @@ pub fn parse_date_cell(text: &str) -> Result<NaiveDate, String> {
             Err(format!("write {date}"))
         }
         _ => Err(allowed),
+    }
+}
+
+/// Returns the date in `text` without a time after it, such as `T00:00:00Z` or ` 12:30 PM`, as databases and spreadsheet
+/// programs write it.
+fn without_time(text: &str) -> &str {
+    match text.split_once(['T', ' ']) {
+        Some((date, time)) if time.contains(':') && time.starts_with(|c: char| c.is_ascii_digit()) => date,
+        _ => text,
     }
 }
 
@@ -160,7 +218,7 @@ mod tests {
             assert_eq!(error_text(parse_price(text, eur)), "write 1234.50", "{text}");
         }
         for text in ["1,234", "-12,99", "12,,9", "", "free", "1e3", "12.99.00,"] {
-            assert_eq!(error_text(parse_price(text, eur)), "must be a decimal amount like 12.99", "{text}");
+            assert_eq!(error_text(parse_price(text, eur)), "must be an amount like 12.99", "{text}");
         }
         assert_eq!(error_text(parse_price("12.999", eur)), "must have at most 2 decimals in EUR");
         for text in ["0", "0.00", "4242424242424242", "99999999999999999999"] {
@@ -170,8 +228,50 @@ mod tests {
     }
 
     #[test]
+    fn parse_price_names_the_symbol_that_contradicts_the_currency() {
+        let contradicts = |symbol: &str, code: &str| {
+            format!("{symbol} contradicts the currency {code}: correct the amount or the currency")
+        };
+        for (text, code, symbol) in [
+            ("€12.99", "USD", "€"),
+            ("$ 12.99", "EUR", "$"),
+            ("12,99 £", "EUR", "£"),
+            ("¥1,299", "EUR", "¥"),
+            ("12.99 usd", "EUR", "USD"),
+            ("EUR 12.99", "CHF", "EUR"),
+        ] {
+            let currency = code.parse().unwrap();
+            assert_eq!(error_text(parse_price(text, currency)), contradicts(symbol, code), "{text} {code}");
+        }
+        for (text, code) in [("$12.99", "USD"), ("$12.99", "CAD"), ("12.99 EUR", "EUR"), ("12.99 kr", "SEK")] {
+            assert_eq!(error_text(parse_price(text, code.parse().unwrap())), "write 12.99", "{text} {code}");
+        }
+    }
+
+    #[test]
+    fn parse_price_explains_currencies_without_decimals() {
+        let jpy: Currency = "JPY".parse().unwrap();
+        for text in ["1,299", "1.299", "¥1,299", "1 299", "JPY 1299"] {
+            assert_eq!(error_text(parse_price(text, jpy)), "write 1299", "{text}");
+        }
+        assert_eq!(error_text(parse_price("1,299,000", jpy)), "write 1299000");
+        assert_eq!(error_text(parse_price("12.99", jpy)), "must have no decimals in JPY");
+        assert_eq!(error_text(parse_price("12,99", jpy)), "must be an amount like 1299");
+        assert_eq!(error_text(parse_price("", jpy)), "must be an amount like 1299");
+    }
+
+    #[test]
     fn parse_date_cell_suggests_our_format_for_dates_in_other_formats() {
         for text in ["31.01.2027", "31.1.2027", "31/01/2027", "01/31/2027", "2027/01/31", "2027.1.31", "31-1-2027"] {
+            assert_eq!(error_text(parse_date_cell(text)), "write 2027-01-31", "{text}");
+        }
+        for text in [
+            "2027-01-31 00:00:00",
+            "2027-01-31T00:00:00Z",
+            "2027-01-31T00:00:00.000+01:00",
+            "31.01.2027 0:00",
+            "01/31/2027 12:00:00 AM",
+        ] {
             assert_eq!(error_text(parse_date_cell(text)), "write 2027-01-31", "{text}");
         }
         let allowed = "must be a date like 2027-01-31: year, month, day";

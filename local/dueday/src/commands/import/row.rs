@@ -2,7 +2,8 @@
 
 use billing::{
     Account, AccountId, EmailAddress, ExternalId, GatewayToken, Label, Locale, MailStatus, Money, NO_CARD_NUMBER,
-    NewSubscription, PaymentDay, PaymentMethod, Sku, SubscriptionId, contains_card_number, first_due_on,
+    NewSubscription, PaymentDay, PaymentMethod, Sku, Status, Subscription, SubscriptionId, contains_card_number,
+    first_due_on,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use csv::ByteRecord;
@@ -10,6 +11,7 @@ use csv::ByteRecord;
 use super::column::{Column, Header};
 use super::parse_cell;
 use super::rejects::Rejected;
+use crate::terminal::spreadsheet_cell::unescape_formula;
 
 /// A valid row of an import: a subscription, and the account that it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,7 +20,11 @@ pub struct Row {
     pub email: EmailAddress,
     pub name: Label,
     pub locale: Locale,
-    pub external_id: ExternalId,
+    /// The id of the subscription: from the file, or computed from the account and the external id.
+    pub id: SubscriptionId,
+    pub external_id: Option<ExternalId>,
+    /// The own address of the subscription for mails; `None` if the file contains none.
+    pub own_email: Option<EmailAddress>,
     pub sku: Sku,
     pub product_name: Label,
     pub payment_day: PaymentDay,
@@ -27,6 +33,10 @@ pub struct Row {
     pub first_payment_on: Option<NaiveDate>,
     /// Whether the account may have another subscription of the same SKU.
     pub allow_second: bool,
+    /// The status; `None` if the file contains none, so a new subscription is active.
+    pub status: Option<Status>,
+    /// The date of the planned cancellation; `None` if the file contains none.
+    pub cancel_on: Option<NaiveDate>,
 }
 
 impl Row {
@@ -35,15 +45,44 @@ impl Row {
         NewSubscription {
             account: self.account,
             id,
-            external_id: Some(self.external_id),
+            external_id: self.external_id,
             sku: self.sku,
             product_name: self.product_name,
-            email: None,
+            email: self.own_email,
             payment_day: self.payment_day,
             price: self.price,
             payment_method: self.payment_method,
             first_payment_on: self.first_payment_on,
             allow_second: self.allow_second,
+        }
+    }
+
+    /// Returns `created`, the new subscription of this row, with the status and the planned cancellation of the row.
+    ///
+    /// # Errors
+    /// The invalid cell: a status in which no subscription can be created, or a date on which it cannot end.
+    pub fn with_initial_state(
+        &self,
+        created: Subscription,
+        line: u64,
+        today: NaiveDate,
+    ) -> Result<Subscription, Rejected> {
+        let reject_status = |status: Status, reason| Rejected::cell(line, Column::Status, &status.to_string(), reason);
+        let created = match self.cancel_on {
+            None => created,
+            Some(on) => created
+                .ending_on(on)
+                .map_err(|refusal| Rejected::cell(line, Column::CancelDate, &on.to_string(), refusal.to_string()))?,
+        };
+        match self.status {
+            None | Some(Status::Active) => Ok(created),
+            Some(status @ Status::Paused) => {
+                created.pause(today).map_err(|refusal| reject_status(status, refusal.to_string()))
+            }
+            Some(status @ (Status::PastDue | Status::Unpaid | Status::Cancelled)) => {
+                let reason = "only subscriptions that are active or paused can be created by an import";
+                Err(reject_status(status, reason.to_owned()))
+            }
         }
     }
 
@@ -102,7 +141,14 @@ impl<'a> Cells<'a> {
         let email = self.cell(Column::Email, parse);
         let name = self.cell(Column::Name, parse);
         let locale = self.cell(Column::Locale, parse_cell::parse_locale);
-        let external_id = self.cell(Column::ExternalId, parse_cell::parse_external_id);
+        let id = self.cell(Column::Subscription, optional(parse::<SubscriptionId>));
+        // A row with the id of its subscription needs no external id.
+        let is_optional = id.as_ref().is_some_and(Option::is_some);
+        let external_id = self.cell(Column::ExternalId, |text| match text {
+            "" if is_optional => Ok(None),
+            text => parse_cell::parse_external_id(text).map(Some),
+        });
+        let own_email = self.cell(Column::OwnEmail, optional(parse::<EmailAddress>));
         let sku = self.cell(Column::Sku, parse);
         let product_name = self.cell(Column::ProductName, parse);
         let payment_day = self.cell(Column::PaymentDay, parse_cell::parse_payment_day);
@@ -113,18 +159,21 @@ impl<'a> Cells<'a> {
             intended.and_then(|currency| self.cell(Column::Amount, |text| parse_cell::parse_price(text, currency)));
         let customer = self.cell(Column::Customer, parse::<GatewayToken>);
         let payment_method = self.cell(Column::PaymentMethod, parse::<GatewayToken>);
-        let first_payment_on = self.cell(Column::FirstPaymentDate, |text| match text {
-            "" => Ok(None),
-            text => parse_cell::parse_date_cell(text).map(Some),
-        });
+        let first_payment_on = self.cell(Column::FirstPaymentDate, optional(parse_cell::parse_date_cell));
         let allow_second = self.cell(Column::AllowSecond, parse_cell::parse_flag);
+        let status = self.cell(Column::Status, optional(parse_cell::parse_status));
+        let cancel_on = self.cell(Column::CancelDate, optional(parse_cell::parse_date_cell));
         currency?;
+        let (account, external_id) = (account?, external_id?);
+        let id = self.subscription_id(id?, external_id.as_ref(), &account)?;
         Some(Row {
-            account: account?,
+            account,
+            id,
             email: email?,
             name: name?,
             locale: locale?,
-            external_id: external_id?,
+            external_id,
+            own_email: own_email?,
             sku: sku?,
             product_name: product_name?,
             payment_day: payment_day?,
@@ -132,7 +181,29 @@ impl<'a> Cells<'a> {
             payment_method: PaymentMethod { customer: customer?, payment_method: payment_method? },
             first_payment_on: first_payment_on?,
             allow_second: allow_second?,
+            status: status?,
+            cancel_on: cancel_on?,
         })
+    }
+
+    /// Returns the id of the row's subscription: the `given` id, or the id that is computed from the account and the
+    /// external id. If both exist and differ, adds the cell to the rejections and returns `None`.
+    fn subscription_id(
+        &mut self,
+        given: Option<SubscriptionId>,
+        external_id: Option<&ExternalId>,
+        account: &AccountId,
+    ) -> Option<SubscriptionId> {
+        let computed = external_id.map(|external_id| external_id.subscription_id(account));
+        if let (Some(given), Some(computed)) = (given, computed)
+            && given != computed
+        {
+            let reason =
+                "is not the id that belongs to account and external_id: leave subscription or external_id blank";
+            self.reject_cell(Column::Subscription, &given.to_string(), reason.to_owned());
+            return None;
+        }
+        given.or(computed)
     }
 
     /// Returns the bytes of the cell of `column`; none if the file does not have this column.
@@ -153,11 +224,16 @@ impl<'a> Cells<'a> {
             self.reject_cell(column, &String::from_utf8_lossy(self.cell_bytes(column)), reason.to_owned());
             return None;
         };
-        let text = text.trim();
+        let text = unescape_formula(text.trim());
         // Ids and tokens may look like card numbers, so they are not checked for card numbers.
         let is_id = matches!(
             column,
-            Column::Account | Column::Sku | Column::ExternalId | Column::Customer | Column::PaymentMethod
+            Column::Account
+                | Column::Subscription
+                | Column::Sku
+                | Column::ExternalId
+                | Column::Customer
+                | Column::PaymentMethod
         );
         let read = if !is_id && contains_card_number(text) {
             self.rejections.push(Rejected::private_cell(self.line, column, NO_CARD_NUMBER.to_owned()));
@@ -174,6 +250,11 @@ impl<'a> Cells<'a> {
     fn reject_cell(&mut self, column: Column, text: &str, reason: String) {
         self.rejections.push(Rejected::cell(self.line, column, text, reason));
     }
+}
+
+/// Returns a parser for cells that may be blank: `None` for a blank cell, otherwise the value that `parse` returns.
+fn optional<T>(parse: impl FnOnce(&str) -> Result<T, String>) -> impl FnOnce(&str) -> Result<Option<T>, String> {
+    |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
 }
 
 /// Parses `text`; an error becomes the text of the message.

@@ -124,7 +124,10 @@ impl<R: Read> Rows<R> {
         }
         let line_breaks = record.iter().flatten().filter(|byte| **byte == b'\n').count();
         let contains_rows = |cell: &&[u8]| cell.contains(&b'\n') && cell.contains(&self.delimiter);
-        if let Some(cell) = record.iter().find(contains_rows) {
+        let end = self.reader.position().byte();
+        if let Some(cell) = record.iter().find(contains_rows)
+            && has_open_quote(self.reader.get_mut().bytes_until(end), self.delimiter)
+        {
             let last = line.saturating_add(u64::try_from(line_breaks).unwrap_or(0));
             let begin: String = String::from_utf8_lossy(cell).chars().take_while(|c| !c.is_control()).take(8).collect();
             return reject_row(format!(
@@ -132,13 +135,41 @@ impl<R: Read> Rows<R> {
                  and none of them is imported: close the quote, or write a quote inside of a cell twice"
             ));
         }
-        if record.len() != self.header.width {
+        let further_cells = record.iter().skip(self.header.width);
+        if record.len() < self.header.width || further_cells.into_iter().any(|cell| !cell.trim_ascii().is_empty()) {
             let hint = "a field that contains the delimiter must be in double quotes";
             return reject_row(format!("must have {} fields, not {}; {hint}", self.header.width, record.len()));
         }
         let row = Row::read(&self.header, &record, line, self.today);
         Ok(Some(row.map(|row| (line, Row { allow_second: row.allow_second || self.allow_second, ..row }))))
     }
+}
+
+/// Returns whether a cell in `row`, the text of a row, begins with a double quote that is not closed before the end of
+/// the cell.
+fn has_open_quote(row: &[u8], delimiter: u8) -> bool {
+    let ends_cell = |byte: u8| byte == delimiter || byte == b'\r' || byte == b'\n';
+    let mut bytes = row.iter().copied().peekable();
+    let mut is_cell_start = true;
+    while let Some(byte) = bytes.next() {
+        if !(is_cell_start && byte == b'"') {
+            is_cell_start = ends_cell(byte);
+            continue;
+        }
+        // Skip the quoted text. Two double quotes are one double quote of the text.
+        loop {
+            match bytes.next() {
+                None => return true,
+                Some(b'"') if bytes.next_if_eq(&b'"').is_none() => break,
+                Some(_) => {}
+            }
+        }
+        if bytes.peek().is_some_and(|next| !ends_cell(*next)) {
+            return true;
+        }
+        is_cell_start = false;
+    }
+    false
 }
 
 /// Returns the delimiter in the line `sep=;`, which Excel reads and writes before the header; `None` if `line` is not such
@@ -165,4 +196,21 @@ fn detect_delimiter(text: &[u8]) -> u8 {
     // `rev` selects the comma if no delimiter occurs. The header then has one column, and `Header::read` reports the
     // missing columns.
     DELIMITERS.into_iter().rev().max_by_key(times).unwrap_or(b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_open_quote_accepts_closed_quotes_around_line_breaks_and_delimiters() {
+        for closed in
+            ["a,\"b\nc,d\",e\n", "\"a,\"\"b\"\"\n\"", "\"\",b\r\n", "a\"b,c\n", "\r\n\"a\nb,\",c\r\n", "a,\"b\""]
+        {
+            assert!(!has_open_quote(closed.as_bytes(), b','), "{closed:?}");
+        }
+        for open in ["a,\"b\nc,d\"e,f\n", "a,\"b\nc,d\n", "a,\"b\"\"\n", "\"", "a,\"b\" ,c"] {
+            assert!(has_open_quote(open.as_bytes(), b','), "{open:?}");
+        }
+    }
 }

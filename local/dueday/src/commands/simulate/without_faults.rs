@@ -1,5 +1,6 @@
 //! The simulation without faults: every due payment is charged on its date.
 
+use chrono::Months;
 use indicatif::ProgressBar;
 use simulator::{NewSubscriber, SimulationResult};
 
@@ -10,7 +11,10 @@ use crate::{Exit, Failure};
 
 /// Simulates the subscriptions in `rows` without faults, and prints the result.
 pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<NewSubscriber>) -> Result<Exit, Failure> {
-    let bar = Progress::show(ProgressBar::new(0), "{bar:40} {pos}/{len} days, {msg}, {eta} left", ProgressBar::message);
+    // The simulation reports the exact number of days on the first day.
+    let days = args.from.checked_add_months(Months::new(args.months)).map(|end| (end - args.from).num_days());
+    let bar = ProgressBar::new(days.and_then(|days| u64::try_from(days).ok()).unwrap_or(1));
+    let bar = Progress::show(bar, "{bar:40} {pos}/{len} days, {msg}{left}", ProgressBar::message);
     let on_day = |progress: simulator::Progress| {
         bar.set_length(progress.days);
         bar.set_position(progress.days_done);
