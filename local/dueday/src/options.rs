@@ -119,8 +119,7 @@ pub fn help_of_environment() -> String {
     "Environment variables without an option:\n".to_owned() + &variables.map(line).concat()
 }
 
-/// Returns the flag of `variable`, and whether `-h` hides the flag, so that only `--help` lists it. Returns `None` if
-/// the variable has no flag.
+/// Returns the flag of `variable`, and whether only `--help-all` lists it. Returns `None` if the variable has no flag.
 fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     variable.flag.map(|flag| match flag {
         CommandFlag::Common(flag) => (flag, false),
@@ -163,15 +162,22 @@ impl Args for Options {
                 .value_parser(value_parser!(PathBuf))
                 .help(format!("The data folder [default: {DEFAULT_DATA_FOLDER}] [env: {DATA_VARIABLE}]")),
         ];
+        let help = [
+            Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help"),
+            Arg::new("help-all").long("help-all").action(ArgAction::HelpLong).help("Print help with all settings"),
+        ];
         let settings = environment_variables().filter_map(|variable| {
             let (flag, is_rare) = flag_of(variable)?;
             let check = move |text: &str| Config::check(variable, text).map(|()| text.to_owned());
             let value = ValueParser::new(check);
             let arg = Arg::new(variable.name).long(flag).value_name(variable.value).value_parser(value);
-            Some(arg.help(help_text(variable)).hide_short_help(is_rare))
+            let arg = arg.help(help_text(variable));
+            Some(if is_rare { arg.help_heading("Settings").hide_short_help(true) } else { arg })
         });
-        let all = options.into_iter().chain(settings);
-        command.args(all.map(|arg| arg.global(true).help_heading("Settings")))
+        let all = options.into_iter().chain(settings).chain(help);
+        // Without this heading, an option would get the heading of the options that are defined before it.
+        let with_heading = |arg: Arg| if arg.get_help_heading().is_some() { arg } else { arg.help_heading(None) };
+        command.disable_help_flag(true).args(all.map(|arg| with_heading(arg.global(true))))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -183,12 +189,12 @@ impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let from_environment = |name| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
         let settings = environment_variables().filter_map(|variable| {
-            let (_, _) = flag_of(variable)?;
+            let _ = variable.flag?;
             let by_flag = matches.get_one::<String>(variable.name).cloned();
             Some((variable.name, by_flag.or_else(|| environment_variable(variable).and_then(from_environment))?))
         });
         let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
-        let flags = environment_variables().filter(|variable| flag_of(variable).is_some() && is_given(variable.name));
+        let flags = environment_variables().filter(|variable| variable.flag.is_some() && is_given(variable.name));
         let data = matches.get_one::<PathBuf>("data").cloned();
         let data = data.or_else(|| std::env::var_os(DATA_VARIABLE).filter(|data| !data.is_empty()).map(PathBuf::from));
         Ok(Self {

@@ -11,10 +11,10 @@ use crate::variables;
 
 variables! {
     TIME_ZONE = Variable::new(&[Every], "DUEDAY_TIME_ZONE", "ZONE", PolicySetting::TimeZone.description())
-        .default("UTC").common_flag("time-zone");
+        .default("UTC").rare_flag("time-zone");
     REMINDER_LEAD_DAYS = Variable::new(&[Every], "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
         PolicySetting::ReminderLeadDays.description())
-        .in_range(0, billing::LeadDays::MAX_DAYS).default("7").common_flag("reminder-lead-days");
+        .in_range(0, billing::LeadDays::MAX_DAYS).default("7").rare_flag("reminder-lead-days");
     RETRY_GAPS = Variable::new(&[Every], "DUEDAY_RETRY_GAPS", "GAPS", PolicySetting::RetryGaps.description())
         .default("1,2,2,2").rare_flag("retry-gaps");
     AFTER_LAST_RETRY = Variable::new(&[Every], "DUEDAY_AFTER_LAST_RETRY", "STATUS",

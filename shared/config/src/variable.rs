@@ -44,9 +44,9 @@ pub enum ReadBy {
 /// A flag of the command `dueday`, without its dashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommandFlag {
-    /// A flag that the short help (`-h`) and the long help (`--help`) show.
+    /// A flag that `--help` and `--help-all` show.
     Common(&'static str),
-    /// A flag that only the long help (`--help`) shows.
+    /// A flag that only `--help-all` shows.
     Rare(&'static str),
 }
 
@@ -56,12 +56,12 @@ impl Variable {
         Self { name, read_by, value, help, range: None, default: None, former_name: None, flag: None }
     }
 
-    /// Adds a flag that the short help (`-h`) and the long help (`--help`) show.
+    /// Adds a flag that `--help` and `--help-all` show.
     pub const fn common_flag(self, flag: &'static str) -> Self {
         Self { flag: Some(CommandFlag::Common(flag)), ..self }
     }
 
-    /// Adds a flag that only the long help (`--help`) shows.
+    /// Adds a flag that only `--help-all` shows.
     pub const fn rare_flag(self, flag: &'static str) -> Self {
         Self { flag: Some(CommandFlag::Rare(flag)), ..self }
     }

@@ -58,7 +58,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::context::Context;
-use crate::options::Options;
+use crate::options::{Options, help_of_environment};
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
@@ -67,7 +67,7 @@ use crate::{Exit, Failure};
 /// Without a command, dueday serves the whole system: the table, the API and the sandbox gateway, and runs the batches
 /// every day.
 #[derive(Debug, Parser)]
-#[command(name = "dueday", version, after_help = EXAMPLES, args_conflicts_with_subcommands = false)]
+#[command(name = "dueday", version, disable_help_subcommand = true, args_conflicts_with_subcommands = false)]
 pub struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -77,7 +77,7 @@ pub struct Arguments {
     pub(crate) options: Options,
 }
 
-/// The text after the help of `dueday`.
+/// The text after the long help of `dueday`.
 const EXAMPLES: &str = "\
 Examples:
   dueday                           start the whole system
@@ -99,41 +99,41 @@ Exit codes: 0 success; 1 success, but the output needs attention; 2 failed; 130 
 pub(crate) enum Command {
     /// Load a small merchant and simulate its last three months
     Demo,
-    /// Run a batch once: send the due reminders, or charge the due payments
+    /// Send the due reminders, or charge the due payments, once
     Run(run::RunArgs),
-    /// List the payments and reminders that are due on or before a date
+    /// List the payments and reminders that are due by a date
     Due(due::DueArgs),
     /// Forecast the payments of the coming months
     Forecast(forecast::ForecastArgs),
-    /// Import subscriptions from a CSV file; repeating an import changes nothing
+    /// Import subscriptions from a CSV file
     Import(import::ImportArgs),
     /// Show one account, or the first accounts of the table
     Accounts(accounts::AccountsArgs),
-    /// Show an account's subscriptions, or the first subscriptions of the table
+    /// Show an account's subscriptions, or the first of the table
     Subscriptions(subscriptions::SubscriptionsArgs),
     /// List ids that differ only in case, leading zeros or Unicode form
     Duplicates(duplicates::DuplicatesArgs),
-    /// Show an account's receipts, newest first; "refunded" includes pending refunds
+    /// Show an account's receipts, newest first
     Receipts(receipts::ReceiptsArgs),
     /// Show a receipt, or send its mail again
     Receipt(receipt::ReceiptArgs),
     /// Refund a payment or a part of it
     Refund(refund::RefundArgs),
-    /// Change an account's address, name or language, or let its customer enter a card
+    /// Change an account, or let its customer enter a card
     Account(account::AccountArgs),
-    /// Change, pause, resume, cancel, uncancel or retry a subscription
+    /// Change, pause, resume, cancel or retry a subscription
     Subscription(subscription::SubscriptionArgs),
     /// Explain why a subscription was or was not charged on a day
     Why(why::WhyArgs),
     /// List and resolve payments at the gateway that have no receipt
     Findings(findings::FindingsArgs),
-    /// Settle an open payment whose outcome only a person can determine
+    /// Settle an open payment whose outcome only a person knows
     Resolve(resolve::ResolveArgs),
     /// Show for each shard whether the runs of a day are complete
     Runs(runs::RunsArgs),
-    /// Show the payments of each day, and whether the runs of the day are complete
+    /// Show the payments of each day, and the state of its runs
     Report(report::ReportArgs),
-    /// Show who changed an account and its subscriptions, or the changes that concern no account
+    /// Show who changed an account and its subscriptions
     Log(log::LogArgs),
     /// List the stored events
     Events(events::EventsArgs),
@@ -143,7 +143,7 @@ pub(crate) enum Command {
     Webhooks(webhooks::WebhooksArgs),
     /// Manage orders, shipments and stock
     Orders(orders::OrdersArgs),
-    /// Show the state of yesterday and today, and the tasks for a person
+    /// Show the state of yesterday and today, and the open tasks
     Status(status::StatusArgs),
     /// Check the invariants of all items in the table
     Audit(audit::AuditArgs),
@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Reconcile(reconcile::ReconcileArgs),
     /// Switch charging on or off, or show the current state
     Charging(charging::ChargingArgs),
-    /// Show or change the limits of the payment batch, such as the largest number of charges per day
+    /// Show or change the limits of the payment batch and the policy
     Settings(settings::SettingsArgs),
     /// Confirm that the clock is right although a recorded run has a later time
     ConfirmClock(confirm_clock::ConfirmClockArgs),
@@ -159,23 +159,23 @@ pub(crate) enum Command {
     ConfirmTable(confirm_table::ConfirmTableArgs),
     /// Move the table to another gateway; no payment may be open
     MoveGateway(move_gateway::MoveGatewayArgs),
-    /// Show or estimate the number of shards of the indexes, or increase it
+    /// Show, estimate or increase the number of shards
     Shards(shards::ShardsArgs),
     /// Move subscriptions to their shards after the number of shards has changed
     Reshard(reshard::ReshardArgs),
     /// Create an access token for the API of this machine
     Token(token::TokenArgs),
-    /// Serve the sandbox gateway in its own process, or check a gateway
+    /// Serve the sandbox gateway separately, or check a gateway
     Gateway(gateway::GatewayArgs),
     /// Prepare the deployment on AWS
     Deploy(deploy::DeployArgs),
-    /// Check a deployment on AWS, or the system on this machine, before the first run
+    /// Check a deployment on AWS, or the system on this machine
     Doctor(doctor::DoctorArgs),
-    /// Export all accounts, subscriptions or receipts as CSV or JSON lines
+    /// Export accounts, subscriptions, receipts or refunds
     Export(export::ExportArgs),
     /// Print the completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Simulate months in a table in memory, and check every invariant
+    /// Simulate months in memory, and check every invariant
     Simulate(simulate::SimulateArgs),
 }
 
@@ -267,10 +267,10 @@ impl Command {
 /// Reads the arguments of the process. If the arguments are wrong or request help, prints the error or the help, and
 /// ends the process.
 pub fn read_arguments() -> Arguments {
-    let mut dueday = help_groups::allow_negative_numbers(Arguments::command());
-    // Clap adds the subcommand `help` only to a built command.
-    dueday.build();
-    let matches = help_groups::with_groups(dueday).try_get_matches();
+    let dueday = help_groups::allow_negative_numbers(Arguments::command());
+    let long_footer = format!("{EXAMPLES}\n\n{}", help_of_environment());
+    let command_line = help_groups::replace_help_word(std::env::args_os());
+    let matches = help_groups::with_groups(dueday, &long_footer).try_get_matches_from(command_line);
     let arguments = matches.and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches)?;
         arguments.refuse_unused_settings(&matches)?;
@@ -307,8 +307,7 @@ mod tests {
 
     #[test]
     fn every_command_is_in_exactly_one_group_of_the_help() {
-        let mut dueday = Arguments::command();
-        dueday.build();
+        let dueday = Arguments::command();
         let mut commands: Vec<&str> = dueday.get_subcommands().map(clap::Command::get_name).collect();
         let mut grouped: Vec<&str> = help_groups::grouped_names().collect();
         commands.sort_unstable();

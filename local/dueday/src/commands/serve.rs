@@ -20,13 +20,16 @@ use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
+use super::help_groups::SERVING_HEADING;
 use super::value_parsers;
 use crate::context::Context;
 use crate::machine::daily::DailyTimer;
 use crate::machine::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
-use crate::machine::listen::{listen, listen_failure, listener_url, reachable_address};
+use crate::machine::listen::{
+    API_PORT_VARIABLE, DEFAULT_API_PORT, listen, listen_failure, listener_url, reachable_address,
+};
 use crate::machine::local_machine::Machine;
 use crate::machine::order_filler::OrderFiller;
 use crate::machine::queues::LocalQueues;
@@ -40,14 +43,14 @@ const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// The options of `dueday` without a command: the addresses of its servers, and the time of the daily runs.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Serving")]
+#[command(next_help_heading = SERVING_HEADING)]
 pub struct ServeArgs {
     /// Address of the DynamoDB port and of the gateway (the API always uses the loopback address)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
     #[arg(value_parser = value_parsers::parse_address)]
     pub listen: IpAddr,
     /// Port of the API
-    #[arg(long, value_name = "PORT", default_value_t = 7878, env = "DUEDAY_API_PORT")]
+    #[arg(long, value_name = "PORT", default_value_t = DEFAULT_API_PORT, env = API_PORT_VARIABLE)]
     #[arg(value_parser = value_parsers::parse_port)]
     pub api_port: u16,
     /// Port of the DynamoDB API
