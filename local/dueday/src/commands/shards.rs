@@ -10,6 +10,7 @@ use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -61,6 +62,8 @@ pub enum Action {
         /// The new number
         #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 1..=MAX_SHARDS))]
         shards: u32,
+        #[command(flatten)]
+        confirmation: ConfirmationArgs,
     },
 }
 
@@ -91,7 +94,8 @@ pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failur
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let shards = match args.action {
         None => open_table.settings.shards,
-        Some(Action::Set { shards }) => {
+        Some(Action::Set { shards, confirmation }) => {
+            confirmation.confirm(&format!("Increase the number of shards to {shards}?"))?;
             let action = context.action(ActionKind::SetShards, None);
             let now = open_table.table.raise_shard_count(shards, Some(&action)).await?;
             if now > shards {

@@ -7,10 +7,15 @@ use clap::Args;
 use super::output;
 use crate::Failure;
 
+/// Returns whether a person can answer a question: whether standard input and standard error are terminals.
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Asks `question`, and returns the answer. Returns `None` if no person can answer, because standard input or standard
 /// error is not a terminal, or if the answer is empty.
 pub fn ask(question: &str) -> Option<String> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !can_ask() {
         return None;
     }
     output::print_message(question);
@@ -22,28 +27,33 @@ pub fn ask(question: &str) -> Option<String> {
 /// The option `--yes` of the commands that ask before a change.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ConfirmationArgs {
-    /// Do not ask for confirmation
+    /// Confirm the change without a question; required if no terminal is connected and the change cannot be undone
     #[arg(long)]
     yes: bool,
 }
 
 impl ConfirmationArgs {
-    /// Asks whether to make the change that `question` describes. With `--yes`, the change counts as confirmed without
-    /// a question. The change also counts as confirmed if no person can answer, because standard input or standard
-    /// error is not a terminal.
+    /// Asks whether to make the change that `question` describes, which cannot be undone. With `--yes`, the change
+    /// counts as confirmed without a question.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if the answer is not yes.
+    /// [`Failure::Refused`] if the answer is not yes, or if no person can answer, because standard input or standard
+    /// error is not a terminal.
     pub fn confirm(self, question: &str) -> Result<(), Failure> {
+        if !self.yes && !can_ask() {
+            let reason = format!("{question} This cannot be undone. Nothing was changed; add --yes to confirm it");
+            return Err(Failure::Refused(reason));
+        }
         self.confirm_change(&format!("{question} This cannot be undone."))
     }
 
-    /// Asks like [`ConfirmationArgs::confirm`] about a change that another command can undo.
+    /// Asks like [`ConfirmationArgs::confirm`] about a change that another command can undo. The change counts as
+    /// confirmed if no person can answer.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the answer is not yes.
     pub fn confirm_change(self, question: &str) -> Result<(), Failure> {
-        if self.yes || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if self.yes || !can_ask() {
             return Ok(());
         }
         let answer = ask(&format!("{question} Type yes to continue:"));

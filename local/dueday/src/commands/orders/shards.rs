@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
+use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
@@ -44,6 +45,8 @@ enum Action {
         /// The new number
         #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000))]
         buckets: u32,
+        #[command(flatten)]
+        confirmation: ConfirmationArgs,
     },
 }
 
@@ -109,7 +112,8 @@ pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exi
 pub async fn shards(context: &Context, desk: &OrderDesk, args: &ShardsArgs) -> Result<Exit, Failure> {
     let buckets = match args.action {
         None => desk.buckets().count(),
-        Some(Action::Set { buckets }) => {
+        Some(Action::Set { buckets, confirmation }) => {
+            confirmation.confirm(&format!("Increase the number of buckets to {buckets}?"))?;
             let now = desk.table.raise_buckets(Buckets::new(buckets)).await?.count();
             if now > buckets {
                 return Err(Failure::Refused(format!(
