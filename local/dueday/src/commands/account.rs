@@ -1,7 +1,7 @@
 //! `dueday account`: changes an account, opens a web page on which its customer enters a card, or exports its data.
 
 use api::{AccountExport, AccountView, ErasureView, ExportError, SetupView};
-use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, Label, Locale, Subscription, SubscriptionId};
+use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, ExternalId, Label, Locale, Subscription};
 use clap::{ArgGroup, Args, Subcommand};
 use erasing::{Eraser, RequestError, request_erasure};
 use gateway_objects::{PaymentMethodSetups, SetupError};
@@ -10,6 +10,7 @@ use store::{ChangeAccountOutcome, ChangeRecords, Paging};
 
 use super::accounts::account_table;
 use super::list_output::account_not_found;
+use super::subscription_args::find_subscription;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
@@ -106,9 +107,10 @@ Example:
 struct CardLinkArgs {
     /// The account's id
     account: AccountId,
-    /// A subscription that will use the card; can be repeated [default: all that are not cancelled]
+    /// The id or external id of a subscription that will use the card; can be repeated [default: all that are not
+    /// cancelled]
     #[arg(long = "subscription", value_name = "ID")]
-    subscriptions: Vec<SubscriptionId>,
+    subscriptions: Vec<ExternalId>,
     /// The URL of the API, to which the customer returns [default: the API of the running local system]
     #[arg(long, value_name = "URL", value_parser = parse_api_url)]
     api: Option<String>,
@@ -216,7 +218,11 @@ async fn create_card_link(context: &Context, args: &CardLinkArgs) -> Result<Exit
     let account = open_table.table.get_account(&args.account).await?.ok_or_else(|| account_not_found(&args.account))?;
     let (table, pages) = (open_table.table.clone(), open_table.gateway(context).await?);
     let setups = PaymentMethodSetups::new(table, pages, context.clock.clone());
-    let subscriptions = (!args.subscriptions.is_empty()).then(|| args.subscriptions.clone());
+    let mut named = Vec::new();
+    for name in &args.subscriptions {
+        named.push(find_subscription(&open_table.table, &account.id, name).await?.id);
+    }
+    let subscriptions = (!named.is_empty()).then_some(named);
     let setup = setups
         .open(&account, subscriptions, |id| format!("{api}/payment-method-setups/{id}/return"))
         .await

@@ -46,6 +46,7 @@ mod simulate;
 mod status;
 mod stored_event;
 mod subscription;
+mod subscription_args;
 mod subscriptions;
 mod token;
 mod value_parsers;

@@ -6,8 +6,8 @@ use charging::{Applied, OpenReason, StatedOutcome};
 use clap::Args;
 use gateways::PaymentGateway;
 
+use super::subscription_args::SubscriptionSelector;
 use super::subscriptions::subscription_table;
-use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
@@ -53,13 +53,13 @@ pub struct OutcomeArgs {
 /// Runs `dueday resolve`.
 pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let SubscriptionSelector { account, subscription: id } = &args.selector;
+    let (account, id) = (&args.selector.account, args.selector.find(&open_table.table).await?.id);
     let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(open_table.gateway(context).await?) };
     let action = context.action(ActionKind::ResolvePayment, Some(&args.reason));
     let engine = context.charging_engine(&open_table.table).with_action(action);
     let gateway = gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway);
-    let resolved = engine.resolve_attempt(gateway, (account, *id), &stated, context.today(&open_table.table)).await;
+    let resolved = engine.resolve_attempt(gateway, (account, id), &stated, context.today(&open_table.table)).await;
     let refused = |reason: String| Err(Failure::Refused(reason));
     match resolved {
         Ok(Applied::Settled(settled)) => {

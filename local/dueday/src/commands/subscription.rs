@@ -10,8 +10,8 @@ use clap::{ArgGroup, Args, Subcommand};
 use store::{ChangeOutcome, ChangeRecords};
 
 use super::import::parse_payment_day;
+use super::subscription_args::SubscriptionSelector;
 use super::subscriptions::subscription_table;
-use super::value_parsers::SubscriptionSelector;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
@@ -21,9 +21,12 @@ use crate::{Exit, Failure};
 /// The arguments of `dueday subscription`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A subscription is named by its id, or by its external_id from an import. If the account has only one subscription, the \
+account is enough.
+
 Examples:
-  dueday subscription change acme 01JZXCVBNM0123456789ABCDEF --price 14.99
-  dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
+  dueday subscription change acme --price 14.99
+  dueday subscription pause acme 4711
   dueday subscription cancel acme 01JZXCVBNM0123456789ABCDEF \\
       --at-period-end")]
 pub struct SubscriptionArgs {
@@ -98,6 +101,8 @@ pub struct MonthArgs {
     month: Period,
     #[command(flatten)]
     reason: CorrectionReason,
+    #[command(flatten)]
+    confirmation: ConfirmationArgs,
 }
 
 /// The arguments of `dueday subscription change`. Values that are not given stay unchanged.
@@ -196,27 +201,43 @@ impl Action {
 /// Runs `dueday subscription`.
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
-    if let Action::Cancel { selector, at_period_end: false, confirmation } = &args.action {
-        let SubscriptionSelector { account, subscription } = selector;
-        confirmation.confirm(&format!("Cancel the subscription {subscription} of {account} now?"))?;
+    let named = args.action.selector().find(&open_table.table).await?;
+    let (account, id, currency) = (&named.account, named.id, named.price.currency());
+    let product = named.product_name.as_str();
+    match &args.action {
+        Action::Cancel { at_period_end: false, confirmation, .. } => {
+            confirmation.confirm(&format!("Cancel the subscription {id} ({product}) of {account} now?"))?;
+        }
+        Action::Waive(args) => {
+            let question = format!("Waive {} of the subscription {id} ({product}) of {account}?", args.month);
+            args.confirmation.confirm(&question)?;
+        }
+        Action::PaidElsewhere(args) => {
+            let month = args.month;
+            let question = format!(
+                "Record that {month} of the subscription {id} ({product}) of {account} was paid in another way?"
+            );
+            args.confirmation.confirm(&question)?;
+        }
+        _ => {}
     }
     let changes = match &args.action {
         Action::Change(args) => {
-            let (currency, rules) =
-                currency_and_rules(context, &open_table, &args.selector, args.price.is_some()).await?;
+            // Only a new price depends on the gateway.
+            let has_price = args.price.is_some();
+            let rules = if has_price { open_table.amount_rules(context).await } else { AmountRules::none() };
             args.changes(currency, &rules)?
         }
-        Action::CorrectPrice { selector, price, .. } => {
-            let (currency, rules) = currency_and_rules(context, &open_table, selector, true).await?;
+        Action::CorrectPrice { price, .. } => {
+            let rules = open_table.amount_rules(context).await;
             Changes { amount: Some(parse_new_price(price, currency, &rules)?), ..Changes::default() }
         }
         _ => Changes::default(),
     };
     let (policy, today, now) = (open_table.table.policy(), context.today(&open_table.table), context.clock.now());
-    let SubscriptionSelector { account, subscription: id } = args.action.selector();
     let later_findings = match &args.action {
         Action::Waive(args) | Action::PaidElsewhere(args) => {
-            open_table.table.count_findings_after(account, *id, args.month).await?
+            open_table.table.count_findings_after(account, id, args.month).await?
         }
         _ => 0,
     };
@@ -240,7 +261,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
     };
     let action = args.action.new_log_entry(context);
     let records = ChangeRecords { request: None, action: Some(&action) };
-    match open_table.table.change_subscription(account, *id, records, |_| String::new(), change).await? {
+    match open_table.table.change_subscription(account, id, records, |_| String::new(), change).await? {
         ChangeOutcome::Applied(written) => {
             let text = subscription_text(&written);
             context.print(&SubscriptionView::from(*written), || text)?;
@@ -248,28 +269,10 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
             Ok(Exit::Done)
         }
         ChangeOutcome::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),
-        ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => Err(subscription_not_found(args.action.selector())),
+        ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => {
+            Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")))
+        }
     }
-}
-
-/// Returns the currency of the subscription, and the amounts that the gateway can charge. `has_price` is whether a
-/// price is changed; otherwise, the gateway is not asked.
-async fn currency_and_rules(
-    context: &Context,
-    open_table: &OpenTable,
-    selector: &SubscriptionSelector,
-    has_price: bool,
-) -> Result<(Currency, AmountRules), Failure> {
-    let stored = open_table.table.get_subscription(&selector.account, selector.subscription).await?;
-    let stored = stored.ok_or_else(|| subscription_not_found(selector))?;
-    let rules = if has_price { open_table.amount_rules(context).await } else { AmountRules::none() };
-    Ok((stored.price.currency(), rules))
-}
-
-/// Returns the error for a subscription that does not exist.
-fn subscription_not_found(selector: &SubscriptionSelector) -> Failure {
-    let SubscriptionSelector { account, subscription } = selector;
-    Failure::Refused(format!("there is no subscription {subscription} in the account {account}"))
 }
 
 fn subscription_text(written: &Subscription) -> String {

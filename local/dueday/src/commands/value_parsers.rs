@@ -7,18 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use billing::parse_date;
-use billing::{AccountId, SubscriptionId};
 use chrono::NaiveTime;
-use clap::Args;
-
-/// The arguments that identify a subscription.
-#[derive(Debug, Args)]
-pub struct SubscriptionSelector {
-    /// The account's id
-    pub account: AccountId,
-    /// The subscription's id
-    pub subscription: SubscriptionId,
-}
 
 /// Parses the time of the first daily run.
 pub fn parse_billing_time(text: &str) -> Result<NaiveTime, String> {

@@ -6,7 +6,8 @@ use billing::Money;
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::Args;
 
-use super::value_parsers::{SubscriptionSelector, parse_date};
+use super::subscription_args::SubscriptionSelector;
+use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
@@ -21,7 +22,7 @@ const COLUMNS: [Column; 6] = [
     Column::whole("recorded at"),
     Column::number("amount"),
     Column::whole(""),
-    Column::whole("details"),
+    Column::text("details"),
 ];
 
 /// The arguments of `dueday why`.
@@ -35,7 +36,7 @@ open, a payment is owed because a run did not process the shard or did not charg
 exits with 2 if the subscription does not exist.
 
 Examples:
-  dueday why acme 01JZXCVBNM0123456789ABCDEF
+  dueday why acme
   dueday why acme 01JZXCVBNM0123456789ABCDEF --date 2027-01-31")]
 pub struct WhyArgs {
     #[command(flatten)]
@@ -48,9 +49,8 @@ pub struct WhyArgs {
 /// Runs `dueday why`.
 pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let SubscriptionSelector { account, subscription: id } = &args.selector;
-    let of = (account, *id);
-    let Some(explained) = explain(&open_table.table, of, args.date, context.clock.now()).await? else {
+    let (account, id) = (&args.selector.account, args.selector.find(&open_table.table).await?.id);
+    let Some(explained) = explain(&open_table.table, (account, id), args.date, context.clock.now()).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };
     let (needs_attention, text) = (explained.needs_attention(), explanation_text(&explained));

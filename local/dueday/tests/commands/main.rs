@@ -46,6 +46,7 @@ mod server;
 mod settings;
 mod shop;
 mod stripe;
+mod subscription_names;
 mod support_jobs;
 mod template;
 mod template_alarms;
