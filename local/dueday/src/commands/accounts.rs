@@ -21,10 +21,10 @@ use crate::{Exit, Failure};
 const COLUMNS: [Column; 6] = [
     Column::whole("account"),
     Column::text("name"),
-    Column::text("e-mail"),
-    Column::extra("locale"),
-    Column::extra("mail"),
-    Column::extra("since"),
+    Column::whole("e-mail"),
+    Column::whole("locale"),
+    Column::whole("mail"),
+    Column::whole("since"),
 ];
 
 /// The arguments of `dueday accounts`.

@@ -24,7 +24,7 @@ const MAX_ROWS_SHOWN: usize = 50;
 const COLUMNS: [Column; 6] = [
     Column::whole("on"),
     Column::whole("due date"),
-    Column::text("account"),
+    Column::whole("account"),
     Column::text("product"),
     Column::number("amount"),
     Column::whole(""),

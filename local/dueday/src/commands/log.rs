@@ -17,7 +17,7 @@ const COLUMNS: [Column; 7] = [
     Column::whole("time"),
     Column::text("actor"),
     Column::whole("action"),
-    Column::extra("item"),
+    Column::whole("item"),
     Column::text("before"),
     Column::text("after"),
     Column::text("reason"),

@@ -22,8 +22,8 @@ const COLUMNS: [Column; 10] = [
     Column::number("reversed"),
     Column::number("net"),
     Column::whole(""),
-    Column::extra("paid at"),
-    Column::extra("payment"),
+    Column::whole("paid at"),
+    Column::whole("payment"),
 ];
 
 /// Returns the table with one row for `receipt`.
@@ -34,7 +34,7 @@ pub fn receipt_table(receipt: &Receipt) -> String {
 /// The arguments of `dueday receipts`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`dueday receipt show NUMBER` finds a receipt by its number.
+`dueday receipt show NUMBER` finds a receipt by its number. The column refunded includes pending refunds.
 
 Examples:
   dueday receipts acme

@@ -1,7 +1,7 @@
 //! `dueday subscriptions`: shows an account's subscriptions, or the first subscriptions of the table.
 
 use api::SubscriptionView;
-use billing::{AccountId, ExternalId, Status, Subscription};
+use billing::{AccountId, ExternalId, Status, Subscription, Terms};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use store::Paging;
@@ -15,17 +15,18 @@ use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 /// The columns of the table of subscriptions.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column::whole("subscription"),
-    Column::text("account"),
+    Column::whole("account"),
     Column::text("product"),
     Column::whole("status"),
     Column::number("amount"),
     Column::whole(""),
-    Column::extra("due date"),
-    Column::extra("next payment"),
-    Column::extra("external id"),
-    Column::extra("own e-mail"),
+    Column::whole("due date"),
+    Column::whole("next payment"),
+    Column::text("pending change"),
+    Column::whole("external id"),
+    Column::whole("own e-mail"),
 ];
 
 /// The names of all statuses of a subscription.
@@ -110,7 +111,6 @@ pub fn subscription_table(subscription: &Subscription) -> String {
 
 /// Returns the cells of the table row of a subscription.
 fn subscription_row(s: &Subscription) -> Vec<String> {
-    let ends = s.cancels_on().map(|on| format!("ends {on}"));
     let next = s.next_charge_on().map(|on| on.to_string());
     vec![
         s.id.to_string(),
@@ -120,10 +120,26 @@ fn subscription_row(s: &Subscription) -> Vec<String> {
         s.price.decimal(),
         s.price.currency().to_string(),
         s.due_on.to_string(),
-        next.into_iter().chain(ends).collect::<Vec<_>>().join(", "),
+        next.unwrap_or_default(),
+        pending_change(s),
         s.external_id.as_ref().map_or_else(String::new, ExternalId::to_string),
         s.email.as_ref().map(|email| email.as_str().to_owned()).unwrap_or_default(),
     ]
+}
+
+/// Returns the changed prices and payment days that apply from later months on, each with its first due date, and the
+/// planned end. Empty if no change is pending.
+fn pending_change(s: &Subscription) -> String {
+    let mut before = (s.price, s.payment_day);
+    let mut change = |terms: &Terms| {
+        let price = (terms.price != before.0).then(|| terms.price.to_string());
+        let day = (terms.payment_day != before.1).then(|| format!("payment day {}", terms.payment_day));
+        before = (terms.price, terms.payment_day);
+        let changed: Vec<String> = price.into_iter().chain(day).collect();
+        (!changed.is_empty()).then(|| format!("{} from {}", changed.join(" and "), s.due_in(terms.from)))
+    };
+    let end = s.cancels_on().map(|on| format!("ends on {on}"));
+    s.waiting_terms.iter().filter_map(&mut change).chain(end).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,125 +1,244 @@
-//! Formats rows as a table that fits the width of the terminal.
+//! Formats rows as a table. If the terminal is too narrow for the table, wraps its texts, or prints a block of lines for
+//! each row. No value is cut or left out.
 
-use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
+use console::{Alignment, Term, measure_text_width, pad_str, style};
 
 /// The space between two columns.
 const GAP: &str = "  ";
-/// The smallest width, in characters, to which a text column is cut.
-const MIN_TEXT_WIDTH: usize = 8;
+/// The smallest width, in characters, to which a text column is wrapped.
+const MIN_TEXT_WIDTH: usize = 20;
 
-/// A column of a table.
+/// A column of a table. A column without a name belongs to the column before it, such as the currency of an amount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     name: &'static str,
     kind: ColumnKind,
 }
 
-/// The alignment of a column, and what happens to the column if the terminal is too narrow for the table.
+/// The alignment of a column, and whether its cells may be wrapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ColumnKind {
-    /// The column is never cut, for example because it contains identifiers or dates.
+    /// The cells are never wrapped, for example because a person copies the identifiers in them.
     Whole,
-    /// The column is never cut, and is aligned to the right.
+    /// The cells are never wrapped, and are aligned to the right.
     Number,
-    /// The column is cut if the terminal is too narrow.
+    /// The cells are wrapped between two words if the terminal is too narrow.
     Text,
-    /// The column is left out if the table is still too wide after the text columns are cut.
-    Extra,
 }
 
 impl Column {
-    /// Creates a column that is never cut.
+    /// Creates a column that is never wrapped.
     pub const fn whole(name: &'static str) -> Self {
         Self { name, kind: ColumnKind::Whole }
     }
 
-    /// Creates a column of numbers: never cut, aligned to the right.
+    /// Creates a column of numbers: never wrapped, aligned to the right.
     pub const fn number(name: &'static str) -> Self {
         Self { name, kind: ColumnKind::Number }
     }
 
-    /// Creates a column that is cut if the terminal is too narrow.
+    /// Creates a column that is wrapped between two words if the terminal is too narrow.
     pub const fn text(name: &'static str) -> Self {
         Self { name, kind: ColumnKind::Text }
     }
-
-    /// Creates a column that is left out if the table is still too wide after the text columns are cut.
-    pub const fn extra(name: &'static str) -> Self {
-        Self { name, kind: ColumnKind::Extra }
-    }
 }
 
-/// Formats `rows` below the names of the columns. On a terminal, the table is not wider than the terminal, unless the
-/// columns that are never cut are already wider.
-pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> = rows.into_iter().collect();
+/// A row of a table: the cells in the order of the columns. Missing cells at the end are empty.
+type Row = Vec<String>;
+
+/// Formats `rows` below the names of the columns. If standard output is a terminal that is too narrow for the table,
+/// prints the same values in less width, see [`format_table`].
+pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Row>) -> String {
+    let rows: Vec<Row> = rows.into_iter().collect();
     let terminal = Term::stdout();
     let width = if terminal.is_term() { usize::from(terminal.size().1) } else { usize::MAX };
     format_table(columns, &rows, width)
 }
 
-/// Formats `rows` like [`table`], for a terminal with `width` characters per line.
-fn format_table(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
-    let cell_width = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |text| measure_text_width(text));
-    let widest = |column: usize| rows.iter().map(|row| cell_width(row, column)).max().unwrap_or(0);
-    // The index and the width of each column that is shown.
-    let mut shown: Vec<(usize, usize)> = columns
-        .iter()
-        .enumerate()
-        .map(|(column, Column { name, .. })| (column, widest(column).max(measure_text_width(name))))
-        .collect();
-    let total = |shown: &[(usize, usize)]| {
-        shown.iter().map(|(_, width)| width + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
+/// Formats `rows` for a terminal with `width` characters per line. Uses the first of these formats that fits: the whole
+/// table; the table without its empty columns; the same table with wrapped texts; a block of lines for each row.
+fn format_table(columns: &[Column], rows: &[Row], width: usize) -> String {
+    let all: Vec<usize> = (0..columns.len()).collect();
+    let natural = |column: &usize| {
+        let cells = rows.iter().map(|row| measure_text_width(cell(row, *column)));
+        (*column, cells.max().unwrap_or(0).max(measure_text_width(columns[*column].name)))
     };
-    while total(&shown) > width {
-        let can_shrink =
-            |(column, width): &(usize, usize)| columns[*column].kind == ColumnKind::Text && *width > MIN_TEXT_WIDTH;
-        let is_extra = |(column, _): &(usize, usize)| columns[*column].kind == ColumnKind::Extra;
-        if let Some(index) =
-            (0..shown.len()).filter(|index| can_shrink(&shown[*index])).max_by_key(|index| shown[*index].1)
-        {
-            shown[index].1 -= 1;
-        } else if let Some(index) = shown.iter().rposition(is_extra) {
-            shown.remove(index);
-        } else {
-            break;
+    let whole: Vec<(usize, usize)> = all.iter().map(natural).collect();
+    if total_width(&whole) <= width {
+        return format_grid(columns, rows, &whole);
+    }
+    let has_value = |(column, _): &(usize, usize)| rows.iter().any(|row| !cell(row, *column).is_empty());
+    let mut shown: Vec<(usize, usize)> = whole.into_iter().filter(has_value).collect();
+    while total_width(&shown) > width {
+        let can_shrink = |(column, width): &(usize, usize)| *width > smallest_width(columns, rows, *column);
+        let widest = (0..shown.len()).filter(|index| can_shrink(&shown[*index])).max_by_key(|index| shown[*index].1);
+        let Some(widest) = widest else {
+            let with_value: Vec<usize> = shown.into_iter().map(|(column, _)| column).collect();
+            return format_blocks(columns, &with_value, rows, width);
+        };
+        shown[widest].1 -= 1;
+    }
+    format_grid(columns, rows, &shown)
+}
+
+/// Returns the text of the cell of `row` in the column with the index `column`.
+fn cell(row: &Row, column: usize) -> &str {
+    row.get(column).map_or("", String::as_str)
+}
+
+/// Returns the width of a line with the `shown` columns: each with its index and its width.
+fn total_width(shown: &[(usize, usize)]) -> usize {
+    shown.iter().map(|(_, width)| width + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
+}
+
+/// Returns the smallest width of a column: no word is cut, and a coloured text is not wrapped.
+fn smallest_width(columns: &[Column], rows: &[Row], column: usize) -> usize {
+    let Column { name, kind } = columns[column];
+    if kind != ColumnKind::Text {
+        return usize::MAX;
+    }
+    let cells = || rows.iter().map(|row| cell(row, column));
+    let longest = cells().flat_map(words).map(measure_text_width).max().unwrap_or(0);
+    longest.max(MIN_TEXT_WIDTH).max(measure_text_width(name))
+}
+
+/// Returns the parts of `text` between which a line may end.
+fn words(text: &str) -> Vec<&str> {
+    let is_coloured = text.contains('\u{1b}');
+    if is_coloured { vec![text] } else { text.split_whitespace().collect() }
+}
+
+/// Wraps `text` between two words into lines of at most `width` characters. A longer word gets a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    if measure_text_width(text) <= width {
+        return vec![text.to_owned()];
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words(text) {
+        match lines.last_mut() {
+            Some(line) if measure_text_width(line) + 1 + measure_text_width(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
         }
     }
-    let line = |text: &dyn Fn(usize) -> String| {
+    lines
+}
+
+/// Formats `rows` as lines below the names of the `shown` columns: each with its index and its width.
+fn format_grid(columns: &[Column], rows: &[Row], shown: &[(usize, usize)]) -> String {
+    let line = |text: &dyn Fn(usize, usize) -> String| {
         let cells = shown.iter().map(|&(column, width)| {
             let alignment = if columns[column].kind == ColumnKind::Number { Alignment::Right } else { Alignment::Left };
-            pad_str(&truncate_str(&text(column), width, "…"), width, alignment, None).into_owned()
+            pad_str(&text(column, width), width, alignment, None).into_owned()
         });
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
     };
-    let header = line(&|column| columns[column].name.to_owned());
-    let rows: String = rows.iter().map(|row| line(&|column| row.get(column).cloned().unwrap_or_default())).collect();
+    let header = line(&|column, _| columns[column].name.to_owned());
+    let lines = |row: &Row| -> String {
+        let wrapped = |(column, width): &(usize, usize)| wrap(cell(row, *column), *width).len();
+        let height = shown.iter().map(wrapped).max().unwrap_or(1);
+        let part = |index: usize| {
+            line(&|column, width| wrap(cell(row, column), width).get(index).cloned().unwrap_or_default())
+        };
+        (0..height).map(part).collect()
+    };
+    let rows: String = rows.iter().map(lines).collect();
     format!("{}\n{rows}", style(header.trim_end()).bold())
+}
+
+/// Formats each row as a block of lines: a line for each of the `shown` columns in which the row has a value. The first
+/// line begins at the margin, and the others are indented.
+fn format_blocks(columns: &[Column], shown: &[usize], rows: &[Row], width: usize) -> String {
+    let label_width = shown.iter().map(|column| measure_text_width(columns[*column].name)).max().unwrap_or(0);
+    let block = |row: &Row| -> String {
+        let mut values: Vec<(&str, String)> = Vec::new();
+        for &column in shown.iter().filter(|column| !cell(row, **column).is_empty()) {
+            let (name, text) = (columns[column].name, cell(row, column));
+            match values.last_mut() {
+                Some((_, value)) if name.is_empty() => *value += &format!(" {text}"),
+                _ => values.push((name, text.to_owned())),
+            }
+        }
+        let lines = values.iter().enumerate().map(|(index, (name, value))| {
+            let indent = if index == 0 { "" } else { GAP };
+            let label = pad_str(name, label_width + GAP.len() - indent.len(), Alignment::Left, None).into_owned();
+            let margin = GAP.len() * 2 + label_width;
+            let value = wrap(value, width.saturating_sub(margin)).join(&format!("\n{}", " ".repeat(margin)));
+            format!("{indent}{}{GAP}{value}\n", if index == 0 { style(label).bold().to_string() } else { label })
+        });
+        lines.collect()
+    };
+    rows.iter().map(block).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn table_fits_the_terminal_and_never_cuts_identifiers_and_numbers() {
-        let columns =
-            [Column::whole("id"), Column::text("product"), Column::number("amount"), Column::extra("next payment")];
-        let row = |amount: &str| {
-            ["01JZXCVBNM", "A very long name of a product", amount, "2027-01-31"].map(str::to_owned).to_vec()
+    const COLUMNS: [Column; 5] = [
+        Column::whole("id"),
+        Column::text("product"),
+        Column::number("amount"),
+        Column::whole(""),
+        Column::whole("cancelled on"),
+    ];
+
+    fn formatted(width: usize) -> String {
+        let row = |id: &str, amount: &str| {
+            [id, "A very long name of a product", amount, "EUR", ""].map(str::to_owned).to_vec()
         };
-        let rows = [row("12.99"), row("1000.00")];
-        let text = |width| format_table(&columns, &rows, width);
+        format_table(&COLUMNS, &[row("01JZXCVBNM", "12.99"), row("01JZXCVBNN", "1000.00")], width)
+    }
+
+    #[test]
+    fn table_that_fits_has_all_columns() {
         assert_eq!(
-            text(usize::MAX),
-            "id          product                         amount  next payment\n\
-             01JZXCVBNM  A very long name of a product    12.99  2027-01-31\n\
-             01JZXCVBNM  A very long name of a product  1000.00  2027-01-31\n"
+            formatted(usize::MAX),
+            "id          product                         amount       cancelled on\n\
+             01JZXCVBNM  A very long name of a product    12.99  EUR\n\
+             01JZXCVBNN  A very long name of a product  1000.00  EUR\n"
         );
-        assert_eq!(text(45).lines().nth(1).unwrap(), "01JZXCVBNM  A very lo…    12.99  2027-01-31");
-        assert_eq!(text(30).lines().nth(2).unwrap(), "01JZXCVBNM  A very …  1000.00");
-        let narrow = text(5);
-        let line = narrow.lines().nth(2).unwrap();
-        assert_eq!(line, "01JZXCVBNM  A very …  1000.00", "identifiers and numbers are never cut");
+    }
+
+    #[test]
+    fn table_that_is_too_wide_loses_its_empty_columns_and_wraps_its_texts_between_words() {
+        assert_eq!(
+            formatted(60),
+            "id          product                         amount\n\
+             01JZXCVBNM  A very long name of a product    12.99  EUR\n\
+             01JZXCVBNN  A very long name of a product  1000.00  EUR\n"
+        );
+        assert_eq!(
+            formatted(50),
+            "id          product                    amount\n\
+             01JZXCVBNM  A very long name of a       12.99  EUR\n\
+             \u{20}           product\n\
+             01JZXCVBNN  A very long name of a     1000.00  EUR\n\
+             \u{20}           product\n"
+        );
+    }
+
+    #[test]
+    fn narrow_terminal_gets_a_block_for_each_row_in_which_no_identifier_is_cut() {
+        assert_eq!(
+            formatted(30),
+            "id         01JZXCVBNM\n\
+             \u{20} product  A very long name of\n\
+             \u{20}          a product\n\
+             \u{20} amount   12.99 EUR\n\
+             id         01JZXCVBNN\n\
+             \u{20} product  A very long name of\n\
+             \u{20}          a product\n\
+             \u{20} amount   1000.00 EUR\n"
+        );
+        assert!(formatted(5).contains("01JZXCVBNN\n"));
+    }
+
+    #[test]
+    fn wrap_keeps_a_coloured_text_and_a_long_word_whole() {
+        assert_eq!(wrap("\u{1b}[31mpast due\u{1b}[0m", 3), ["\u{1b}[31mpast due\u{1b}[0m"]);
+        assert_eq!(wrap("to billing@acme.example.com now", 8), ["to", "billing@acme.example.com", "now"]);
     }
 }

@@ -34,7 +34,7 @@ Examples:
 
 /// The columns of the table of paid months without an order.
 const COLUMNS: [Column; 5] = [
-    Column::text("sku"),
+    Column::whole("sku"),
     Column::number("orders"),
     Column::number("customers"),
     Column::whole("first payment"),

@@ -15,7 +15,7 @@ use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 /// The columns of the table of a product's stock.
-const COLUMNS: [Column; 2] = [Column::text("warehouse"), Column::number("in stock")];
+const COLUMNS: [Column; 2] = [Column::whole("warehouse"), Column::number("in stock")];
 
 /// The stock of a product, as printed with `--json`.
 #[derive(Serialize)]

@@ -20,16 +20,16 @@ use crate::{Exit, Failure};
 /// The columns of the table of orders.
 const COLUMNS: [Column; 7] = [
     Column::whole("order"),
-    Column::text("customer"),
+    Column::whole("customer"),
     Column::whole("status"),
     Column::text("waits for"),
-    Column::text("warehouse"),
-    Column::extra("placed"),
+    Column::whole("warehouse"),
+    Column::whole("placed"),
     Column::number("paid"),
 ];
 /// The columns of the ranking of representatives.
 const RANKING_COLUMNS: [Column; 3] =
-    [Column::number("rank"), Column::text("representative"), Column::number("ordered")];
+    [Column::number("rank"), Column::whole("representative"), Column::number("ordered")];
 
 /// An order, as printed with `--json`.
 #[derive(Serialize)]

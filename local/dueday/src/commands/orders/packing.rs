@@ -38,7 +38,7 @@ Example:
 
 /// The columns of the table of orders to pick.
 const COLUMNS: [Column; 4] =
-    [Column::whole("order"), Column::number("pieces"), Column::text("product"), Column::text("ship to")];
+    [Column::whole("order"), Column::number("pieces"), Column::whole("product"), Column::text("ship to")];
 /// The columns of the list of orders to pick as CSV.
 const CSV_COLUMNS: [&str; 9] =
     ["order", "placed_at", "name", "street", "postal_code", "city", "country", "product", "quantity"];

@@ -50,11 +50,11 @@ const FILE_COLUMNS: [&str; 11] = [
 ];
 /// The columns of the table of employees.
 const TABLE_COLUMNS: [Column; 5] = [
-    Column::text("employee"),
+    Column::whole("employee"),
     Column::text("name"),
     Column::text("title"),
     Column::text("department"),
-    Column::text("warehouse"),
+    Column::whole("warehouse"),
 ];
 
 /// The filter of the list of employees. Exactly one of these options must be given.

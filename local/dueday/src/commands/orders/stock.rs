@@ -29,21 +29,21 @@ Example:
 
 /// The columns of the table of a product's movements.
 const COLUMNS: [Column; 7] = [
-    Column::extra("recorded"),
+    Column::whole("recorded"),
     Column::whole("kind"),
-    Column::text("warehouse"),
-    Column::text("to"),
+    Column::whole("warehouse"),
+    Column::whole("to"),
     Column::number("change"),
     Column::text("reason"),
-    Column::extra("movement"),
+    Column::whole("movement"),
 ];
 
 /// The columns of the table of an order's movements.
 const ORDER_COLUMNS: [Column; 5] = [
-    Column::extra("recorded"),
+    Column::whole("recorded"),
     Column::whole("effect"),
-    Column::text("warehouse"),
-    Column::text("product"),
+    Column::whole("warehouse"),
+    Column::whole("product"),
     Column::number("change"),
 ];
 

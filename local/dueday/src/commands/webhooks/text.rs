@@ -9,7 +9,7 @@ use crate::terminal::table::{Column, table};
 
 /// The columns of the table of webhook endpoints.
 const ENDPOINT_COLUMNS: [Column; 4] =
-    [Column::whole("endpoint"), Column::whole("status"), Column::text("URL"), Column::extra("types")];
+    [Column::whole("endpoint"), Column::whole("status"), Column::text("URL"), Column::text("types")];
 
 /// The columns of the table of deliveries.
 const DELIVERY_COLUMNS: [Column; 6] = [
@@ -18,7 +18,7 @@ const DELIVERY_COLUMNS: [Column; 6] = [
     Column::whole("status"),
     Column::number("tries"),
     Column::text("last response"),
-    Column::extra("next try"),
+    Column::whole("next try"),
 ];
 
 /// Returns the table of `endpoints`; a hint if there are none.
