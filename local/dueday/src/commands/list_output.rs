@@ -36,7 +36,8 @@ impl LimitArgs {
         Paging { after: None, limit: Some(self.max_items()) }
     }
 
-    fn max_items(self) -> usize {
+    /// Returns the largest number of items to show.
+    pub fn max_items(self) -> usize {
         usize::try_from(self.limit).unwrap_or(usize::MAX)
     }
 }
@@ -98,8 +99,7 @@ impl<T> ListOutput<T> {
     /// Returns the table of the items, and the number of items with their singular noun `noun`.
     fn text(&self, noun: &str, columns: &[Column], row: impl Fn(&T) -> Vec<String>) -> String {
         let rows = if self.items.is_empty() { String::new() } else { table(columns, self.items.iter().map(row)) };
-        let count = format_count(u64::try_from(self.items.len()).unwrap_or(u64::MAX), noun);
-        rows + &if self.has_more { format!("the first {count}; --limit shows more\n") } else { count + "\n" }
+        rows + &shown_count_text(self.items.len(), noun, self.has_more)
     }
 }
 
@@ -107,6 +107,13 @@ impl<T> From<Page<T>> for ListOutput<T> {
     fn from(page: Page<T>) -> Self {
         Self { items: page.items, has_more: page.next.is_some(), unreadable: page.unreadable }
     }
+}
+
+/// Returns the line below a list of `shown` items with their singular noun `noun`. `has_more` is whether further items
+/// exist.
+pub fn shown_count_text(shown: usize, noun: &str, has_more: bool) -> String {
+    let count = format_count(u64::try_from(shown).unwrap_or(u64::MAX), noun);
+    if has_more { format!("the first {count}; --limit shows more\n") } else { count + "\n" }
 }
 
 /// Begins to show the number of items that a search has read. If `is_search` is false, the command reads only the first

@@ -113,7 +113,7 @@ fn payment_places_one_order_that_waits_for_address_and_stock_and_is_shipped() {
     assert_eq!(run(&data, &["orders", "pick", ids[0], ids[1]]).0, 0);
     let (code, stdout, _) = run(&data, &["orders", "ship", ids[0]]);
     assert_eq!((code, stdout), (0, format!("{} is SHIPPED\n", ids[0])));
-    let (code, _, stderr) = run(&data, &["orders", "cancel", ids[0], ids[1]]);
+    let (code, _, stderr) = run(&data, &["orders", "cancel", ids[0], ids[1], "--yes"]);
     assert!(code == 1 && stderr.contains("an order that is SHIPPED cannot become CANCELLED"), "{stderr}");
     let of_acme = json_output(&data, &["orders", "list", "--customer", "acme"]);
     let shown = json_output(&data, &["orders", "show", of_acme[0]["order"].as_str().unwrap()]);
@@ -409,4 +409,16 @@ fn months_paid_before_their_sku_had_products_get_orders_by_a_backfill() {
     assert_eq!(run(&data, &["refund", &partly, "--amount", "7.99", "--yes", "--reason", "a test"]).0, 0);
     let listed = json_output(&data, &["orders", "list", "--customer", "bell"]);
     assert_eq!(listed[0]["status"], "CANCELLED", "{listed}");
+}
+
+#[test]
+fn list_of_orders_says_that_it_is_shortened() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    write_demo_folder(&data);
+    let (code, text, stderr) = run(&data, &["orders", "list", "--limit", "2"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(text.ends_with("the first 2 orders; --limit shows more\n"), "{text}");
+    let (_, json, _) = run(&data, &["orders", "list", "--limit", "2", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap().as_array().unwrap().len(), 2);
 }

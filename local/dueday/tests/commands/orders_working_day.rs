@@ -54,7 +54,7 @@ fn begin_day(folder: &Path, data: &Path) {
     run(data, "orders import", &[stock.to_str().unwrap()]);
     run(data, "run payments", &[]);
     // `orders list` first processes the events of the payments. So this command places the orders.
-    assert_eq!(run(data, "orders list", &[]).as_array().unwrap().len(), ORDER_COUNT);
+    assert_eq!(run(data, "orders list --limit 1000", &[]).as_array().unwrap().len(), ORDER_COUNT);
 }
 
 /// Hires the employee `ada`, who represents customers.

@@ -12,8 +12,9 @@ use strum::IntoEnumIterator as _;
 
 use super::fill_waiting_orders::FillReport;
 use super::{ListArgs, OrderIds};
+use crate::commands::list_output::shown_count_text;
 use crate::context::Context;
-use crate::terminal::output::{self, format_count};
+use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -192,11 +193,13 @@ pub async fn list(context: &Context, desk: &OrderDesk, zone: Tz, args: &ListArgs
         let day = order.placed_at.with_timezone(&zone).date_naive();
         (requested_days.0..=requested_days.1).contains(&day)
     });
+    let has_more = found.len() > args.limit.max_items();
+    found.truncate(args.limit.max_items());
     context.print(&found, || match found.len() {
         0 => "no orders were found\n".to_owned(),
         some => {
             let rows = found.iter().map(|order| order.cells(zone));
-            format!("{}\n{}\n", table(&COLUMNS, rows), format_count(some as u64, "order"))
+            format!("{}\n{}", table(&COLUMNS, rows), shown_count_text(some, "order", has_more))
         }
     })?;
     Ok(Exit::Done)

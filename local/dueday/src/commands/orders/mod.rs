@@ -25,10 +25,13 @@ use orders::{
 };
 use ulid::Ulid;
 
+use super::list_output::LimitArgs;
 use super::value_parsers::{parse_date, parse_number};
 use crate::context::Context;
 use crate::machine::data_folder::{FolderRequirement, unplaced_orders_file};
 use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
+use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday orders`.
@@ -46,15 +49,16 @@ Examples:
       --city Leeds --postal-code LS1 --country gb --region eu
   dueday orders list --status OPEN
   dueday orders ship 2027-01-31.01JZXCVBNM0123456789ABCDEF
-  dueday orders receive beans ams 500
 
 On one machine, the command exits with 1 while the order of a paid month could not be placed.")]
 pub struct OrdersArgs {
     /// The name of the order desk's table on AWS; has no effect without --table
     #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE", global = true)]
+    #[arg(help_heading = "Settings", hide_short_help = true)]
     orders_table: String,
     /// The number of buckets of the index over all orders, for a new table on AWS
     #[arg(long, value_name = "N", default_value_t = 4, env = "DUEDAY_ORDER_BUCKETS", global = true)]
+    #[arg(help_heading = "Settings", hide_short_help = true)]
     #[arg(value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000))]
     order_buckets: u32,
     #[command(subcommand)]
@@ -70,17 +74,17 @@ enum Action {
         #[arg(value_name = "ORDER")]
         order: OrderId,
     },
-    /// List the orders that a warehouse picks, or write packing slips to print
+    /// List the orders that a warehouse picks, or write packing slips
     #[command(after_help = packing::AFTER_HELP)]
     PickList(packing::PickListArgs),
     /// Mark orders as picked
     Pick(OrderIds),
-    /// Mark orders as shipped, with the carriers and the tracking numbers of their parcels
+    /// Mark orders as shipped, with the tracking numbers of their parcels
     #[command(after_help = packing::SHIP_COMMAND_AFTER_HELP)]
     Ship(packing::ShipArgs),
     /// Mark orders as delivered
     Deliver(OrderIds),
-    /// Mark orders as returned, and add their products to the stock again
+    /// Mark orders as returned, and restore the stock
     Return {
         #[command(flatten)]
         orders: OrderIds,
@@ -88,8 +92,13 @@ enum Action {
         #[arg(long)]
         unsellable: bool,
     },
-    /// Cancel orders that are not shipped, and add their products to the stock again
-    Cancel(OrderIds),
+    /// Cancel orders that are not shipped, and restore the stock
+    Cancel {
+        #[command(flatten)]
+        orders: OrderIds,
+        #[command(flatten)]
+        confirmation: ConfirmationArgs,
+    },
     /// Change the products of an order that is not picked yet
     Lines {
         order: OrderId,
@@ -97,20 +106,25 @@ enum Action {
         #[arg(value_name = "PRODUCT=N", required = true, value_parser = parse_line)]
         lines: Vec<OrderLine>,
     },
-    /// Split an order that is not picked yet: it keeps the products that can be shipped now, and a new
-    /// order gets the other products
+    /// Split an order that is not picked yet into two
+    ///
+    /// The order keeps the products that can be shipped now, and a new order gets the other products.
     #[command(after_help = follow_ups::SPLIT_COMMAND_AFTER_HELP)]
     Split(follow_ups::SplitArgs),
     /// Send products of a shipped order again, without a payment
     #[command(after_help = follow_ups::REPLACE_COMMAND_AFTER_HELP)]
     Replace(follow_ups::ReplaceArgs),
-    /// Set a customer's shipping address, and reserve stock for the orders that were waiting for it
+    /// Set a customer's shipping address
+    ///
+    /// Stock is reserved for the orders that were waiting for the address.
     Address(AddressArgs),
-    /// Assign a customer and its unshipped orders to another representative
+    /// Assign a customer and unshipped orders to another representative
     HandOver { account: AccountId, representative: EmployeeId },
     /// Show a product's stock by warehouse
     Stock { product: ProductId },
-    /// Add a delivery of a product to the stock of a warehouse, and reserve it for the orders that were waiting for it
+    /// Add a delivery of a product to the stock of a warehouse
+    ///
+    /// Stock is reserved for the orders that were waiting for the product.
     Receive {
         product: ProductId,
         warehouse: WarehouseId,
@@ -120,45 +134,55 @@ enum Action {
         #[arg(long, value_name = "ULID")]
         delivery: Option<Ulid>,
     },
-    /// Set the stock of a product in a warehouse to the number of pieces that were found
+    /// Set the stock of a product in a warehouse to the counted number
     #[command(after_help = stock::COUNT_COMMAND_AFTER_HELP)]
     Count(stock::CountArgs),
-    /// Subtract lost or broken pieces of a product from the stock of a warehouse
+    /// Subtract lost or broken pieces of a product from the stock
     WriteOff(stock::WriteOffArgs),
-    /// Move pieces of a product from the stock of a warehouse to the stock of another one
+    /// Move pieces of a product to the stock of another warehouse
     Transfer(stock::TransferArgs),
-    /// List the requested changes of a product's stock, or the stock changes that an order caused, newest first
+    /// List the changes of the stock, newest first
+    ///
+    /// With a product, lists the requested changes of its stock; with an order, the stock changes that it caused.
     Movements(stock::MovementsArgs),
-    /// Compare the stock with its movements, the totals with the orders, and the orders with the receipts
+    /// Check the stock, the totals and the orders
+    ///
+    /// Compares the stock with its movements, the totals with the orders, and the orders with the receipts.
     #[command(after_help = audit::AFTER_HELP)]
     Audit(audit::AuditArgs),
-    /// Rank the representatives by the orders of their customers in a quarter
+    /// Rank the representatives by their orders in a quarter
     Ranking {
         /// The quarter, such as 2027-Q1
         quarter: Quarter,
         #[arg(long, value_name = "CODE", default_value = "EUR")]
         currency: Currency,
     },
-    /// Import products, the products of SKUs, warehouses and initial stock from a CSV file; repeating changes nothing
+    /// Import products, SKUs, warehouses and initial stock from a CSV file
+    ///
+    /// A repeated import changes nothing.
     #[command(after_help = goods::AFTER_HELP)]
     Import { file: PathBuf },
-    /// Place the orders of months that were paid before their SKU had products
+    /// Place orders of months that were paid before the SKU had products
     #[command(after_help = backfill::AFTER_HELP)]
     Backfill(backfill::BackfillArgs),
-    /// Hire or reassign employees, or record that they left, from a CSV file; repeating changes nothing
+    /// Hire or reassign employees from a CSV file
+    ///
+    /// The file may also record that employees have left. A repeated import changes nothing.
     #[command(after_help = people::AFTER_HELP)]
     People { file: PathBuf },
     /// Show employees
     Employees(people::EmployeesArgs),
-    /// Correct the name, the hire date, the salary or the first day of a job of an employee
+    /// Correct the name, a date or the salary of an employee
     #[command(after_help = corrections::AFTER_HELP)]
     Correct(corrections::CorrectArgs),
-    /// Import regions, countries, locations, departments and jobs from a CSV file; repeating changes nothing
+    /// Import regions, countries, locations, departments and jobs
+    ///
+    /// Reads a CSV file. A repeated import changes nothing.
     #[command(after_help = places::AFTER_HELP)]
     Places { file: PathBuf },
     /// Show the countries and the warehouses of a region
     Region { region: PlaceId },
-    /// Show or estimate the number of buckets of the index over all orders, or increase it
+    /// Show, estimate or increase the number of buckets of the index
     Shards(shards::ShardsArgs),
 }
 
@@ -187,6 +211,8 @@ struct ListArgs {
     /// Only orders placed on this day or earlier
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     to: Option<NaiveDate>,
+    #[command(flatten)]
+    limit: LimitArgs,
 }
 
 /// A customer's account and new shipping address.
@@ -277,7 +303,10 @@ async fn run_action(
             let step = Step { is_unsellable: *unsellable, ..OrderStatus::Returned.into() };
             list::advance_all(context, desk, orders.orders.iter().map(|id| (*id, step.clone()))).await
         }
-        Action::Cancel(ids) => list::change_status(context, desk, ids, OrderStatus::Cancelled).await,
+        Action::Cancel { orders, confirmation } => {
+            confirmation.confirm(&format!("Cancel {}?", format_count(orders.orders.len() as u64, "order")))?;
+            list::change_status(context, desk, orders, OrderStatus::Cancelled).await
+        }
         Action::Lines { order, lines } => list::change_lines(context, desk, *order, lines).await,
         Action::Split(args) => follow_ups::split(context, desk, args).await,
         Action::Replace(args) => follow_ups::replace(context, desk, args).await,
