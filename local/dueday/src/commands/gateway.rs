@@ -92,7 +92,9 @@ async fn serve_stripe_stand_in(context: &Context, args: &GatewayArgs) -> Result<
     let gateway = listener_url(&listener);
     let server = StripeServer::new(Arc::new(SystemClock));
     tokio::spawn(emulator::serve(listener, server.clone().router(), Limits::default()));
-    let hint = context.command_line("--gateway stripe");
+    // A data folder belongs to one gateway, and the default folder usually belongs to the sandbox gateway.
+    let folder = if context.options.data_flag().is_empty() { " --data .dueday-stripe" } else { "" };
+    let hint = context.command_line(&format!("--gateway stripe{folder}"));
     output::write(&context.render(&GatewayAddress { gateway: gateway.clone() }, || {
         format!(
             "A stand-in for Stripe is running: no money moves, nothing is stored. Stop it with Ctrl-C.\n\
