@@ -75,11 +75,11 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
         (&["subscription", "cancel", "acme", &id, "--at-period-end"], acme, "subscription.cancel"),
         (&["subscription", "uncancel", "acme", &id], acme, "subscription.uncancel"),
         (&["webhooks", "create", "https://example.com/secret"], none, "webhook_endpoint.create"),
-        (&["shards", "set", "6"], none, "shards.set"),
-        (&["shards", "set", "2"], none, "-"),
+        (&["shards", "set", "6", "--yes"], none, "shards.set"),
+        (&["shards", "set", "2", "--yes"], none, "-"),
         (&["reshard"], none, "shards.reshard"),
-        (&["orders", "shards", "set", "8"], none, "buckets.set"),
-        (&["orders", "shards", "set", "2"], none, "-"),
+        (&["orders", "shards", "set", "8", "--yes"], none, "buckets.set"),
+        (&["orders", "shards", "set", "2", "--yes"], none, "-"),
         (&["charging", "off", "--reason", "drill"], none, "charging.switch"),
     ];
     for (command, account, kind) in cases {

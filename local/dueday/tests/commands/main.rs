@@ -28,6 +28,8 @@ mod kill;
 mod look_up;
 mod mails;
 mod messages;
+#[cfg(target_os = "linux")]
+mod narrow_terminal;
 mod order_events;
 mod orders;
 mod orders_corrections;

@@ -54,8 +54,8 @@ const OTHER_COMMANDS: [&str; 10] = [
     "charging off",
     "run payments",
     "charging on",
-    "shards set 2",
-    "shards set 8",
+    "shards set 2 --yes",
+    "shards set 8 --yes",
     "orders stock nothing",
     "listen --forward-to nowhere",
 ];
@@ -106,7 +106,7 @@ const ORDER_DESK_COMMANDS: [&str; 36] = [
     "orders show {order}",
     "orders show {order}.2",
     "orders deliver {order}",
-    "orders cancel {order}",
+    "orders cancel {order} --yes",
     "orders return {order}",
     "orders stock beans",
     "orders show {order}",
@@ -119,7 +119,7 @@ const ORDER_DESK_COMMANDS: [&str; 36] = [
     "orders region eu",
     "orders ranking {quarter}",
     "orders shards --orders 100000",
-    "orders shards set 8",
+    "orders shards set 8 --yes",
 ];
 
 #[test]

@@ -48,7 +48,7 @@ fn repeated_refund_command_refunds_once_unless_it_has_another_idempotency_key() 
     let refund = |more: &[&str]| {
         // The look-up of an existing refund needs no reason.
         let reason: &[&str] = if more.contains(&"--id") { &[] } else { &["--reason", "a test"] };
-        run(folder.path(), &[&["refund", "acme", &id], reason, more].concat())
+        run(folder.path(), &[&["refund", "acme", &id, "--yes"], reason, more].concat())
     };
     let refunded = || receipt(folder.path())["refunded_amount"].clone();
 
@@ -97,7 +97,7 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     let number = paid["number"].as_str().unwrap();
     assert!(shown(&["report"]).contains("1 payment from "), "without refunds, the report has one amount");
 
-    shown(&["refund", "acme", number, "--amount", "5.00", "--reason", "a test"]);
+    shown(&["refund", "acme", number, "--amount", "5.00", "--reason", "a test", "--yes"]);
     assert!(
         shown(&["receipts", "acme"]).contains("12.99      5.00            7.99  EUR"),
         "{}",
@@ -108,7 +108,7 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     let why = shown(&["why", "acme", paid["subscription"].as_str().unwrap()]);
     assert!(why.contains("; refunded: 5.00 EUR, requested last on "), "{why}");
 
-    shown(&["refund", "acme", number, "--reason", "a test"]);
+    shown(&["refund", "acme", number, "--reason", "a test", "--yes"]);
     let why = shown(&["why", "acme", paid["subscription"].as_str().unwrap()]);
     assert!(why.contains("; refunded: 12.99 EUR, requested last on "), "{why}");
     let export = shown(&["export", "receipts"]);

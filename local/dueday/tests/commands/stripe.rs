@@ -85,7 +85,8 @@ fn month_is_charged_through_stripe_and_matches_its_lists() {
     let (_, receipts, _) = run(&["receipts", "bell", "--json"]);
     let receipt = serde_json::from_str::<Value>(&receipts).unwrap()[0]["id"].as_str().unwrap().to_owned();
     for amount in ["10.000", "10.000", "20.000"] {
-        let (code, stdout, stderr) = run(&["refund", "bell", &receipt, "--amount", amount, "--reason", "a test"]);
+        let (code, stdout, stderr) =
+            run(&["refund", "bell", &receipt, "--amount", amount, "--reason", "a test", "--yes"]);
         assert!(code == 0 && stdout.starts_with(&format!("{amount} KWD of ")), "{stdout}{stderr}");
     }
     let (code, stdout, stderr) = run(&["audit", "--gateway-list"]);

@@ -7,7 +7,7 @@ use crate::shop::Shop;
 type Job = (&'static str, &'static [&'static str], &'static str);
 
 /// The jobs of a support employee, in the sequence in which the test runs their commands.
-const JOBS: [Job; 22] = [
+const JOBS: [Job; 23] = [
     ("find a customer by e-mail address", &["accounts --email BELL@example.com"], "Bell GmbH"),
     ("find a payment by the number on the receipt", &["receipt show {number}"], "Account:      acme"),
     ("find a payment by the gateway's id", &["receipts --payment {payment}"], "Gold plan"),
@@ -17,8 +17,9 @@ const JOBS: [Job; 22] = [
         &["accounts --external-id sub-2"],
         "Bell GmbH",
     ),
-    ("say why a customer was charged", &["subscriptions acme", "why acme {acme}"], "charged on {today}: 12.99 EUR"),
-    ("say why a customer was not charged", &["subscriptions bell", "why bell {bell}"], "declined"),
+    ("say why a customer was charged", &["why acme"], "charged on {today}: 12.99 EUR"),
+    ("say why a customer was not charged", &["why bell"], "declined"),
+    ("answer \"I was charged twice\"", &["accounts --email a@example.com", "receipts acme"], "1 receipt\n"),
     (
         "refund a part of a payment",
         &["refund {number} --amount 5.00 --reason ticket-4711 --yes"],
@@ -27,10 +28,10 @@ const JOBS: [Job; 22] = [
     ("send the receipt again", &["receipt resend {number}"], "was sent"),
     ("refund the rest", &["refund {number} --reason ticket-4711 --yes"], "7.99 EUR of {number} was refunded"),
     ("list the customers who have not paid", &["subscriptions --status past_due"], "1 subscription\n"),
-    ("charge a declined payment again", &["subscription retry bell {bell}"], "{today}  {today}    sub-2"),
-    ("pause a subscription", &["subscription pause acme {acme}"], "paused"),
-    ("resume a subscription", &["subscription resume acme {acme}"], "active"),
-    ("cancel at the end of the paid month", &["subscription cancel acme {acme} --at-period-end"], "cancelled on"),
+    ("charge a declined payment again", &["subscription retry bell"], "{today}  {today}                    sub-2"),
+    ("pause a subscription", &["subscription pause acme"], "paused"),
+    ("resume a subscription", &["subscription resume acme sub-1"], "active"),
+    ("cancel at the end of the paid month", &["subscription cancel acme {acme} --at-period-end"], "ends on"),
     ("undo a cancellation", &["subscription uncancel acme {acme}"], "active"),
     ("change the price", &["subscription change acme {acme} --price 14.99"], "14.99  EUR"),
     ("change the address", &["account change acme --email books@acme.example.com"], "books@acme.example.com"),

@@ -95,12 +95,12 @@ fn each_command_that_a_document_names_can_be_typed() {
 #[test]
 fn a_wrong_command_in_a_document_is_found() {
     let document = "Run `dueday why ACCOUNT SUBSCRIPTION\n--date DATE`, `dueday refund` or `dueday listen --forward-to`.\n\n\
-        ```sh\ndueday not-checked here\n```\n\nNever `dueday why ACCOUNT`, `dueday statsu`, `dueday runs --day D` or \
+        ```sh\ndueday not-checked here\n```\n\nNever `dueday refund NUMBER`, `dueday statsu`, `dueday runs --day D` or \
         `dueday why WHO SUBSCRIPTION`.";
     let commands = named_commands(document);
     let dueday = Arguments::command();
     let refused: Vec<&str> =
         commands.iter().filter(|command| reason_to_refuse(&dueday, command).is_some()).map(String::as_str).collect();
-    let wrong = ["dueday why ACCOUNT", "dueday statsu", "dueday runs --day D", "dueday why WHO SUBSCRIPTION"];
+    let wrong = ["dueday refund NUMBER", "dueday statsu", "dueday runs --day D", "dueday why WHO SUBSCRIPTION"];
     assert_eq!((commands.len(), refused), (7, wrong.to_vec()));
 }
