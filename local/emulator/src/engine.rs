@@ -18,7 +18,7 @@ use crate::dynamodb_server::dynamodb_router;
 use crate::engine_connection::EngineConnection;
 use crate::http_server::{Limits, serve};
 use crate::in_process_client::{InProcessClient, NoSleep};
-use crate::stream::{Stream, StreamError};
+use crate::stream::{BUSY_TIMEOUT, Stream, StreamError};
 
 /// A DynamoDB engine in this process, in memory or in a file.
 #[derive(Clone)]
@@ -135,6 +135,23 @@ impl Engine {
     /// Deletes all expired items, as DynamoDB does within days. Returns the number of deleted items.
     pub fn delete_expired(&self) -> usize {
         self.database.sweep_ttl().unwrap_or(0)
+    }
+
+    /// Removes the content of deleted and replaced items from the data file: SQLite only marks its pages as free. Writes
+    /// the whole file again, and no request is executed meanwhile.
+    ///
+    /// # Errors
+    /// [`EngineError::Data`] if the file cannot be written, for example because the disk is full.
+    pub fn remove_deleted_data(&self) -> Result<(), EngineError> {
+        let unusable = |reason: String| EngineError::Data { path: self.file.clone(), reason };
+        self.database.vacuum().map_err(|error| unusable(error.to_string()))?;
+        // The new file is in the write-ahead log until a checkpoint. The old content stays there too.
+        let checkpoint = || -> rusqlite::Result<()> {
+            let connection = Connection::open(&self.file)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        };
+        checkpoint().map_err(|error| unusable(error.to_string()))
     }
 
     /// Serves this engine to other programs on `address`, in a separate thread: the engine executes one request at a

@@ -24,7 +24,7 @@ const SEQUENCE_NUMBER_OFFSET: i128 = 100_000_000_000_000_000_000;
 /// the statement ends.
 const MAX_RECORDS_PER_DELETE: i64 = 2_000;
 /// The maximum time to wait while the engine locks its file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The stream of one table: each change since the stream was enabled, with the item before and after the change.
 #[derive(Clone)]
@@ -132,7 +132,8 @@ impl Stream {
     }
 
     /// Deletes the records up to the sequence number `position`. The newest record is not deleted, because the engine
-    /// computes the next sequence number from it. Returns the number of deleted records.
+    /// computes the next sequence number from it; only its items are removed, because they may be of an erased account.
+    /// Returns the number of deleted records.
     ///
     /// # Errors
     /// [`StreamError::File`] if the file cannot be written.
@@ -151,10 +152,18 @@ impl Stream {
                 params![self.table, stored, MAX_RECORDS_PER_DELETE],
             );
             match step.map_err(|source| self.file_error(source))? {
-                0 => return Ok(removed),
+                0 => break,
                 step => removed += step,
             }
         }
+        let emptied = connection.execute(
+            "UPDATE _stream_records SET new_image = NULL, old_image = NULL
+                WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
+                    AND (new_image IS NOT NULL OR old_image IS NOT NULL)",
+            params![self.table, stored],
+        );
+        emptied.map_err(|source| self.file_error(source))?;
+        Ok(removed)
     }
 
     /// Opens the engine's data with SQLite.

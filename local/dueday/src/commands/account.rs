@@ -149,7 +149,9 @@ async fn erase_account(context: &Context, args: &EraseArgs) -> Result<Exit, Fail
     let action = context.action(ActionKind::EraseAccount, None);
     request_erasure(table, account, &action, context.clock.now()).await.map_err(refused)?;
     let waits_for = Eraser::new(table.clone(), orders, context.clock.clone()).erase(account).await?;
+    // The records of the stream contain the erased items until they are published.
     open_table.publish_all_changes(context).await?;
+    open_table.remove_deleted_data()?;
     let state = request_erasure(table, account, &action, context.clock.now()).await.map_err(refused)?;
     let text = match &waits_for {
         Some(waits_for) => format!("The erasure of {account} waits: {waits_for}. Repeat the command later.\n"),

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use clock::Clock;
 use deployment::Config;
 use emulator::{Engine, EngineConnection, EngineError};
@@ -25,6 +26,7 @@ use super::listen::default_api_url;
 use super::local_bus::LocalBus;
 use super::mailer::mailer;
 use super::notice_sender::NoticeSender;
+use super::old_mails::remove_old_mails;
 use super::private_folder::open_private_folder;
 use crate::Failure;
 use crate::context::Context;
@@ -127,6 +129,17 @@ impl LockedFolder {
             orders: engine.stream(orders_table_name())?,
         };
         Ok(LockOutcome::Acquired(Box::new(Self { engine, keys, streams, gateway, api: None, lock_file, lock_path })))
+    }
+
+    /// Removes the content of deleted and replaced items from the database file, and the mails that are in the outbox for
+    /// longer than [`OUTBOX_RETENTION`](super::old_mails::OUTBOX_RETENTION) at `now`.
+    ///
+    /// # Errors
+    /// If the database file or the outbox cannot be written.
+    pub fn remove_deleted_data(&self, now: DateTime<Utc>) -> Result<(), Failure> {
+        self.engine.remove_deleted_data()?;
+        let outbox = self.lock_path.with_file_name("outbox");
+        remove_old_mails(&outbox, now).map_err(|source| Failure::Data { path: outbox, source })
     }
 
     /// Creates the follower that publishes the changes of this folder's tables as events, and sends webhook deliveries

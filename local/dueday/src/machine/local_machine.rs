@@ -133,6 +133,18 @@ impl Machine {
         Ok(())
     }
 
+    /// Removes the content of deleted and replaced items from the database file, and old mails from the outbox, if this
+    /// process has locked the folder.
+    ///
+    /// # Errors
+    /// If the file or the outbox cannot be written.
+    pub fn remove_deleted_data(&self) -> Result<(), Failure> {
+        match &self.locked_folder {
+            Some(folder) => folder.remove_deleted_data(self.deployment.clock.now()),
+            None => Ok(()),
+        }
+    }
+
     /// Returns whether this process has locked the data folder.
     pub fn has_locked_folder(&self) -> bool {
         self.locked_folder.is_some()

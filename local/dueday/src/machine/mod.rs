@@ -14,6 +14,7 @@ mod local_bus;
 pub mod local_machine;
 pub mod mailer;
 pub mod notice_sender;
+mod old_mails;
 pub mod open_table;
 pub mod order_filler;
 pub mod private_folder;

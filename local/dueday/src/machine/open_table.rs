@@ -114,6 +114,18 @@ impl OpenTable {
         gateway.has_marker(named).await.map_err(|error| Failure::Refused(error.to_string()))
     }
 
+    /// Removes the content of deleted and replaced items from the database file of this machine. Does nothing if another
+    /// process serves the file, because that process does so each day, or if the table is on AWS.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn remove_deleted_data(&self) -> Result<(), Failure> {
+        match &self.machine {
+            Some(machine) => machine.remove_deleted_data(),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the URL of the API if another process serves the local table; `None` otherwise.
     pub fn running_api_url(&self) -> Option<String> {
         Some(self.machine.as_ref()?.running.as_ref()?.api.clone())

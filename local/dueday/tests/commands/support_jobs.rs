@@ -81,4 +81,11 @@ fn account_is_exported_and_erased_and_its_receipts_stay() {
     assert!(audit.contains("every invariant holds"), "{audit}");
     let event = shop.run("events --account acme");
     assert!(event.contains("account.erased"), "{event}");
+    // The pages of deleted items and the stream would otherwise keep the former items.
+    for file in ["dynamodb.sqlite", "dynamodb.sqlite-wal"] {
+        let bytes = std::fs::read(shop.folder.path().join("data").join(file)).unwrap_or_default();
+        for erased in ["Acme Ltd", "a@example.com", "cus_1"] {
+            assert!(!bytes.windows(erased.len()).any(|part| part == erased.as_bytes()), "{erased} is in {file}");
+        }
+    }
 }

@@ -114,3 +114,30 @@ async fn copy_of_an_engine_has_the_same_data_and_changes_separately() {
         assert_eq!(copied.get_account(&renamed.id).await.unwrap().unwrap().name, renamed.name);
     }
 }
+
+#[tokio::test]
+async fn deleted_item_is_in_no_file_after_its_data_was_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("engine.sqlite");
+    let engine = Engine::open(&file).unwrap();
+    let (table, stream) = (create_table(&engine).await, engine.stream("dueday").unwrap());
+    let name = "Erasmus of Rotterdam";
+    let erased = billing::Account { name: name.parse().unwrap(), ..sample::account() };
+    table.put_account(&erased).await.unwrap();
+    table.put_account(&billing::Account { name: "Tombstone".parse().unwrap(), ..erased }).await.unwrap();
+    let occurrences = || {
+        let files =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+        let count = |bytes: Vec<u8>| bytes.windows(name.len()).filter(|part| *part == name.as_bytes()).count();
+        files.map(count).sum::<usize>()
+    };
+    assert!(occurrences() > 0, "the stream and the log contain the former item");
+    let newest = sequence_numbers(&stream.after(None, 10).unwrap()).pop().unwrap();
+    stream.trim(&newest).unwrap();
+    engine.remove_deleted_data().unwrap();
+    assert_eq!(occurrences(), 0);
+
+    // The table and its stream continue.
+    table.put_account(&sample::account()).await.unwrap();
+    assert_eq!(sequence_numbers(&stream.after(Some(&newest), 10).unwrap()).len(), 1);
+}
