@@ -24,6 +24,7 @@ use super::help_groups::SERVING_HEADING;
 use super::value_parsers;
 use crate::context::Context;
 use crate::machine::daily::DailyTimer;
+use crate::machine::daily_checks::DailyChecks;
 use crate::machine::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
 use crate::machine::gateway::{self, Gateway};
@@ -107,7 +108,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     };
     locked_folder.write_server_urls(&running)?;
     let locked_folder = Arc::new(locked_folder);
-    let Machine { deployment, .. } = &Machine::with_locked_folder(
+    let Machine { deployment, gateway: full_gateway, .. } = &Machine::with_locked_folder(
         (locked_folder.clone(), FolderRequirement::CreateIfAbsent),
         context,
         context.clock.clone(),
@@ -126,6 +127,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any))
         .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), &context.options)));
     let filler = OrderFiller::new(desk.clone());
+    let checks = DailyChecks::new(deployment, desk.table.clone(), full_gateway.clone(), locked_folder.clone());
     let orders = OrdersApi::new(desk, Arc::new(StoredPayments(deployment.table.clone())), context.clock.clone());
     let document = rest::openapi::merged_document(api::document(), orders_api::document());
     let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
@@ -151,6 +153,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired_hourly(&locked_folder) => {}
+        () = checks.check_continuously() => {}
         () = filler.fill_continuously() => {}
         () = follower.publish_continuously() => {}
         () = follower.notice_sender.send_continuously() => {}

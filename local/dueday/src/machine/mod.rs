@@ -1,6 +1,7 @@
-//! The local system on one machine: its data folder, its gateway, its servers and its daily runs.
+//! The local system on one machine: its data folder, its gateway, its servers its daily runs and its daily checks.
 
 pub mod daily;
+pub mod daily_checks;
 pub mod data_folder;
 pub mod deliveries;
 pub mod encryption_keys;

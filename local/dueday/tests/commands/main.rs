@@ -6,6 +6,7 @@ mod architecture;
 mod callers;
 mod command;
 mod costs;
+mod daily_checks;
 mod deliveries;
 mod demo;
 mod demo_folder;

@@ -1,0 +1,111 @@
+//! The checks and the clean-up of the local server, like the functions audit, reconcile and erase on AWS: each day it
+//! compares the table with the gateway, audits the table, and removes deleted data from the database file.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use audit::NightlyAudit;
+use chrono::{DateTime, TimeDelta, Utc};
+use deployment::Deployment;
+use erasing::Eraser;
+use gateways::FullGateway;
+use orders::OrdersTable;
+use reconciling::DailyComparison;
+use store::{Paging, TableError};
+
+use super::data_folder::LockedFolder;
+use crate::terminal::output;
+
+/// The time between two searches for requested erasures and for due checks.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(600);
+/// The time from the start of an audit until the next audit is due. It is less than a day, so that a server which is
+/// started a bit earlier each day also audits each day.
+const TIME_BETWEEN_AUDITS: TimeDelta = TimeDelta::hours(20);
+/// The longest duration of the comparison, and of the audit. The next day continues what is left.
+const CHECK_TIME_LIMIT: TimeDelta = TimeDelta::hours(1);
+
+/// The daily checks of the local tables, and the erasures.
+pub struct DailyChecks {
+    deployment: Deployment,
+    audit: NightlyAudit,
+    comparison: DailyComparison,
+    eraser: Eraser,
+    folder: Arc<LockedFolder>,
+}
+
+/// What one search has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CheckedNow {
+    /// Whether the table was compared and audited.
+    pub is_audited: bool,
+    /// The number of accounts that were erased.
+    pub erased_accounts: u64,
+}
+
+impl DailyChecks {
+    /// Creates the checks of `deployment` and of its `orders` table, which are in `folder`. `gateway` is the gateway of
+    /// the deployment.
+    pub fn new(
+        deployment: &Deployment,
+        orders: OrdersTable,
+        gateway: Arc<dyn FullGateway>,
+        folder: Arc<LockedFolder>,
+    ) -> Self {
+        let (table, clock) = (deployment.table.clone(), deployment.clock.clone());
+        Self {
+            deployment: deployment.clone(),
+            audit: NightlyAudit { table: table.clone(), orders: Some(orders.clone()), clock: clock.clone() },
+            comparison: DailyComparison::new(table.clone(), gateway, clock.clone()),
+            eraser: Eraser::new(table, Some(orders), clock),
+            folder,
+        }
+    }
+
+    /// Erases accounts and makes the due checks until the future is dropped. An error is printed and tried again.
+    pub async fn check_continuously(&self) {
+        let mut has_deleted = false;
+        loop {
+            // The data of the previous search is removed now: its changes are published, so no stream record contains
+            // it any more.
+            if std::mem::take(&mut has_deleted)
+                && let Err(failure) = self.folder.remove_deleted_data(self.deployment.clock.now())
+            {
+                output::print_message(format!("error: deleted data is still on the disk: {}", failure.message()));
+            }
+            match self.check_if_due().await {
+                Ok(checked) => has_deleted = checked.is_audited || checked.erased_accounts > 0,
+                Err(error) => output::print_message(format!("error: {error}")),
+            }
+            tokio::time::sleep(SEARCH_INTERVAL).await;
+        }
+    }
+
+    /// Continues the requested erasures. If the latest audit began more than 20 hours ago, also compares the table with
+    /// the gateway and audits it. A comparison that fails is printed; the next one compares the same days.
+    ///
+    /// # Errors
+    /// [`TableError`] if the table cannot be read or written.
+    pub async fn check_if_due(&self) -> Result<CheckedNow, TableError> {
+        let erased_accounts = self.eraser.erase_all(Some(self.deadline())).await?.erased;
+        let table = &self.deployment.table;
+        let Some(settings) = table.get_settings().await? else { return Ok(CheckedNow::default()) };
+        let now = self.deployment.clock.now();
+        let audits = table.get_audits(&Paging::all(), now).await?.items;
+        let scheduled = audits.iter().find(|audit| audit.is_scheduled);
+        let is_interrupted = scheduled.is_some_and(|audit| audit.ended_at.is_none());
+        let latest = scheduled.map_or(settings.created_at(), |audit| audit.started_at);
+        let is_audited = is_interrupted || latest + TIME_BETWEEN_AUDITS <= now;
+        if is_audited {
+            if let Err(error) = self.comparison.compare(None, self.deadline()).await {
+                output::print_message(format!("error: the table could not be compared with the gateway: {error}"));
+            }
+            self.audit.audit_next_part(&settings, self.deadline()).await?;
+        }
+        Ok(CheckedNow { is_audited, erased_accounts })
+    }
+
+    /// Returns the time at which a step that begins now must stop.
+    fn deadline(&self) -> DateTime<Utc> {
+        self.deployment.clock.now() + CHECK_TIME_LIMIT
+    }
+}
