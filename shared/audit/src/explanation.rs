@@ -103,7 +103,8 @@ pub async fn explain(
     Ok(Some(Explanation { subscription, day, why, records, run }))
 }
 
-/// Reads the run records of `day`, and returns the state of the shard `shard` that they prove.
+/// Reads the run records of `day`, and returns the state of the shard `shard` that they alone prove: a later run that
+/// settles a payment is no reason why it was not charged on `day`.
 async fn read_shard_proof(
     table: &Table,
     day: &RequestedDay,
@@ -111,7 +112,7 @@ async fn read_shard_proof(
     now: DateTime<Utc>,
 ) -> Result<ShardProof, TableError> {
     let mut reader = DayReader::new(table, Batch::Payments, shard + 1, now).limit_to_shard(shard);
-    Ok(reader.read(day.on).await?.prove_shard(shard))
+    Ok(reader.read(day.on).await?.without_later_runs().prove_shard(shard))
 }
 
 impl Explanation {

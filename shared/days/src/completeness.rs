@@ -10,7 +10,9 @@
 //! - No run of the shard had a rejected row on this day (a row whose charge the gateway rejected).
 //!
 //! A run that was cut off (it was killed before its end was recorded) does not matter if runs that ended later walked
-//! the rest of the shard. A run that begins after the shard was complete can invalidate the proof: if this run stops
+//! the rest of the shard. Runs for a later date also process what is due on this date. So if such runs have walked the
+//! whole shard after the run that was cut off, the shard is complete on this date too. A shard without any run stays
+//! missing, because a person must find out why no run began. A run that begins after the shard was complete can invalidate the proof: if this run stops
 //! early, leaves rows unfinished or is cut off, the shard counts as complete only after other runs have walked the
 //! shard to its end, for the same date or a later date.
 
@@ -85,18 +87,34 @@ pub struct DayRecords {
     pub later: Vec<RunRecord>,
     /// Whether run records of the day may have expired.
     pub may_have_expired: bool,
+    /// The descriptions of the run records of the day that cannot be read. In `records`, they count as cut-off runs.
+    pub unreadable: Vec<String>,
 }
 
 impl DayRecords {
     /// Creates an empty collection for the run records of `batch` for the day `on`. `table_shards` is the number of
     /// shards of the table now.
     pub fn new(batch: Batch, on: NaiveDate, table_shards: u32, now: DateTime<Utc>) -> Self {
-        Self { batch, on, now, table_shards, records: Vec::new(), later: Vec::new(), may_have_expired: false }
+        Self {
+            batch,
+            on,
+            now,
+            table_shards,
+            records: Vec::new(),
+            later: Vec::new(),
+            may_have_expired: false,
+            unreadable: Vec::new(),
+        }
     }
 
     /// Returns the collection with `records` as the run records of the day.
     pub fn with_records(self, records: Vec<RunRecord>) -> Self {
         Self { records, ..self }
+    }
+
+    /// Returns the collection without the runs of later days, so that it shows what the runs of the day itself did.
+    pub fn without_later_runs(self) -> Self {
+        Self { later: Vec::new(), ..self }
     }
 
     /// Returns the numbers of the shards of the day: the shards that existed when the first run of the day began, and
@@ -154,10 +172,11 @@ impl DayRecords {
         if walks.ends().any(|end| end.counts.rejected() > 0) {
             return ShardState::Rejected;
         }
-        let walked = match walks.records.is_empty() {
-            true => ShardState::Missing,
-            false if !walks.is_complete() => walks.incomplete_state(&walks.records),
-            false => match self.invalidating_runs(shard, walks) {
+        let is_walked = walks.is_complete() || self.is_walked_for_later_date(shard, None);
+        let walked = match is_walked {
+            _ if walks.records.is_empty() => ShardState::Missing,
+            false => walks.incomplete_state(&walks.records),
+            true => match self.invalidating_runs(shard, walks) {
                 runs if !runs.is_empty() => walks.incomplete_state(&runs),
                 _ if walks.unfinished_runs().into_iter().any(|run| self.may_be_running(run)) => ShardState::Running,
                 _ => ShardState::Complete,
@@ -172,16 +191,20 @@ impl DayRecords {
     /// Returns the runs because of which `shard` is not proven to be complete. Such a run is unfinished and cannot be
     /// running any more, and after its start, no runs for this date or a later date have walked the shard to its end.
     fn invalidating_runs<'a>(&self, shard: u32, walks: &ShardWalks<'a>) -> Vec<&'a RunRecord> {
-        let is_walked_later = |run: &RunRecord| {
-            let mut dates: Vec<NaiveDate> = self.later.iter().map(|later| later.on).collect();
-            dates.dedup();
-            dates.into_iter().any(|date| {
-                let of_date = self.later.iter().filter(|later| later.on == date && later.shard == shard);
-                ShardWalks { records: of_date.collect() }.clean_runs_reach_end(None, Some(run))
-            })
-        };
+        let is_walked_later = |run: &RunRecord| self.is_walked_for_later_date(shard, Some(run));
         let unfinished = walks.unfinished_runs().into_iter();
         unfinished.filter(|run| !self.may_be_running(run) && !is_walked_later(run)).collect()
+    }
+
+    /// Returns whether the runs for one later date have walked `shard` from its start to its end, only counting runs
+    /// after the start of the run `after`, if it is given.
+    fn is_walked_for_later_date(&self, shard: u32, after: Option<&RunRecord>) -> bool {
+        let mut dates: Vec<NaiveDate> = self.later.iter().map(|later| later.on).collect();
+        dates.dedup();
+        dates.into_iter().any(|date| {
+            let of_date = self.later.iter().filter(|later| later.on == date && later.shard == shard);
+            ShardWalks { records: of_date.collect() }.clean_runs_reach_end(None, after)
+        })
     }
 
     /// Returns whether `run` may still be running: it has no end, and its time limit has not passed.

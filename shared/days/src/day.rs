@@ -8,7 +8,7 @@ use serde::Serialize;
 use strum::{Display, EnumIter};
 
 use super::{DayRecords, RequestedDay, ShardProof, ShardState};
-use store::{Batch, Paging, RunRecord, Table, TableError};
+use store::{Batch, RunRecord, StoredRuns, Table, TableError};
 
 /// The state of a day of a batch, over all shards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Display, EnumIter)]
@@ -71,6 +71,9 @@ pub async fn incomplete_batches(
     Ok(incomplete)
 }
 
+/// The run records of a day, and the descriptions of those that cannot be read.
+type CachedRuns = (Vec<RunRecord>, Vec<String>);
+
 /// A reader of the run records of one batch, day by day. If the state of a day also depends on the runs of later days,
 /// reads the records of these days too. The records of each day are read at most once.
 #[derive(Debug)]
@@ -85,7 +88,7 @@ pub struct DayReader<'a> {
     zone: Tz,
     now: DateTime<Utc>,
     /// The run records that were already read, by day.
-    cache: BTreeMap<NaiveDate, Vec<RunRecord>>,
+    cache: BTreeMap<NaiveDate, CachedRuns>,
 }
 
 impl<'a> DayReader<'a> {
@@ -108,28 +111,36 @@ impl<'a> DayReader<'a> {
         let kept_days = u32::try_from(self.table.receipt_retention().num_days()).unwrap_or(u32::MAX);
         let requested = RequestedDay { on, today, zone: self.zone, kept_days };
         let new = DayRecords::new(self.batch, on, self.table_shards, self.now);
-        let mut day = DayRecords {
-            may_have_expired: requested.may_have_expired(),
-            ..new.with_records(self.read_records(on).await?)
-        };
+        let (records, unreadable) = self.read_records(on).await?;
+        let may_have_expired = requested.may_have_expired();
+        let mut day = DayRecords { may_have_expired, unreadable, ..new.with_records(records) };
         let mut date = on;
-        while date < today && !day.unfinished_shards().is_empty() {
+        while date < today && self.needs_later_runs(&day) {
             date = date.checked_add_days(Days::new(1)).unwrap_or(today);
-            day.later.extend(self.read_records(date).await?);
+            day.later.extend(self.read_records(date).await?.0);
         }
         Ok(day)
     }
 
-    /// Returns all run records of the day `on`, from the cache or from the table.
-    async fn read_records(&mut self, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
-        if let Some(records) = self.cache.get(&on) {
-            return Ok(records.clone());
-        }
-        let records = match self.shard {
-            Some(shard) => self.table.get_runs_of_shard(self.batch, on, shard).await?,
-            None => self.table.get_runs_by_date(self.batch, on, &Paging::all()).await?.items,
+    /// Returns whether runs for later dates may complete a shard of `day`.
+    fn needs_later_runs(&self, day: &DayRecords) -> bool {
+        let is_open = |shard: &ShardProof| {
+            !shard.is_complete() && !matches!(shard.walked, ShardState::Missing | ShardState::Rejected)
         };
-        self.cache.insert(on, records.clone());
-        Ok(records)
+        match self.shard {
+            Some(shard) => is_open(&day.prove_shard(shard)),
+            None => day.prove().iter().any(is_open),
+        }
+    }
+
+    /// Returns all run records of the day `on`, from the cache or from the table.
+    async fn read_records(&mut self, on: NaiveDate) -> Result<CachedRuns, TableError> {
+        if let Some(runs) = self.cache.get(&on) {
+            return Ok(runs.clone());
+        }
+        let StoredRuns { records, unreadable } = self.table.get_stored_runs(self.batch, on, self.shard).await?;
+        let runs = (records, unreadable.iter().map(ToString::to_string).collect());
+        self.cache.insert(on, CachedRuns::clone(&runs));
+        Ok(runs)
     }
 }

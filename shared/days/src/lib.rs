@@ -3,15 +3,20 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod completeness;
+mod concern;
 mod day;
+mod late_payments;
 mod postponed_payments;
 mod requested_day;
 mod shard_walks;
+mod system_facts;
 mod system_status;
 
 pub use completeness::{DayRecords, ShardProof};
+pub use concern::{Concern, MAX_AUDIT_DURATION, MAX_BEHIND_LATEST_RUN, concerns_about_payments, find_concerns};
 pub use day::{DayReader, DayState, incomplete_batches};
 pub use postponed_payments::{count_postponed_payments, describe_postponed_payments};
 pub use requested_day::{RequestedDay, relevant_records};
 pub use shard_walks::ShardState;
-pub use system_status::{BatchDay, ChargedToday, LatestAudit, LatestComparison, SystemStatus};
+pub use system_facts::{LatestAudit, LatestComparison, ProvenDay, SystemFacts};
+pub use system_status::{BatchDay, ChargedToday, SystemStatus};

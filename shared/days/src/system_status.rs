@@ -1,23 +1,19 @@
 //! The state of the whole system, for the command and the API: the batches of yesterday and today, the charges of
-//! today, the latest checks, and the problems that a person must look at.
+//! today, the latest checks, and the causes that need a person.
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Days, NaiveDate, Utc};
-use serde::Serialize;
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Serialize, Serializer};
 use strum::IntoEnumIterator as _;
-use ulid::Ulid;
 
-use super::postponed_payments::{count_postponed_payments, describe_postponed_payments};
+use super::concern::{Concern, find_concerns};
+use super::late_payments::late_payments_since;
+use super::postponed_payments::count_postponed_payments;
+use super::system_facts::{LatestAudit, LatestComparison, ProvenDay, SystemFacts};
 use super::{DayReader, DayState};
-use billing::{AuditRecord, ChargeTotal, DayReconciliation, PaymentLimit, Sums};
+use billing::{ChargeTotal, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
-
-/// The maximum number of days from the latest day that was compared with the gateway to today. If more days have
-/// passed, this is a problem. A day is compared on the following day, and the comparison may take until the end of the
-/// following day. One more day is allowed, because compared days are days in UTC, and today is a date in the billing
-/// time zone.
-const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
 
 /// How many of the newest audits are read to find the latest audit that has ended.
 const AUDITS_TO_READ: usize = 20;
@@ -52,8 +48,9 @@ pub struct SystemStatus {
     pub latest_audit: Option<LatestAudit>,
     /// The latest day that was compared with the gateway; `None` if no day was compared.
     pub latest_comparison: Option<LatestComparison>,
-    /// The problems that a person must look at; empty if there are none.
-    pub problems: Vec<String>,
+    /// The causes that need a person, each as a sentence without its next step; empty if there are none.
+    #[serde(rename = "problems", serialize_with = "serialize_texts")]
+    pub concerns: Vec<Concern>,
 }
 
 /// The state of one batch on one day.
@@ -76,26 +73,6 @@ pub struct ChargedToday {
     pub sums: Sums,
 }
 
-/// The latest audit of the table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct LatestAudit {
-    pub id: Ulid,
-    pub started_at: DateTime<Utc>,
-    /// When the audit ended; `None` if it is running or was interrupted.
-    pub ended_at: Option<DateTime<Utc>>,
-    pub violations: u64,
-}
-
-/// The latest day that was compared with the gateway.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct LatestComparison {
-    /// The compared day in UTC.
-    pub date: NaiveDate,
-    /// When the comparison was complete; `None` if it is running or was interrupted.
-    pub ended_at: Option<DateTime<Utc>>,
-    pub differences: u64,
-}
-
 impl SystemStatus {
     /// Reads the state of the system at the time `now` from `table`, whose settings are `settings`. The variables of this
     /// process are compared with the policy of the table. Sends Query requests: for each batch and day, for each shard,
@@ -108,97 +85,63 @@ impl SystemStatus {
         for batch in Batch::ALL {
             let mut reader = DayReader::new(table, batch, settings.shards, now);
             for date in yesterday.into_iter().chain([today]) {
-                days.push(BatchDay::read(&mut reader, batch, date).await?);
+                days.push(ProvenDay::from(reader.read(date).await?));
             }
         }
         days.sort_by_key(|day| day.date);
-        let charged = table.get_charge_total(today).await?;
-        let open_findings = table.get_open_findings().await?.len();
         let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
-        let audits = table.get_audits(&newest(AUDITS_TO_READ), now).await?.into_items()?;
-        let audits: Vec<LatestAudit> = audits.into_iter().map(LatestAudit::from).collect();
-        let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?.into_items()?;
-        let comparisons: Vec<LatestComparison> = comparisons.into_iter().map(LatestComparison::from).collect();
-        let mut status = Self {
+        let audits = table.get_audits(&newest(AUDITS_TO_READ), now).await?;
+        let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?;
+        let findings = table.list_open_findings().await?;
+        let endpoints = table.get_webhook_endpoints(&Paging::all()).await?;
+        let disabled =
+            endpoints.items.into_iter().filter_map(|endpoint| Some((endpoint.id, endpoint.disabled_because?)));
+        let texts = |errors: Vec<TableError>| errors.iter().map(ToString::to_string).collect();
+        let facts = SystemFacts {
+            now,
+            today,
+            created_on,
+            charging: settings.charging,
+            latest_run_at: settings.latest_run_at,
+            copy_noticed_at: settings.copy_noticed_at,
+            days,
+            late_payments_since: late_payments_since(table, settings, today, now).await?,
+            open_findings: findings.items.len(),
+            unreadable_findings: texts(findings.unreadable),
+            postponed_payments: count_postponed_payments(table, settings.shards, today).await?,
+            disabled_endpoints: disabled.collect(),
+            unreadable_endpoints: texts(endpoints.unreadable),
+            audits: audits.items.into_iter().map(LatestAudit::from).collect(),
+            comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
+            policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),
+        };
+        Ok(Self {
             today,
             charging: settings.charging,
             limits: PaymentLimit::iter()
                 .map(|limit| (limit.to_string(), settings.payment_limits.text_of(limit)))
                 .collect(),
-            days,
-            charged_today: charged.into(),
+            days: facts.days.iter().map(BatchDay::from).collect(),
+            charged_today: table.get_charge_total(today).await?.into(),
             oldest_due_on: oldest_due_on(table, settings.shards, today).await?,
-            open_findings,
-            postponed_payments: count_postponed_payments(table, settings.shards, today).await?,
-            latest_audit: audits.first().cloned(),
-            latest_comparison: comparisons.first().cloned(),
-            problems: Vec::new(),
-        };
-        status.problems = status.find_problems(&audits, &comparisons);
-        status.problems.extend(table.policy_differences().iter().map(ToString::to_string));
-        Ok(status)
-    }
-
-    /// Returns the problems that a person must look at. `audits` are the latest audits and `comparisons` the latest
-    /// comparisons with the gateway, the newest first.
-    fn find_problems(&self, audits: &[LatestAudit], comparisons: &[LatestComparison]) -> Vec<String> {
-        let mut problems = Vec::new();
-        if !self.charging {
-            problems.push("charging is switched off, so runs charge nothing".to_owned());
-        }
-        let earlier = self.days.iter().filter(|day| day.date < self.today && day.state == DayState::NotDone);
-        problems.extend(earlier.map(|day| {
-            let BatchDay { date, batch, complete_shards, shards, .. } = day;
-            format!("the {batch} of {date} are not done: {complete_shards} of {shards} shards are complete")
-        }));
-        if let Some(date) = self.oldest_due_on.filter(|date| *date < self.today) {
-            problems.push(format!("payments are due and not settled; the oldest has been due since {date}"));
-        }
-        if self.open_findings > 0 {
-            problems.push(format!("payments without a receipt: {}", self.open_findings));
-        }
-        if self.postponed_payments > 0 {
-            problems.push(describe_postponed_payments(self.postponed_payments));
-        }
-        // Report the violations of the newest audit and of the newest ended audit. An audit on AWS takes many nights,
-        // so a running audit has not checked all accounts yet.
-        let ended = audits.iter().position(|audit| audit.ended_at.is_some()).unwrap_or_default();
-        let counted = audits.iter().enumerate().filter(|(n, audit)| (*n == 0 || *n == ended) && audit.violations > 0);
-        problems.extend(
-            counted.map(|(_, audit)| format!("violations that the audit {} found: {}", audit.id, audit.violations)),
-        );
-        let different = comparisons.iter().filter(|day| day.differences > 0);
-        problems.extend(different.map(|LatestComparison { date, differences, .. }| {
-            format!("differences between the table and the gateway on {date}: {differences}")
-        }));
-        if let Some(date) = self.latest_comparison.as_ref().map(|compared| compared.date)
-            && date + MAX_DAYS_WITHOUT_COMPARISON < self.today
-        {
-            problems.push(format!("no day after {date} was compared with the gateway"));
-        }
-        problems
+            open_findings: facts.open_findings,
+            postponed_payments: facts.postponed_payments,
+            latest_audit: facts.audits.first().cloned(),
+            latest_comparison: facts.comparisons.first().cloned(),
+            concerns: find_concerns(&facts),
+        })
     }
 }
 
-impl BatchDay {
-    /// Reads the state of `batch` on the day `date`.
-    async fn read(reader: &mut DayReader<'_>, batch: Batch, date: NaiveDate) -> Result<Self, TableError> {
-        let proofs = reader.read(date).await?.prove();
-        let complete_shards = proofs.iter().filter(|proof| proof.is_complete()).count();
-        Ok(Self { date, batch, state: DayState::from_proofs(&proofs), complete_shards, shards: proofs.len() })
-    }
+/// Serializes each of `concerns` as its sentence.
+fn serialize_texts<S: Serializer>(concerns: &[Concern], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(concerns.iter().map(ToString::to_string))
 }
 
-impl From<AuditRecord> for LatestAudit {
-    fn from(audit: AuditRecord) -> Self {
-        let violations = audit.violation_count();
-        Self { id: audit.id, started_at: audit.started_at, ended_at: audit.ended_at, violations }
-    }
-}
-
-impl From<DayReconciliation> for LatestComparison {
-    fn from(day: DayReconciliation) -> Self {
-        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count() }
+impl From<&ProvenDay> for BatchDay {
+    fn from(day: &ProvenDay) -> Self {
+        let (complete_shards, shards) = (day.complete_shards(), day.shards.len());
+        Self { date: day.date, batch: day.batch, state: day.state(), complete_shards, shards }
     }
 }
 

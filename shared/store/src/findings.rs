@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 
 use super::items::open_finding_item;
-use super::{Item, Paging, Table, TableError, keys};
+use super::{Item, Page, Paging, Table, TableError, keys};
 use billing::{AccountId, Finding, NewAction, Period, Settlement, Subscription, SubscriptionId};
 use dynamo::{ABSENT, Entity as _, NotRewritten, PrefixQuery, Rewrite, n};
 
@@ -16,6 +16,13 @@ impl Table {
     /// empty.
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
         self.get_findings(PrefixQuery::new(keys::OPEN_FINDINGS, keys::FINDINGS)).await
+    }
+
+    /// Returns all open findings of the table, and an error for each that cannot be read. Sends the Query of
+    /// [`Table::get_open_findings`].
+    pub async fn list_open_findings(&self) -> Result<Page<Finding>, TableError> {
+        let list = PrefixQuery::new(keys::OPEN_FINDINGS, keys::FINDINGS);
+        Ok(self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)))
     }
 
     /// Returns the findings of an account, open and resolved. Sends a Query with `begins_with(SK, "FND#")`.

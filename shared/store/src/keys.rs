@@ -255,6 +255,12 @@ pub fn key_of_run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
     Key { pk: partition_key_of_runs(batch, on), sk: format!("{}{id}", sort_key_prefix_of_shard_runs(shard)) }
 }
 
+/// Returns the shard and the id of the run whose record has the sort key `sk`; `None` if it is no such key.
+pub fn parse_run(sk: &str) -> Option<(u32, Ulid)> {
+    let (shard, id) = sk.strip_prefix(RUNS)?.split_once(SEPARATOR)?;
+    Some((shard.parse().ok()?, id.parse().ok()?))
+}
+
 /// Returns the key of the item with the execution lease of `batch`.
 pub fn key_of_execution_lease(batch: Batch) -> Key {
     let pk = format!("CTL#execution#{batch}");

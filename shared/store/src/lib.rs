@@ -119,7 +119,7 @@ pub use limits::LimitedOperation;
 pub use notice_claims::NoticeClaimOutcome;
 pub use policy::{MAX_COPY_AGE, POLICY_DIFFERS_MESSAGE, SetPolicyOutcome};
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
-pub use runs::{RunEnd, RunRecord, RunSums};
+pub use runs::{RunEnd, RunRecord, RunSums, StoredRuns};
 pub use scan::ScannedItem;
 pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;

@@ -13,7 +13,7 @@ use super::{Batch, Item, Key, Lane, Page, Paging, Position, RunCounts, Table, Ta
 use billing::{Currency, Money, Sums};
 use dynamo::PrefixQuery;
 use dynamo::build_difference;
-use dynamo::{Instant, from_item, to_item};
+use dynamo::{Instant, from_item, key_of, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome};
 
 /// The run record of one walk: the part of a batch run that reads and processes the due rows of one shard.
@@ -80,6 +80,16 @@ impl RunRecord {
     }
 }
 
+/// The run records of one date, also those whose items cannot be read.
+#[derive(Debug)]
+pub struct StoredRuns {
+    /// The run records in the order of their sort keys. A record that cannot be read counts as a run that was cut off
+    /// when it started: only later runs can prove that its shard is complete.
+    pub records: Vec<RunRecord>,
+    /// One error for each item that cannot be read or contradicts its key.
+    pub unreadable: Vec<TableError>,
+}
+
 /// The attributes of a run record's item.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -136,49 +146,78 @@ impl Table {
         paging: &Paging,
     ) -> Result<Page<RunRecord>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), keys::RUNS);
-        self.list(&list, paging)
-            .await?
-            .read(|item| from_item::<RunItem>(&item).map(RunRecord::from))
-            .require_all_readable()
+        Ok(self.list(&list, paging).await?.read(|item| read_run(&item)))
     }
 
-    /// Returns the run records of one shard of `batch` for the date `on`, in the order of their start times. Sends a
-    /// Query with `PK = RUN#<batch>#<date> AND begins_with(SK, "SHARD#<shard>#")`.
-    pub async fn get_runs_of_shard(
+    /// Returns the run records of `batch` for the date `on`, of all shards or only of `shard`. An item that cannot be
+    /// read does not prevent reading the others. Sends a Query with `PK = RUN#<batch>#<date>`, and with a shard `AND
+    /// begins_with(SK, "SHARD#<shard>#")`.
+    pub async fn get_stored_runs(
         &self,
         batch: Batch,
         on: NaiveDate,
-        shard: u32,
-    ) -> Result<Vec<RunRecord>, TableError> {
-        let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), keys::sort_key_prefix_of_shard_runs(shard));
-        let runs = self.list(&list, &Paging::all()).await?.items;
-        runs.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
+        shard: Option<u32>,
+    ) -> Result<StoredRuns, TableError> {
+        let prefix = shard.map_or_else(|| keys::RUNS.to_owned(), keys::sort_key_prefix_of_shard_runs);
+        let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), prefix);
+        let page = self.list(&list, &Paging::all()).await?.read(|item| read_run(&item));
+        let (mut records, unreadable) = (page.items, page.unreadable);
+        records.extend(unreadable.iter().filter_map(|error| cut_off_run(batch, on, error)));
+        Ok(StoredRuns { records, unreadable })
     }
 
     /// Returns the item of the run record `run`, with its expiry time.
     fn run_item(&self, run: &RunRecord) -> Item {
-        let Key { pk, sk } = keys::key_of_run(run.batch, run.on, run.shard, run.id);
-        let end = run.end.as_ref();
-        to_item(&RunItem {
-            pk,
-            sk,
-            batch: run.batch,
-            date: run.on,
-            shard_no: run.shard,
-            run_id: run.id,
-            started_at: Instant(run.started_at),
-            deadline: run.deadline.map(Instant),
-            shards: run.shards,
-            from_position: run.from.clone(),
-            ended_at: end.map(|e| Instant(e.ended_at)),
-            counts: end.map(|e| e.counts),
-            paid: end.and_then(|e| minor_by_currency(&e.sums.paid)),
-            declined: end.and_then(|e| minor_by_currency(&e.sums.declined)),
-            next_position: end.and_then(|e| e.next.clone()),
-            stopped: end.and_then(|e| e.stopped.clone()),
-            ttl: run.started_at.timestamp() + self.receipt_retention().num_seconds(),
-        })
+        item_of_run(run, run.started_at.timestamp() + self.receipt_retention().num_seconds())
     }
+}
+
+/// Returns the item of the run record `run`, which expires at `ttl`, in seconds since 1970.
+fn item_of_run(run: &RunRecord, ttl: i64) -> Item {
+    let Key { pk, sk } = keys::key_of_run(run.batch, run.on, run.shard, run.id);
+    let end = run.end.as_ref();
+    to_item(&RunItem {
+        pk,
+        sk,
+        batch: run.batch,
+        date: run.on,
+        shard_no: run.shard,
+        run_id: run.id,
+        started_at: Instant(run.started_at),
+        deadline: run.deadline.map(Instant),
+        shards: run.shards,
+        from_position: run.from.clone(),
+        ended_at: end.map(|e| Instant(e.ended_at)),
+        counts: end.map(|e| e.counts),
+        paid: end.and_then(|e| minor_by_currency(&e.sums.paid)),
+        declined: end.and_then(|e| minor_by_currency(&e.sums.declined)),
+        next_position: end.and_then(|e| e.next.clone()),
+        stopped: end.and_then(|e| e.stopped.clone()),
+        ttl,
+    })
+}
+
+/// Reads a run record from its item.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if an attribute is missing or has another type, or if the record has the key of another
+/// run. A record that was copied to another day must not prove that this day is done.
+fn read_run(item: &Item) -> Result<RunRecord, TableError> {
+    let (run, key) = (RunRecord::from(from_item::<RunItem>(item)?), key_of(item));
+    match keys::key_of_run(run.batch, run.on, run.shard, run.id) == key {
+        true => Ok(run),
+        false => Err(TableError::unreadable(key, "its batch, date, shard or id is not the one in its key")),
+    }
+}
+
+/// Returns the record of a run that was cut off, in place of the record whose item cannot be read because of `error`.
+/// The key of the item contains the shard and the start time of the run. Returns `None` if the key contains no run.
+fn cut_off_run(batch: Batch, on: NaiveDate, error: &TableError) -> Option<RunRecord> {
+    let TableError::Unreadable { key, .. } = error else { return None };
+    let (shard, id) = keys::parse_run(&key.sk)?;
+    let started_at = DateTime::from(id.datetime());
+    let deadline = Some(started_at);
+    Some(RunRecord { batch, on, shard, id, started_at, deadline, shards: None, from: None, end: None })
 }
 
 /// Converts `sums` to minor units by currency; `None` if `sums` is empty.

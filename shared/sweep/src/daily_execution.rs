@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use super::execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
 use super::{BatchRequest, Sweep, SweepError, Task};
 use days::{DayRecords, ShardProof, ShardState};
-use store::{ExecutionLeaseOutcome, Paging, Settings};
+use store::{ExecutionLeaseOutcome, Settings};
 
 /// The longest duration of an invocation of the batch function: Lambda's limit.
 pub(super) const MAX_INVOCATION_TIME: TimeDelta = TimeDelta::minutes(15);
@@ -76,7 +76,7 @@ impl<T: Task> Sweep<T> {
         settings: &Settings,
     ) -> Result<ExecutionResult, SweepError> {
         let all = settings.shards;
-        let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
+        let mut records = self.table.get_stored_runs(Self::BATCH, finish.date, None).await?.records;
         // Use only the run records of this execution as proof: rows may have become due after earlier runs of the day.
         records.retain(|record| record.started_at >= finish.begun_at);
         let day = DayRecords::new(Self::BATCH, finish.date, all, self.clock.now()).with_records(records);

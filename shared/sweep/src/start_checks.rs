@@ -4,14 +4,11 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::run::RunScope;
 use super::{BatchRequest, CountsOf, DayToStart, RequestError, Sweep, SweepError, Task};
+use days::MAX_BEHIND_LATEST_RUN;
 use store::{Lane, Position, RunEnd, RunRecord, RunSums, Settings};
 
 /// The largest allowed difference between this machine's clock and the time in DynamoDB's responses.
 pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
-
-/// The largest allowed time by which this machine's clock is behind the stored time of the latest run. If the clock is
-/// further behind, the run does not begin.
-const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 
 /// A run stores its start time only if the stored time of the latest run is at least this old, or of an earlier day.
 const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);

@@ -4,7 +4,9 @@ use billing::Sums;
 use charging::unresolved_findings;
 use chrono::NaiveDate;
 use clap::Args;
-use days::{DayReader, DayState, ShardProof, ShardState, count_postponed_payments, describe_postponed_payments};
+use days::{
+    Concern, DayReader, DayState, ProvenDay, ShardProof, ShardState, concerns_about_payments, count_postponed_payments,
+};
 use serde::Serialize;
 use store::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
@@ -99,35 +101,38 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
             "--date {date} lies in the future: today is {today}, and runs are recorded when they start"
         )));
     }
-    let mut shards = Vec::new();
+    let (mut shards, mut concerns) = (Vec::new(), Vec::new());
     for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
         let (table, now) = (&open_table.table, context.clock.now());
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, now);
-        shards.extend(reader.read(date).await?.prove());
+        let day = ProvenDay::from(reader.read(date).await?);
+        concerns.extend(day.concern_of_unreadable_runs());
+        shards.extend(day.shards);
     }
     let state = DayState::from_proofs(&shards);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
-    let open = if has_payments { open_table.table.get_open_findings().await? } else { Vec::new() };
+    let open = if has_payments { open_table.table.list_open_findings().await?.items } else { Vec::new() };
     let postponed_payments = match has_payments && date == today {
         true => count_postponed_payments(&open_table.table, open_table.settings.shards, today).await?,
         false => 0,
     };
-    let complete = state.is_complete() && open.is_empty() && postponed_payments == 0;
+    let concerns_about_payments = concerns_about_payments(open.len(), postponed_payments);
+    let complete = state.is_complete() && concerns_about_payments.is_empty();
     let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
     let reconciliation = compared.map(ReconciledDay::from);
     let open_findings = open.len();
     let day = RunsReport { date, complete, state, open_findings, postponed_payments, shards, reconciliation };
-    let postponed = match postponed_payments {
-        0 => String::new(),
-        count => format!("{}\n", output::red(&describe_postponed_payments(count))),
-    };
+    // The findings have a sentence of their own, which also states how to resolve them.
+    let others = concerns_about_payments.iter().filter(|concern| !matches!(concern, Concern::OpenFindings { .. }));
+    let others: String =
+        concerns.iter().chain(others).map(|concern| output::red(&concern.to_string()) + "\n").collect();
     let unresolved = unresolved_findings(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
     let compared = day.reconciliation.as_ref();
     let result = compared.map(|compared| format!("Comparison with the gateway: {}\n", compared.result()));
-    context.print(&day, || runs_text(context, &day) + &postponed + &unresolved + &result.unwrap_or_default())?;
+    context.print(&day, || runs_text(context, &day) + &others + &unresolved + &result.unwrap_or_default())?;
     let is_compared = compared.is_none_or(|compared| compared.clean);
-    let is_done = state != DayState::NotDone && open.is_empty() && postponed_payments == 0;
-    Ok(Exit::done_if(is_done && is_compared))
+    concerns.extend(concerns_about_payments);
+    Ok(Exit::done_if(state != DayState::NotDone && concerns.is_empty() && is_compared))
 }
 
 /// Returns the sentence that states how to complete the runs of a day.

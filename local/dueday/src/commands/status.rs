@@ -2,7 +2,7 @@
 
 use api::{QueueState, Queues as _};
 use clap::Args;
-use days::{BatchDay, LatestAudit, LatestComparison, SystemStatus};
+use days::{BatchDay, Concern, LatestAudit, LatestComparison, SystemStatus};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -59,19 +59,20 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
             Ok(queues.into_iter().map(|state| ReadQueue { state, error: None }).collect())
         }
     };
-    status.problems.extend(problems(&queues));
+    status.concerns.extend(concerns_about_queues(&queues));
     let queues = queues.ok().map(|queues| queues.into_iter().map(|queue| queue.state).collect());
     let output = StatusOutput { status, queues };
     context.print(&output, || status_text(&output))?;
-    Ok(Exit::done_if(output.status.problems.is_empty()))
+    Ok(Exit::done_if(output.status.concerns.is_empty()))
 }
 
-/// Returns a sentence for each queue that needs attention, or about the reason why the queues could not be read.
-fn problems(queues: &StackQueues) -> Vec<String> {
-    match queues {
+/// Returns a concern for each queue that needs a person, or about the reason why the queues could not be read.
+fn concerns_about_queues(queues: &StackQueues) -> Vec<Concern> {
+    let problems = match queues {
         Ok(queues) => queues.iter().filter_map(ReadQueue::problem).collect(),
         Err(reason) => vec![format!("the queues could not be read: {reason}")],
-    }
+    };
+    problems.into_iter().map(|description| Concern::Queue { description }).collect()
 }
 
 fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
@@ -99,11 +100,12 @@ fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
         ("queues", queues),
     ];
     let lines: String = lines.iter().map(|(name, value)| format!("{name:24}  {value}\n")).collect();
-    let problems = match status.problems.as_slice() {
+    let concern = |concern: &Concern| format!("{}\n  {}\n", output::red(&concern.to_string()), concern.next_step());
+    let concerns = match status.concerns.as_slice() {
         [] => "Nothing needs a person.\n".to_owned(),
-        problems => problems.iter().map(|problem| format!("{}\n", output::red(problem))).collect(),
+        concerns => concerns.iter().map(concern).collect(),
     };
-    format!("{}\n\n{lines}\n{problems}", table(&COLUMNS, status.days.iter().map(day)).trim_end())
+    format!("{}\n\n{lines}\n{concerns}", table(&COLUMNS, status.days.iter().map(day)).trim_end())
 }
 
 /// Describes the latest comparison of a day with the gateway.

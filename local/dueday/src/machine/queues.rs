@@ -35,11 +35,15 @@ impl LocalQueues {
     }
 
     /// Returns the number of pending webhook deliveries. Reads all deliveries to all webhook endpoints.
+    ///
+    /// # Errors
+    /// [`TableError::Unreadable`] if a delivery cannot be read: it may be pending, and no program sends it.
     async fn count_pending_deliveries(&self) -> Result<u64, TableError> {
         let mut pending = 0;
         for endpoint in self.table.get_webhook_subscribers().await?.items {
             let deliveries = self.table.get_deliveries(endpoint.endpoint, &Paging::all(), DateTime::UNIX_EPOCH).await?;
-            let deliveries = deliveries.items.iter().filter(|delivery| delivery.status == DeliveryStatus::Pending);
+            let deliveries = deliveries.into_items()?;
+            let deliveries = deliveries.iter().filter(|delivery| delivery.status == DeliveryStatus::Pending);
             pending += u64::try_from(deliveries.count()).unwrap_or(u64::MAX);
         }
         Ok(pending)

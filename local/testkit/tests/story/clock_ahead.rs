@@ -245,8 +245,8 @@ async fn lists_forecast_and_status_count_postponed_payments_as_due() {
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let status = SystemStatus::read(&world.table, &settings, billing_time("2026-04-12")).await.unwrap();
     assert_eq!(status.postponed_payments, 11);
-    let is_reported = |problem: &String| problem.contains("planned them for a later date: 11");
-    assert!(status.problems.iter().any(is_reported), "{:?}", status.problems);
+    let is_reported = |concern: &days::Concern| concern.to_string().contains("planned them for a later date: 11");
+    assert!(status.concerns.iter().any(is_reported), "{:?}", status.concerns);
     repair(&world, "2026-04-12").await;
     let status = SystemStatus::read(&world.table, &settings, billing_time("2026-04-12")).await.unwrap();
     assert_eq!(status.postponed_payments, 0);

@@ -7,6 +7,7 @@ mod cancellations;
 mod capacity_costs;
 mod catch_up;
 mod clock_ahead;
+mod concerns;
 mod concurrent_runs;
 mod conformance;
 mod contradictory_gateway;

@@ -304,7 +304,7 @@ fn incomplete_run_after_a_complete_one_makes_the_shard_incomplete_until_another_
             "only a killed run, and a complete run for the next day",
             vec![started_after(0, without_end(run_record(1, 0, 0)))],
             vec![started_after(0, for_date("2026-03-08", run_record(3, 0, 0)))],
-            ShardState::Open,
+            ShardState::Complete,
         ),
         (
             "killed after the complete run for the next day",

@@ -1,17 +1,43 @@
 //! Tests of the state of the system, which an operator reads each morning.
 
-use billing::{AuditRecord, DayReconciliation, DifferenceKind};
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use billing::{
+    AuditRecord, DayReconciliation, DifferenceKind, PaymentLimit, PaymentLimits, StoredSecret, Subscription,
+    WebhookEndpoint,
+};
 use chrono::TimeDelta;
 use days::{DayState, SystemStatus};
+use sweep::BatchRequest;
 use ulid::Ulid;
 
-use crate::world::{World, billing_time, date, new_subscription};
+use crate::world::{World, billing_time, card, date, new_subscription, numbered_subscription};
+
+/// An item of the table.
+type Item = HashMap<String, AttributeValue>;
 
 /// Reads the state of the system one hour after the billing time of `day`.
 async fn status_on(world: &World, day: &str) -> SystemStatus {
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let now = billing_time(day) + TimeDelta::hours(1);
     SystemStatus::read(&world.table, &settings, now).await.unwrap()
+}
+
+/// Returns the sentences of the concerns in `status`.
+fn problems(status: &SystemStatus) -> Vec<String> {
+    status.concerns.iter().map(ToString::to_string).collect()
+}
+
+/// Stores an audit that ended at the billing time of `day` without violations, and a comparison of the day before
+/// without differences.
+async fn audit_and_compare(world: &World, day: &str) {
+    let at = billing_time(day);
+    let id = Ulid::from_parts(at.timestamp_millis().try_into().unwrap(), 0);
+    let audit = AuditRecord { ended_at: Some(at), ..AuditRecord::new(id, false, at) };
+    world.table.create_audit(&audit).await.unwrap();
+    let compared = DayReconciliation::new(date(day).pred_opt().unwrap(), at);
+    assert!(world.table.create_reconciliation(&compared).await.unwrap());
 }
 
 /// Returns the state of each day and batch in `status`, with a text such as `2026-03-10 payments`.
@@ -24,7 +50,7 @@ async fn status_shows_yesterday_and_today_and_the_problems_that_need_a_person() 
     let world = World::new().await;
     let created = status_on(&world, "2026-01-01").await;
     assert_eq!(created.days.len(), 2, "the table did not exist yesterday");
-    assert_eq!(created.problems, [""; 0], "the runs of today may still come");
+    assert_eq!(problems(&created), [""; 0], "the runs of today may still come");
 
     world.store(&new_subscription(10, "2026-03-01")).await;
     world.store(&new_subscription(11, "2026-03-01")).await;
@@ -32,21 +58,22 @@ async fn status_shows_yesterday_and_today_and_the_problems_that_need_a_person() 
         world.run_reminders(day).await;
         world.run_payments(day).await;
     }
+    audit_and_compare(&world, "2026-03-10").await;
     let done = status_on(&world, "2026-03-10").await;
     assert!(states(&done).iter().all(|(_, state)| *state == DayState::Done), "{done:?}");
     assert!(done.days.iter().all(|day| (day.complete_shards, day.shards) == (4, 4)), "{done:?}");
     assert_eq!((done.charged_today.payments, done.charged_today.sums.to_string().as_str()), (1, "12.99 EUR"));
-    assert_eq!((done.oldest_due_on, done.problems), (None, Vec::new()));
+    assert_eq!((done.oldest_due_on, problems(&done)), (None, Vec::new()));
 
     let morning = status_on(&world, "2026-03-11").await;
     assert_eq!(morning.oldest_due_on.unwrap().to_string(), "2026-03-11");
-    assert_eq!(morning.problems, [""; 0], "the payment of today is not late");
+    assert_eq!(problems(&morning), [""; 0], "the payment of today is not late");
 
     // No run happens on March 11, and charging is switched off.
     world.table.set_charging(false, None).await.unwrap();
     let missed = status_on(&world, "2026-03-12").await;
     assert_eq!(
-        missed.problems,
+        problems(&missed),
         [
             "charging is switched off, so runs charge nothing",
             "the reminders of 2026-03-11 are not done: 0 of 4 shards are complete",
@@ -63,8 +90,8 @@ async fn status_names_the_latest_compared_day_if_it_is_old() {
     let compared = DayReconciliation::new(date("2026-03-07"), started_at);
     assert!(world.table.create_reconciliation(&compared).await.unwrap());
     let is_old = "no day after 2026-03-07 was compared with the gateway".to_owned();
-    assert!(!status_on(&world, "2026-03-10").await.problems.contains(&is_old));
-    assert!(status_on(&world, "2026-03-11").await.problems.contains(&is_old));
+    assert!(!problems(&status_on(&world, "2026-03-10").await).contains(&is_old));
+    assert!(problems(&status_on(&world, "2026-03-11").await).contains(&is_old));
 }
 
 #[tokio::test]
@@ -80,7 +107,7 @@ async fn differences_of_the_last_months_and_violations_of_the_audit_that_ended_s
         world.table.update_reconciliation(&new, next).await.unwrap();
     }
     let differences = "differences between the table and the gateway on 2026-01-05: 2".to_owned();
-    assert!(status_on(&world, "2026-03-08").await.problems.contains(&differences));
+    assert!(problems(&status_on(&world, "2026-03-08").await).contains(&differences));
 
     // The audit of the next night has begun, and has found nothing so far.
     let audit = |ms, day| AuditRecord::new(Ulid::from_parts(ms, 0), false, billing_time(day));
@@ -90,5 +117,119 @@ async fn differences_of_the_last_months_and_violations_of_the_audit_that_ended_s
         world.table.create_audit(audit).await.unwrap();
     }
     let violations = format!("violations that the audit {} found: 3", ended.id);
-    assert!(status_on(&world, "2026-03-08").await.problems.contains(&violations));
+    assert!(problems(&status_on(&world, "2026-03-08").await).contains(&violations));
+}
+
+/// Returns a world with one subscription of each payment day in `payment_days`, whose batches ran on March 9 and 10, and
+/// which was audited and compared.
+async fn world_on_march_10(payment_days: &[i64]) -> World {
+    let world = World::new().await;
+    for payment_day in payment_days {
+        world.store(&new_subscription(*payment_day, "2026-03-01")).await;
+    }
+    for day in ["2026-03-09", "2026-03-10"] {
+        world.run_reminders(day).await;
+        world.run_payments(day).await;
+    }
+    audit_and_compare(&world, "2026-03-10").await;
+    world
+}
+
+#[tokio::test]
+async fn payments_that_a_bank_or_a_dispute_delays_need_no_person() {
+    let world = world_on_march_10(&[]).await;
+    let account = card("pm_usBankAccount_success");
+    let debit = Subscription { payment_method: account, ..numbered_subscription(1, 11, "2026-03-01") };
+    let disputed_at = Some(billing_time("2026-03-10"));
+    let disputed = Subscription { disputed_at, ..numbered_subscription(2, 11, "2026-03-01") };
+    world.store(&debit).await;
+    world.store(&disputed).await;
+    for day in ["2026-03-11", "2026-03-12"] {
+        world.run_reminders(day).await;
+        world.run_payments(day).await;
+    }
+    let status = status_on(&world, "2026-03-12").await;
+    assert_eq!(status.oldest_due_on, Some(date("2026-03-11")));
+    assert_eq!(problems(&status), [""; 0]);
+
+    // Without the dispute, the payment should have been made.
+    world.change_subscription(&disputed, |s| Subscription { disputed_at: None, ..s.clone() }).await;
+    let late = "payments are due and not settled; the oldest has been due since 2026-03-11".to_owned();
+    assert_eq!(problems(&status_on(&world, "2026-03-12").await), std::slice::from_ref(&late));
+    world.change_subscription(&disputed, |s| Subscription { disputed_at, ..s.clone() }).await;
+
+    // A bank that processes a debit for more than 25 days needs a person.
+    let status = status_on(&world, "2026-04-10").await;
+    assert!(problems(&status).contains(&late), "{status:?}");
+}
+
+#[tokio::test]
+async fn runs_that_stop_on_the_day_itself_need_a_person() {
+    let world = world_on_march_10(&[11]).await;
+    let before = PaymentLimits::default();
+    let mut limits = before.clone();
+    limits.set(PaymentLimit::MaxCharges, "0").unwrap();
+    assert!(world.table.set_payment_limits(&before, &limits, None).await.unwrap());
+    world.run_reminders("2026-03-11").await;
+    world.clock.set(billing_time("2026-03-11"));
+    let request = BatchRequest::for_date(date("2026-03-11"));
+    let deadline = billing_time("2026-03-11") + TimeDelta::minutes(10);
+    assert!(world.payments.run(&request, deadline).await.is_err());
+    let [concern] = status_on(&world, "2026-03-11").await.concerns.try_into().unwrap();
+    let text = concern.to_string();
+    let expected = "the payments of 2026-03-11, today, have stopped in 4 of 4 shards; the run was not started: ";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[tokio::test]
+async fn clock_behind_the_latest_run_and_disabled_endpoint_need_a_person() {
+    let world = world_on_march_10(&[11]).await;
+    let settings = world.table.get_settings().await.unwrap().unwrap();
+    let now = billing_time("2026-03-09") + TimeDelta::hours(1);
+    let status = SystemStatus::read(&world.table, &settings, now).await.unwrap();
+    let text = problems(&status).concat();
+    assert!(text.contains("a run was recorded at 2026-03-10 06:00:00 UTC, so no run starts"), "{text}");
+
+    let url = "https://example.com/hook".parse().unwrap();
+    let secret = StoredSecret::Encrypted("v1:1".to_owned());
+    let endpoint = WebhookEndpoint {
+        disabled_because: Some("it failed for 5 days".to_owned()),
+        ..WebhookEndpoint::new(Ulid::from_parts(1, 1), url, secret, now)
+    };
+    world.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
+    let disabled = format!("the webhook endpoint {} is disabled: it failed for 5 days", endpoint.id);
+    assert_eq!(problems(&status_on(&world, "2026-03-10").await), [disabled]);
+}
+
+#[tokio::test]
+async fn unreadable_or_copied_run_record_stops_only_its_shard() {
+    let world = world_on_march_10(&[11]).await;
+    let is_run = |item: &Item, sk: &str| {
+        item["PK"] == AttributeValue::S("RUN#payments#2026-03-10".to_owned())
+            && item["SK"].as_s().unwrap().starts_with(sk)
+    };
+    let put = |item: Item| world.table.client().put_item().table_name(world.table.name()).set_item(Some(item)).send();
+    let items = world.table.scan().await.unwrap();
+    let mut unreadable = items.iter().find(|item| is_run(item, "SHARD#1#")).unwrap().clone();
+    unreadable.insert("StartedAt".to_owned(), AttributeValue::S("yesterday".to_owned()));
+    put(unreadable).await.unwrap();
+    let text = problems(&status_on(&world, "2026-03-11").await).concat();
+    assert!(text.contains("the payments of 2026-03-10 are not done: 3 of 4 shards are complete"), "{text}");
+    assert!(text.contains("run records of the payments of 2026-03-10 cannot be read: 1; the item RUN#"), "{text}");
+
+    // Copies of the records of March 10 do not prove that March 11, on which no run happened, is done.
+    for item in items.iter().filter(|item| is_run(item, "SHARD#")) {
+        let mut copy = item.clone();
+        copy.insert("PK".to_owned(), AttributeValue::S("RUN#payments#2026-03-11".to_owned()));
+        put(copy).await.unwrap();
+    }
+    let text = problems(&status_on(&world, "2026-03-12").await).concat();
+    assert!(text.contains("the payments of 2026-03-11 are not done: 0 of 4 shards are complete"), "{text}");
+
+    // A later run reads and settles all that these days have left.
+    world.run_reminders("2026-03-12").await;
+    world.run_payments("2026-03-12").await;
+    let done = status_on(&world, "2026-03-12").await;
+    let of_payments = |(day, state): &(String, DayState)| !day.ends_with("payments") || *state == DayState::Done;
+    assert!(states(&done).iter().all(of_payments), "{done:?}");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
-use days::{BatchDay, DayState, LatestAudit, LatestComparison, SystemStatus};
+use days::{BatchDay, Concern, DayState, LatestAudit, LatestComparison, SystemStatus};
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Query};
 use rest::{Operator, Problem, RequestTime};
@@ -131,7 +131,10 @@ pub async fn read(
         Some(queues) => queues.read().await,
         None => Vec::new(),
     };
-    let queue_problems: Vec<String> = queues.iter().filter_map(QueueState::problem).collect();
+    let queue_problems = queues.iter().filter_map(QueueState::problem);
+    let queue_concerns = queue_problems.map(|description| Concern::Queue { description });
+    let concerns = status.concerns.into_iter().chain(queue_concerns);
+    let problems = concerns.map(|concern| concern.to_string()).collect();
     Ok(Json(StatusView {
         today: status.today,
         charging: status.charging,
@@ -144,6 +147,6 @@ pub async fn read(
         latest_audit: status.latest_audit.map(LatestAuditView::from),
         latest_comparison: status.latest_comparison.map(LatestComparisonView::from),
         queues,
-        problems: status.problems.into_iter().chain(queue_problems).collect(),
+        problems,
     }))
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use ::orders::OrdersTable;
 use billing::{AmountRules, AuditRecord};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use clock::Clock;
+use days::MAX_AUDIT_DURATION;
 use gateways::amount_rules_of_account;
 use store::{Paging, Settings, Table, TableError};
 
@@ -25,9 +26,6 @@ const NIGHTS: u64 = 24;
 /// The number of accounts and orders that each part may check at least, so that the audit of a table with fewer
 /// accounts and orders ends in one night.
 const MIN_RECORDS_OF_A_NIGHT: u64 = 30_000;
-
-/// The time in which an audit must check the whole table.
-const MAX_AUDIT_DURATION: TimeDelta = TimeDelta::days(31);
 
 /// The nightly audit of a table, with the configuration of its deployment.
 #[derive(Debug)]

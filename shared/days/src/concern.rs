@@ -1,0 +1,261 @@
+//! The concerns: everything that needs a person. One function finds them in the facts of the system, and the command,
+//! the API and the exit codes use this function, so that no two of them contradict each other.
+
+use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
+use ulid::Ulid;
+
+use super::postponed_payments::describe_postponed_payments;
+use super::system_facts::{LatestAudit, ProvenDay, SystemFacts};
+use super::{DayState, ShardProof, ShardState};
+use store::Batch;
+
+/// The largest time by which a clock may be behind the start of the latest run. If the clock is further behind, no run
+/// begins.
+pub const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
+
+/// The time in which an audit must check the whole table.
+pub const MAX_AUDIT_DURATION: TimeDelta = TimeDelta::days(31);
+
+/// The maximum number of days from the latest day that was compared with the gateway to today. A day is compared on the
+/// following day, and the comparison may take until the end of the following day. One more day is allowed, because
+/// compared days are days in UTC, and today is a date in the billing time zone.
+const MAX_DAYS_WITHOUT_COMPARISON: Days = Days::new(3);
+
+/// The maximum number of days from the start of the latest audit that has ended to today. An audit begins every night.
+const MAX_DAYS_WITHOUT_AUDIT: Days = Days::new(3);
+
+/// A cause that needs a person, with the figures of its description.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Concern {
+    #[error("charging is switched off, so runs charge nothing")]
+    ChargingOff,
+    #[error("the clock of this machine says {now}, and a run was recorded at {latest}, so no run starts")]
+    ClockBehind { now: DateTime<Utc>, latest: DateTime<Utc> },
+    #[error("the table was noticed to be a copy or a restored backup at {noticed_at}, so no run starts")]
+    CopiedTable { noticed_at: DateTime<Utc> },
+    #[error("the {batch} of {date} are not done: {complete_shards} of {shards} shards are complete{}", describe_reason(.stopped))]
+    DayNotDone { batch: Batch, date: NaiveDate, complete_shards: usize, shards: usize, stopped: Option<String> },
+    /// Runs of today have stopped or left rows unfinished. Later runs of today do the same unless a person removes the
+    /// cause.
+    #[error("the {batch} of {date}, today, {what} in {shards} of {all_shards} shards{}", describe_reason(.stopped))]
+    TodayStopped {
+        batch: Batch,
+        date: NaiveDate,
+        what: &'static str,
+        shards: usize,
+        all_shards: usize,
+        stopped: Option<String>,
+    },
+    #[error("run records of the {batch} of {date} cannot be read: {count}; {first}")]
+    UnreadableRuns { batch: Batch, date: NaiveDate, count: usize, first: String },
+    #[error("payments are due and not settled; the oldest has been due since {since}")]
+    LatePayments { since: NaiveDate },
+    #[error("payments without a receipt: {count}")]
+    OpenFindings { count: usize },
+    #[error("payments without a receipt that cannot be read: {count}; {first}")]
+    UnreadableFindings { count: usize, first: String },
+    #[error("{}", describe_postponed_payments(*.count))]
+    PostponedPayments { count: u64 },
+    #[error("the webhook endpoint {id} is disabled: {reason}")]
+    DisabledEndpoint { id: Ulid, reason: String },
+    #[error("webhook endpoints cannot be read: {count}; {first}")]
+    UnreadableEndpoints { count: usize, first: String },
+    #[error("violations that the audit {audit} found: {count}")]
+    Violations { audit: Ulid, count: u64 },
+    #[error("no audit was made{}", describe_time_since(.since))]
+    NoAudit { since: Option<NaiveDate> },
+    #[error("the audit {audit} has not ended since {since}")]
+    LateAudit { audit: Ulid, since: NaiveDate },
+    #[error("differences between the table and the gateway on {date}: {count}")]
+    Differences { date: NaiveDate, count: u64 },
+    #[error("no day{} was compared with the gateway", describe_days_after(.after))]
+    NoComparison { after: Option<NaiveDate> },
+    #[error("{description}")]
+    PolicyDifference { description: String },
+    #[error("{description}")]
+    Queue { description: String },
+}
+
+impl Concern {
+    /// Returns what a person does about the concern, as an imperative sentence.
+    pub fn next_step(&self) -> &'static str {
+        match self {
+            Self::ChargingOff => "Switch it on with `dueday charging on`.",
+            Self::ClockBehind { .. } => {
+                "Set the clock of this machine right. If the earlier run had the wrong clock: `dueday confirm-clock`."
+            }
+            Self::CopiedTable { .. } => {
+                "Compare the table with the gateway, and confirm it with `dueday confirm-table`."
+            }
+            Self::DayNotDone { .. } => "Run the day again: docs/trouble.md, \"A day is not done\".",
+            Self::TodayStopped { .. } => {
+                "See the shards with `dueday runs`, remove the cause, and run the batch again."
+            }
+            Self::UnreadableRuns { .. } => "Run the day again, and delete the unreadable records.",
+            Self::LatePayments { .. } => "See the payments with `dueday due`, and why with `dueday why`.",
+            Self::OpenFindings { .. } => "See them with `dueday findings`, and resolve each.",
+            Self::PostponedPayments { .. } => "Repair them with `dueday audit --fix`.",
+            Self::DisabledEndpoint { .. } => "Enable it with `dueday webhooks enable`, or delete it.",
+            Self::UnreadableFindings { .. } | Self::UnreadableEndpoints { .. } => {
+                "Repair the items, or restore them from a backup."
+            }
+            Self::Violations { .. } => "See them with `dueday audit show`.",
+            Self::NoAudit { .. } => "Audit now with `dueday audit`, and find out why no schedule does.",
+            Self::LateAudit { .. } => "Continue it with `dueday audit --resume`.",
+            Self::Differences { .. } => "See them with `dueday reconcile --from DATE --to DATE`.",
+            Self::NoComparison { .. } => "Compare now with `dueday reconcile`, and find out why no schedule does.",
+            Self::PolicyDifference { .. } => "Remove the variable, or change the policy with `dueday settings`.",
+            Self::Queue { .. } => "See the messages: docs/operations.md, \"Alarms\".",
+        }
+    }
+}
+
+/// Returns the text about the reason `stopped` why runs stopped.
+fn describe_reason(stopped: &Option<String>) -> String {
+    stopped.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default()
+}
+
+/// Returns the text about the time since which there was no audit.
+fn describe_time_since(since: &Option<NaiveDate>) -> String {
+    since.map_or_else(|| " yet".to_owned(), |date| format!(" since {date}"))
+}
+
+/// Returns the text about the day after which no day was compared.
+fn describe_days_after(after: &Option<NaiveDate>) -> String {
+    after.map(|date| format!(" after {date}")).unwrap_or_default()
+}
+
+impl ProvenDay {
+    /// Returns what needs a person after the day has ended, or while it lasts if the day is `today`.
+    pub fn concerns(&self, today: NaiveDate) -> Vec<Concern> {
+        let concern = if self.date < today { self.concern_of_ended_day() } else { self.concern_of_today() };
+        concern.into_iter().chain(self.concern_of_unreadable_runs()).collect()
+    }
+
+    /// Returns the concern if the day has ended and is not done.
+    fn concern_of_ended_day(&self) -> Option<Concern> {
+        let Self { batch, date, shards, .. } = self;
+        (self.state() == DayState::NotDone).then(|| Concern::DayNotDone {
+            batch: *batch,
+            date: *date,
+            complete_shards: self.complete_shards(),
+            shards: shards.len(),
+            stopped: self.reason_of(|shard| !shard.is_complete()),
+        })
+    }
+
+    /// Returns the concern if runs of today have stopped or left rows unfinished. A shard that no run has reached yet
+    /// is no concern, because runs follow.
+    fn concern_of_today(&self) -> Option<Concern> {
+        let kinds = [
+            (ShardState::Stopped, "have stopped"),
+            (ShardState::Rejected, "have rejected charges"),
+            (ShardState::LeftBehind, "have left rows unfinished"),
+        ];
+        kinds.into_iter().find_map(|(state, what)| {
+            let count = self.shards.iter().filter(|shard| shard.walked == state).count();
+            (count > 0).then(|| Concern::TodayStopped {
+                batch: self.batch,
+                date: self.date,
+                what,
+                shards: count,
+                all_shards: self.shards.len(),
+                stopped: self.reason_of(|shard| shard.walked == state),
+            })
+        })
+    }
+
+    /// Returns the concern about the run records that cannot be read.
+    pub fn concern_of_unreadable_runs(&self) -> Option<Concern> {
+        let first = self.unreadable.first()?.clone();
+        Some(Concern::UnreadableRuns { batch: self.batch, date: self.date, count: self.unreadable.len(), first })
+    }
+
+    /// Returns the reason why a run stopped in the first of the shards that `is_wanted` selects.
+    fn reason_of(&self, is_wanted: impl Fn(&&ShardProof) -> bool) -> Option<String> {
+        self.shards.iter().filter(is_wanted).find_map(|shard| shard.stopped.clone())
+    }
+}
+
+/// Returns everything that needs a person, the most urgent first. This function is the only one that decides.
+pub fn find_concerns(facts: &SystemFacts) -> Vec<Concern> {
+    let mut concerns = Vec::new();
+    if !facts.charging {
+        concerns.push(Concern::ChargingOff);
+    }
+    concerns.extend(
+        facts
+            .latest_run_at
+            .filter(|latest| facts.now + MAX_BEHIND_LATEST_RUN < *latest)
+            .map(|latest| Concern::ClockBehind { now: facts.now, latest }),
+    );
+    concerns.extend(facts.copy_noticed_at.map(|noticed_at| Concern::CopiedTable { noticed_at }));
+    concerns.extend(facts.days.iter().flat_map(|day| day.concerns(facts.today)));
+    concerns.extend(facts.late_payments_since.map(|since| Concern::LatePayments { since }));
+    concerns.extend(concerns_about_payments(facts.open_findings, facts.postponed_payments));
+    concerns.extend(
+        facts
+            .unreadable_findings
+            .first()
+            .map(|first| Concern::UnreadableFindings { count: facts.unreadable_findings.len(), first: first.clone() }),
+    );
+    concerns.extend(
+        facts
+            .disabled_endpoints
+            .iter()
+            .map(|(id, reason)| Concern::DisabledEndpoint { id: *id, reason: reason.clone() }),
+    );
+    concerns.extend(
+        facts.unreadable_endpoints.first().map(|first| Concern::UnreadableEndpoints {
+            count: facts.unreadable_endpoints.len(),
+            first: first.clone(),
+        }),
+    );
+    concerns.extend(concerns_about_audits(facts));
+    concerns.extend(concerns_about_comparisons(facts));
+    concerns
+        .extend(facts.policy_differences.iter().map(|text| Concern::PolicyDifference { description: text.clone() }));
+    concerns
+}
+
+/// Returns the concerns about open findings and postponed payments, which prevent that a day counts as complete.
+pub fn concerns_about_payments(open_findings: usize, postponed_payments: u64) -> Vec<Concern> {
+    let findings = (open_findings > 0).then_some(Concern::OpenFindings { count: open_findings });
+    let postponed = (postponed_payments > 0).then_some(Concern::PostponedPayments { count: postponed_payments });
+    findings.into_iter().chain(postponed).collect()
+}
+
+/// Returns the concerns about violations, and about audits that are missing or late.
+fn concerns_about_audits(facts: &SystemFacts) -> Vec<Concern> {
+    let audits = &facts.audits;
+    // Report the violations of the newest audit and of the newest ended audit. An audit on AWS takes many nights, so a
+    // running audit has not checked all accounts yet.
+    let ended = audits.iter().position(|audit| audit.ended_at.is_some()).unwrap_or_default();
+    let counted = audits.iter().enumerate().filter(|(n, audit)| (*n == 0 || *n == ended) && audit.violations > 0);
+    let mut concerns: Vec<_> =
+        counted.map(|(_, audit)| Concern::Violations { audit: audit.id, count: audit.violations }).collect();
+    let is_long_ago = |date: NaiveDate| date + MAX_DAYS_WITHOUT_AUDIT < facts.today;
+    match audits.first() {
+        None if is_long_ago(facts.created_on) => concerns.push(Concern::NoAudit { since: None }),
+        Some(audit) if audit.ended_at.is_none() && audit.started_at + MAX_AUDIT_DURATION < facts.now => {
+            concerns.push(Concern::LateAudit { audit: audit.id, since: audit.started_at.date_naive() });
+        }
+        Some(LatestAudit { ended_at: Some(ended_at), .. }) if is_long_ago(ended_at.date_naive()) => {
+            concerns.push(Concern::NoAudit { since: Some(ended_at.date_naive()) });
+        }
+        _ => {}
+    }
+    concerns
+}
+
+/// Returns the concerns about differences from the gateway, and about days that were not compared.
+fn concerns_about_comparisons(facts: &SystemFacts) -> Vec<Concern> {
+    let different = facts.comparisons.iter().filter(|day| day.differences > 0);
+    let mut concerns: Vec<_> =
+        different.map(|day| Concern::Differences { date: day.date, count: day.differences }).collect();
+    let latest = facts.comparisons.first().map(|compared| compared.date);
+    if latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_COMPARISON < facts.today {
+        concerns.push(Concern::NoComparison { after: latest });
+    }
+    concerns
+}

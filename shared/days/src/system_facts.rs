@@ -1,0 +1,101 @@
+//! The facts about the system in which the concerns are found: the proven days, the latest checks, and counts.
+
+use billing::{AuditRecord, DayReconciliation};
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::Serialize;
+use ulid::Ulid;
+
+use super::{DayRecords, DayState, ShardProof};
+use store::Batch;
+
+/// One day of one batch: the states of its shards, as the run records prove them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProvenDay {
+    pub batch: Batch,
+    pub date: NaiveDate,
+    pub shards: Vec<ShardProof>,
+    /// The descriptions of the run records that cannot be read.
+    pub unreadable: Vec<String>,
+}
+
+/// The facts about the system in which the concerns are found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemFacts {
+    pub now: DateTime<Utc>,
+    /// The current date in the billing time zone.
+    pub today: NaiveDate,
+    /// The date on which the table was created.
+    pub created_on: NaiveDate,
+    pub charging: bool,
+    /// When the latest run began, on the clock of its machine; `None` before the first run.
+    pub latest_run_at: Option<DateTime<Utc>>,
+    /// When the table was noticed to be a copy that no operator has confirmed; `None` if it is no such copy.
+    pub copy_noticed_at: Option<DateTime<Utc>>,
+    pub days: Vec<ProvenDay>,
+    /// The payment date of the oldest payment of an earlier day that a run should have settled; `None` if there is
+    /// none. Payments whose outcome a bank or a dispute delays do not count.
+    pub late_payments_since: Option<NaiveDate>,
+    pub open_findings: usize,
+    pub unreadable_findings: Vec<String>,
+    pub postponed_payments: u64,
+    /// The disabled webhook endpoints, each with the reason.
+    pub disabled_endpoints: Vec<(Ulid, String)>,
+    pub unreadable_endpoints: Vec<String>,
+    /// The latest audits, the newest first.
+    pub audits: Vec<LatestAudit>,
+    /// The latest compared days, the newest first.
+    pub comparisons: Vec<LatestComparison>,
+    /// The descriptions of the variables of this process that differ from the policy of the table.
+    pub policy_differences: Vec<String>,
+}
+
+impl ProvenDay {
+    /// Returns the state of the day over all shards.
+    pub fn state(&self) -> DayState {
+        DayState::from_proofs(&self.shards)
+    }
+
+    /// Returns the number of complete shards.
+    pub fn complete_shards(&self) -> usize {
+        self.shards.iter().filter(|shard| shard.is_complete()).count()
+    }
+}
+
+impl From<DayRecords> for ProvenDay {
+    fn from(day: DayRecords) -> Self {
+        Self { batch: day.batch, date: day.on, shards: day.prove(), unreadable: day.unreadable }
+    }
+}
+
+/// The latest audit of the table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LatestAudit {
+    pub id: Ulid,
+    pub started_at: DateTime<Utc>,
+    /// When the audit ended; `None` if it is running or was interrupted.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub violations: u64,
+}
+
+/// The latest day that was compared with the gateway.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LatestComparison {
+    /// The compared day in UTC.
+    pub date: NaiveDate,
+    /// When the comparison was complete; `None` if it is running or was interrupted.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub differences: u64,
+}
+
+impl From<AuditRecord> for LatestAudit {
+    fn from(audit: AuditRecord) -> Self {
+        let violations = audit.violation_count();
+        Self { id: audit.id, started_at: audit.started_at, ended_at: audit.ended_at, violations }
+    }
+}
+
+impl From<DayReconciliation> for LatestComparison {
+    fn from(day: DayReconciliation) -> Self {
+        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count() }
+    }
+}
