@@ -91,10 +91,10 @@ pub struct UnsettledNow {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ReportedDay {
     pub date: NaiveDate,
-    /// Whether the run records prove that every due payment was charged or declined. If not, more sales may follow for
-    /// this day.
+    /// Whether the run records prove that every due payment was charged or declined and, after the day has ended, that
+    /// every due reminder was sent. If not, more sales may follow for this day.
     pub complete: bool,
-    /// The state of the day, from its run records.
+    /// The state of the day over both batches, from their run records.
     pub state: DayState,
     /// The unsettled payments at the time of the report; `None` for a day other than today.
     pub now: Option<UnsettledNow>,
@@ -225,9 +225,14 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
     };
     table.scan_sales_and_due(today, count_item).await?;
     let (first, last) = days.into_inner();
-    let mut reader = DayReader::new(table, Batch::Payments, settings.shards, now);
+    let mut readers = Batch::ALL.map(|batch| (batch, DayReader::new(table, batch, settings.shards, now)));
     for date in first.iter_days().take_while(|date| *date <= last) {
-        let state = DayState::from_proofs(&reader.read(date).await?.prove());
+        let mut proofs = Vec::new();
+        // The reminders of today do not change what is paid today, and may still be sent.
+        for (_, reader) in readers.iter_mut().filter(|(batch, _)| *batch == Batch::Payments || date < today) {
+            proofs.extend(reader.read(date).await?.prove());
+        }
+        let state = DayState::from_proofs(&proofs);
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
         // Leave out days before the table was created, unless they have payments or runs: a demo table contains
         // payments and runs from before its creation.

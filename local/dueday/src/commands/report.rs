@@ -39,7 +39,8 @@ Gross is the amount of the payments of a day. Refunded is what the merchant has 
 by a refund that was requested on it, whenever the payment was made; a refund that fails later is subtracted on the day \
 on which it fails. Reversed is what the bank has taken back on that day. Net is gross without both.
 
-The command exits with 1 if the payment runs of a day are not complete: further payments of that day may follow.
+The command exits with 1 if the payment runs of a day, or the reminder runs of an ended day, are not complete: further \
+payments of that day may follow.
 
 Example:
   dueday report --from 2027-01-01 --to 2027-01-31 --table TABLE")]
@@ -138,9 +139,12 @@ fn report_text(report: &PaymentReport) -> String {
     let now = now.map(|now| format!("now: {} due, {} open\n", now.due, now.open)).unwrap_or_default();
     let verdict = match not_done.len() {
         0 => "The runs of every day are complete.\n".to_owned(),
-        1 => format!("The runs of {} are NOT complete: further payments of that day may follow.\n", not_done[0].date),
+        1 => format!(
+            "The runs of {} are NOT complete (`dueday runs`): further payments of that day may follow.\n",
+            not_done[0].date
+        ),
         days => format!(
-            "The runs of {days} days from {} to {} are NOT complete: further payments of these days may follow.\n",
+            "The runs of {days} days from {} to {} are NOT complete (`dueday runs`): further payments of these days may follow.\n",
             not_done[0].date,
             not_done[days - 1].date
         ),

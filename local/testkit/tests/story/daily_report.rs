@@ -77,6 +77,7 @@ async fn world_after_two_months(hour: i64) -> World {
     }
     for day in date("2026-01-01").iter_days().take_while(|day| *day <= date("2026-02-28")) {
         let day = day.to_string();
+        world.run_reminders(&day).await;
         world.run_payments_at(&day, billing_time(&day) + TimeDelta::hours(hour)).await;
     }
     world
@@ -114,6 +115,7 @@ async fn day_without_a_run_or_with_an_attempt_in_doubt_is_not_complete() {
     world.store(&numbered_subscription(1, 10, "2026-01-01")).await;
     world.store(&numbered_subscription(2, 10, "2026-01-01")).await;
     world.inject_charge_fault(Fault::LostAfter);
+    world.run_reminders("2026-01-10").await;
     world.run_payments("2026-01-10").await;
     let days = date("2026-01-09")..=date("2026-01-10");
     let found = create_report(&world, days.clone()).await;
@@ -149,6 +151,7 @@ fn first_reportable_day_is_the_first_day_without_expired_receipts() {
 async fn report_of_today_contains_the_number_of_due_and_open_payments() {
     let world = World::new().await;
     world.store(&numbered_subscription(1, 10, "2026-01-01")).await;
+    world.run_reminders("2026-01-10").await;
     world.run_payments("2026-01-10").await;
     for n in 2..6 {
         world.store(&numbered_subscription(n, 10, "2026-01-01")).await;

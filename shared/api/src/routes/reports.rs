@@ -59,7 +59,7 @@ pub struct ReportedDayView {
     /// Whether the payment runs have processed every due payment of the day. If not, later runs may charge more
     /// payments of it.
     complete: bool,
-    /// The state of the day, according to the records of its payment runs.
+    /// The state of the day, according to the records of its payment runs and reminder runs.
     state: DayState,
     /// The payments that are not settled at this moment; null for days before today.
     now: Option<UnsettledNowView>,
