@@ -15,6 +15,7 @@ mod gateway_lists;
 mod invariants;
 mod nightly;
 mod orders;
+mod other_items;
 mod prices;
 mod reconciliation;
 mod recorded_times;
@@ -34,6 +35,7 @@ pub use orders::{
     Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, check_stored_numbers,
     compare_orders_with_receipts, is_erased, numbers_not_compared, order_id_of_receipt,
 };
+pub use other_items::check_other_items;
 pub use prices::check_prices;
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};

@@ -77,6 +77,16 @@ fn record_key(key_hash: &str) -> Key {
     Key { sk: pk.clone(), pk }
 }
 
+/// Returns the item that this program would store for the idempotency record in `item`.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if an attribute is missing or has another type.
+pub fn check_idempotency_record(item: &Item) -> Result<Item, TableError> {
+    let mut record: IdempotencyItem = from_item(item)?;
+    record.sk.clone_from(&record.pk);
+    Ok(to_item(&record))
+}
+
 impl IdempotentRequest {
     /// Compares the request with `stored`, the record that is stored under the request's idempotency key.
     pub fn compare_with_record(&self, stored: &Item) -> Result<Replayed, TableError> {

@@ -43,7 +43,9 @@ pub use describe::TIME_TO_LIVE;
 pub use entity::{Entity, attribute_name, attribute_name_len};
 pub use error::TableError;
 pub use expression::{build_difference, collect_attribute_names};
-pub use idempotency::{IDEMPOTENCY_RECORDS, IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
+pub use idempotency::{
+    IDEMPOTENCY_RECORDS, IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse, check_idempotency_record,
+};
 pub use instant::Instant;
 pub use item::{expiry, from_item, is_expired, key_of, to_item};
 pub use items::Items;

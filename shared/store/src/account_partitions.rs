@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
 use super::items::{CREATIONS, creations_of_account, is_erased_account};
+use super::other_items::{FaultyItem, NamedOwner, check_other_item, named_owner};
 use super::{Item, Key, Payments, Table, TableError, keys};
 use billing::{
     Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, GatewayToken, LoggedAction, Receipt, Refund,
@@ -76,13 +77,25 @@ pub struct AccountPartitions {
     /// The partition key of the account after which the caller continues. If items were added to this account after
     /// the caller read it, they are left out. Alone, they would look like an incomplete account.
     skipped: Option<String>,
+    /// The time at which the items between the accounts are checked; `None` if they are not checked.
+    checked_at: Option<DateTime<Utc>>,
+    /// The results of these checks since the last call of [`AccountPartitions::take_checked_items`].
+    checked: CheckedItems,
+}
+
+/// The results of the checks of items outside of the accounts.
+#[derive(Debug, Default)]
+pub struct CheckedItems {
+    pub faulty: Vec<FaultyItem>,
+    /// The accounts and subscriptions that the items name.
+    pub owners: Vec<NamedOwner>,
 }
 
 impl Table {
     /// Returns all accounts with their stored items. [`AccountPartitions`] sends strongly consistent Scan requests, one
     /// for each page, when the caller reads the accounts.
     pub fn partitions(&self) -> AccountPartitions {
-        AccountPartitions { items: self.dynamo.scan(Scan::all()), position: None, skipped: None }
+        self.scan_partitions(Scan::all(), None)
     }
 
     /// Returns all items of `account` that have not expired at `now`; `None` if there are more than `max_items`. Sends
@@ -118,7 +131,8 @@ impl Table {
     fn scan_partitions(&self, scan: Scan, position: Option<String>) -> AccountPartitions {
         let after = position.as_deref().and_then(|text| Key::from_position(text, POSITION_SEPARATOR));
         let skipped = after.as_ref().map(|after| after.pk.clone());
-        AccountPartitions { items: self.dynamo.scan(scan.after(after)), position, skipped }
+        let items = self.dynamo.scan(scan.after(after));
+        AccountPartitions { items, position, skipped, checked_at: None, checked: CheckedItems::default() }
     }
 }
 
@@ -129,13 +143,35 @@ impl AccountPartitions {
         self.position.as_deref()
     }
 
+    /// Returns the same accounts, and also checks the items between them at the time `now`.
+    /// [`AccountPartitions::take_checked_items`] returns the results.
+    pub fn with_other_items_checked(self, now: DateTime<Utc>) -> Self {
+        Self { checked_at: Some(now), ..self }
+    }
+
+    /// Returns the results of the checks of the items that were read since the last call, outside of the accounts.
+    pub fn take_checked_items(&mut self) -> CheckedItems {
+        std::mem::take(&mut self.checked)
+    }
+
+    /// Checks `item`, which is outside of the accounts.
+    fn check_other(&mut self, item: &Item) {
+        if let Some(now) = self.checked_at {
+            self.checked.faulty.extend(check_other_item(item, now));
+            self.checked.owners.extend(named_owner(item));
+        }
+    }
+
     /// Returns the next account with its items; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<AccountPartition>, TableError> {
         let mut partition: Option<AccountPartition> = None;
         while let Some(item) = self.items.peek().await? {
             let pk = item.get("PK").and_then(|pk| pk.as_s().ok()).cloned().unwrap_or_default();
             if !pk.starts_with(keys::ACCOUNTS) || self.skipped.as_deref() == Some(&pk) {
-                self.items.next().await?;
+                let item = self.items.next().await?;
+                if let Some(item) = item.filter(|_| !pk.starts_with(keys::ACCOUNTS)) {
+                    self.check_other(&item);
+                }
                 continue;
             }
             let current =

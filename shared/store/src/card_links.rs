@@ -4,9 +4,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::{Table, TableError, keys};
+use super::{Item, Table, TableError, keys};
 use billing::{AccountId, SubscriptionId};
-use dynamo::{TIME_TO_LIVE, expiry, from_item, n, to_item};
+use dynamo::{TIME_TO_LIVE, expiry, from_item, key_of, n, to_item};
 
 /// How long a card link is stored: ten years, because in practice no payment is owed for longer.
 const CARD_LINK_RETENTION: TimeDelta = TimeDelta::days(3_650);
@@ -20,6 +20,16 @@ pub struct CardLink {
     pub subscription: SubscriptionId,
     #[serde(rename = "DueDate")]
     pub due_on: NaiveDate,
+}
+
+/// Returns the item that this program would store for the card link in `item`, without its TTL.
+pub(super) fn card_link_item(item: &Item) -> Result<Item, TableError> {
+    let (key, link) = (key_of(item), from_item::<CardLink>(item)?);
+    let id = key.pk.strip_prefix(keys::CARD_LINKS).and_then(|id| id.parse().ok());
+    let id = id.ok_or_else(|| TableError::unreadable(key, "its key contains no id of a card link"))?;
+    let mut expected = to_item(&link);
+    expected.extend(keys::key_of_card_link(id).attributes());
+    Ok(expected)
 }
 
 impl Table {

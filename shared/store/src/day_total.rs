@@ -6,13 +6,16 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use chrono::NaiveDate;
 
+use super::items::keep_attributes;
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{ChargeTotal, Currency, Money, Sums};
 use dynamo::PrefixQuery;
-use dynamo::{UpdateItemOutcome, n};
+use dynamo::{UpdateItemOutcome, key_of, n};
 
 /// The prefix of the names of the attributes that contain the charged sum in one currency, such as `SumEUR`.
 const SUM_PREFIX: &str = "Sum";
+/// The attribute with the number of charges.
+const CHARGES: &str = "Charges";
 /// A condition that is always true, because the item of a charge total has no version. `build_update` requires a
 /// condition.
 const ALWAYS_TRUE: &str = "attribute_not_exists(#Version)";
@@ -56,6 +59,25 @@ impl Table {
     }
 }
 
+/// Returns the attributes of `item`, the charge total of a shard, that this program stores.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if the number of charges or a sum cannot be read.
+pub(super) fn check_charge_total(item: &Item) -> Result<Item, TableError> {
+    let is_currency = |name: &str| name.strip_prefix(SUM_PREFIX).is_some_and(|text| text.parse::<Currency>().is_ok());
+    let expected = keep_attributes(item, |name| name == CHARGES || is_currency(name));
+    let is_number = |name: &String| expected[name].as_n().is_ok_and(|number| number.parse::<i64>().is_ok());
+    let unreadable = |reason: String| TableError::unreadable(key_of(item), reason);
+    if !expected.contains_key(CHARGES) {
+        return Err(unreadable(format!("its attribute {CHARGES} is missing")));
+    }
+    let is_attribute = |name: &&String| *name != "PK" && *name != "SK";
+    match expected.keys().filter(is_attribute).find(|name| !is_number(name)) {
+        Some(name) => Err(unreadable(format!("its attribute {name} is no number"))),
+        None => Ok(expected),
+    }
+}
+
 /// Reads the charge total of one shard. Attributes that cannot be read are ignored.
 fn read_charge_total(item: &Item) -> ChargeTotal {
     fn number<T: std::str::FromStr>(value: &AttributeValue) -> Option<T> {
@@ -65,5 +87,5 @@ fn read_charge_total(item: &Item) -> ChargeTotal {
         let currency: Currency = name.strip_prefix(SUM_PREFIX)?.parse().ok()?;
         Some(Money::new(number(value)?, currency))
     });
-    ChargeTotal::new(item.get("Charges").and_then(number).unwrap_or(0), sums.collect::<Sums>())
+    ChargeTotal::new(item.get(CHARGES).and_then(number).unwrap_or(0), sums.collect::<Sums>())
 }

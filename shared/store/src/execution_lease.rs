@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
+use super::items::keep_attributes;
 use super::{Batch, Table, TableError, keys};
 use dynamo::{Instant, Item, Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, from_item, n, s, values};
 
@@ -27,6 +28,21 @@ pub enum ExecutionLeaseOutcome {
 #[serde(rename_all = "PascalCase")]
 struct ExecutionItem {
     shards: Option<u32>,
+}
+
+/// Returns the attributes of `item`, an execution lease, that this program stores.
+pub(super) fn check_execution_lease(item: &Item) -> Result<Item, TableError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct LeaseItem {
+        #[serde(rename = "Execution")]
+        _execution: Option<String>,
+        #[serde(rename = "LeasedUntil")]
+        _leased_until: Option<Instant>,
+    }
+    from_item::<LeaseItem>(item)?;
+    from_item::<ExecutionItem>(item)?;
+    Ok(keep_attributes(item, |name| [EXECUTION_LEASE.holder, EXECUTION_LEASE.expires, "Shards"].contains(&name)))
 }
 
 impl Table {

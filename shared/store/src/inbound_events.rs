@@ -8,7 +8,7 @@ use dynamo::n;
 
 /// How long the id of a processed event is stored. Stripe retries an event for three days, and a person can resend it
 /// from Stripe's dashboard for 15 days.
-const INBOUND_EVENT_RETENTION: TimeDelta = TimeDelta::days(30);
+pub(super) const INBOUND_EVENT_RETENTION: TimeDelta = TimeDelta::days(30);
 
 impl Table {
     /// Returns whether the inbound event `id` was processed. Sends one GetItem request.

@@ -39,6 +39,8 @@ pub const ATTEMPTS: &str = "ATT#";
 pub const WAIVED_PERIODS: &str = "WAV#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
+/// The prefix of the partition keys of the run records and the charge totals of a day.
+pub const RUNS_OF_DAY: &str = "RUN#";
 /// The prefix of the sort key of the charge total of each day and shard.
 pub const CHARGE_TOTALS: &str = "CHARGED#";
 
@@ -68,6 +70,16 @@ pub const ACCEPTED_DIFFERENCES: &str = "ACCEPTED#";
 /// The prefix of the sort key of the items with seen payments: payments for which a comparison found a receipt.
 pub const SEEN_PAYMENTS: &str = "SEEN#";
 
+/// The partition key of the settings item.
+pub const SETTINGS: &str = "CTL#settings";
+/// The partition key of the heartbeat item.
+pub const HEARTBEAT: &str = "CTL#heartbeat";
+/// The prefix of the partition key of the execution lease of each batch.
+pub const EXECUTION_LEASES: &str = "CTL#execution#";
+/// The prefix of the partition key of every code of a subscription.
+pub const CODES: &str = "CODE#";
+/// The prefix of the partition key of every processed inbound event.
+pub const INBOUND_EVENTS: &str = "TOLD#";
 /// The prefix of the partition key of every payment method setup.
 pub const SETUPS: &str = "SETUP#";
 /// The prefix of the partition key of every card link.
@@ -155,7 +167,7 @@ pub fn sort_key_prefix_of_refunds(receipt: &ReceiptId) -> String {
 
 /// Returns the key of the item that stores which subscription has `code`. Receipt numbers contain this code.
 pub fn key_of_subscription_code(code: SubscriptionCode) -> Key {
-    let pk = format!("CODE#{code}");
+    let pk = format!("{CODES}{code}");
     Key { sk: pk.clone(), pk }
 }
 
@@ -237,7 +249,7 @@ pub fn parse_action(key: &Key) -> Option<(Option<AccountId>, Ulid)> {
 
 /// Returns the partition key of the run records of a batch on one date.
 pub fn partition_key_of_runs(batch: Batch, on: NaiveDate) -> String {
-    format!("RUN#{batch}{SEPARATOR}{on}")
+    format!("{RUNS_OF_DAY}{batch}{SEPARATOR}{on}")
 }
 
 /// Returns the key of the charge total of one shard on the day `on`.
@@ -263,7 +275,7 @@ pub fn parse_run(sk: &str) -> Option<(u32, Ulid)> {
 
 /// Returns the key of the item with the execution lease of `batch`.
 pub fn key_of_execution_lease(batch: Batch) -> Key {
-    let pk = format!("CTL#execution#{batch}");
+    let pk = format!("{EXECUTION_LEASES}{batch}");
     Key { sk: pk.clone(), pk }
 }
 
@@ -275,7 +287,7 @@ pub fn key_of_notice(event: &str) -> Key {
 
 /// Returns the key of the item that marks an inbound event of the gateway or the mail service as processed.
 pub fn key_of_inbound_event(id: &str) -> Key {
-    let pk = format!("TOLD#{id}");
+    let pk = format!("{INBOUND_EVENTS}{id}");
     Key { sk: pk.clone(), pk }
 }
 
@@ -386,12 +398,12 @@ pub fn key_of_seen_payments(on: NaiveDate, started_at: DateTime<Utc>, last: u64)
 
 /// Returns the key of the settings item.
 pub fn key_of_settings() -> Key {
-    Key { pk: "CTL#settings".to_owned(), sk: "CTL#settings".to_owned() }
+    Key { pk: SETTINGS.to_owned(), sk: SETTINGS.to_owned() }
 }
 
 /// Returns the key of the heartbeat item, which a schedule writes so that the stream always has a change to publish.
 pub fn key_of_heartbeat() -> Key {
-    Key { pk: "CTL#heartbeat".to_owned(), sk: "CTL#heartbeat".to_owned() }
+    Key { pk: HEARTBEAT.to_owned(), sk: HEARTBEAT.to_owned() }
 }
 
 #[cfg(test)]

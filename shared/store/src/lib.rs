@@ -29,7 +29,7 @@
 //!    of the changes that people and programs make.
 //! 10. `erasures`: the erasure of an account.
 //! 11. `scan`, `account_partitions`, `sorted_by_account`: reading the whole table, for audits, exports and copies.
-//!     `cursors`: the position in a list.
+//!     `cursors`: the position in a list. `other_items`: the check of the items outside of accounts.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
 //! replacement of DynamoDB.
@@ -74,6 +74,7 @@ mod items;
 mod keys;
 mod limits;
 mod notice_claims;
+mod other_items;
 mod outbound_webhooks;
 mod payment_method_setups;
 mod policy;
@@ -99,7 +100,9 @@ use ::config::ConfiguredPolicy;
 use aws_sdk_dynamodb::Client;
 use dynamo::Dynamo;
 
-pub use account_partitions::{AccountPartition, AccountPartitions, AlteredItem, POSITION_SEPARATOR, RecordExpiry};
+pub use account_partitions::{
+    AccountPartition, AccountPartitions, AlteredItem, CheckedItems, POSITION_SEPARATOR, RecordExpiry,
+};
 pub use accounts::{ChangeAccountOutcome, PutAccountOutcome};
 pub use actions::ChangeRecords;
 pub use batch::Batch;
@@ -117,6 +120,7 @@ pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use limits::LimitedOperation;
 pub use notice_claims::NoticeClaimOutcome;
+pub use other_items::{FaultyItem, ItemFault, NamedOwner, check_other_item, named_owner};
 pub use policy::{MAX_COPY_AGE, POLICY_DIFFERS_MESSAGE, SetPolicyOutcome};
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
 pub use runs::{RunEnd, RunRecord, RunSums, StoredRuns};

@@ -7,8 +7,16 @@ use billing::AccountId;
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use ulid::Ulid;
 
-use super::{Table, TableError, keys};
-use dynamo::{UpdateItemOutcome, expiry, n};
+use super::items::keep_attributes;
+use super::{Item, Table, TableError, keys};
+use dynamo::{TIME_TO_LIVE, UpdateItemOutcome, expiry, from_item, key_of, n};
+use serde::Deserialize;
+
+/// How long a counter is stored after the beginning of its hour.
+pub(super) const COUNTER_RETENTION: TimeDelta = TimeDelta::hours(2);
+
+/// The highest limit of all operations.
+const MAX_USES: u32 = 60;
 
 /// An operation with an hourly limit, and the account or payment method setup for which its uses are counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +36,7 @@ impl LimitedOperation {
         match self {
             Self::SetupsOf(_) => 20,
             Self::RetriesOf(_) => 10,
-            Self::ReturnsTo(_) => 60,
+            Self::ReturnsTo(_) => MAX_USES,
         }
     }
 
@@ -40,6 +48,28 @@ impl LimitedOperation {
             Self::ReturnsTo(setup) => format!("returns#{setup}"),
         }
     }
+}
+
+/// Returns the item that this program would store for the counter in `item`.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if the number of uses cannot be read, is too high, or its key contains no hour.
+pub(super) fn check_limit(item: &Item) -> Result<Item, TableError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct LimitItem {
+        uses: u32,
+    }
+    let (key, LimitItem { uses }) = (key_of(item), from_item(item)?);
+    let hour = key.pk.rsplit('#').next().map(|hour| format!("{hour}:00:00Z"));
+    let hour = hour.and_then(|hour| hour.parse::<DateTime<Utc>>().ok());
+    let hour = hour.ok_or_else(|| TableError::unreadable(key.clone(), "its key contains no hour"))?;
+    if uses > MAX_USES {
+        return Err(TableError::unreadable(key, format!("it has {uses} uses, more than any limit")));
+    }
+    let mut expected = keep_attributes(item, |name| name == "Uses");
+    expected.insert(TIME_TO_LIVE.to_owned(), n(expiry(hour, COUNTER_RETENTION)));
+    Ok(expected)
 }
 
 impl Table {
@@ -56,7 +86,7 @@ impl Table {
         let values = HashMap::from([
             (":one".to_owned(), n(1)),
             (":limit".to_owned(), n(limited.max_uses_per_hour())),
-            (":expiry".to_owned(), n(expiry(hour, TimeDelta::hours(2)))),
+            (":expiry".to_owned(), n(expiry(hour, COUNTER_RETENTION))),
         ]);
         let key = keys::key_of_limit(&limited.key_part(), hour);
         let update = self.build_update(key, "SET #TTL = :expiry ADD #Uses :one", IS_WITHIN_LIMIT, values);

@@ -5,18 +5,36 @@
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Claim, Table, TableError, keys};
+use super::items::keep_attributes;
+use super::{Claim, Item, Table, TableError, keys};
 use billing::ClaimToken;
-use dynamo::{Lease, LeaseResult, LeaseTerms, n, values};
+use dynamo::{Instant, Lease, LeaseResult, LeaseTerms, from_item, n, values};
+use serde::Deserialize;
 
 /// How long the item of a notice is stored, so that the notice is not sent twice. After this time, the event of the
 /// notice cannot arrive again.
-const NOTICE_RETENTION: TimeDelta = TimeDelta::days(30);
+pub(super) const NOTICE_RETENTION: TimeDelta = TimeDelta::days(30);
 
 /// The attributes of the lease of the worker that sends a notice.
 const NOTICE_LEASE: Lease = Lease { holder: "NoticeBy", expires: "NoticeLease", is_renewable: false };
 /// The attribute with the time at which the notice was sent, or at which a worker decided not to send it.
 const SENT_DATE: &str = "SentDate";
+
+/// Returns the attributes of `item`, the item of a notice, that this program stores.
+pub(super) fn check_notice(item: &Item) -> Result<Item, TableError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct NoticeItem {
+        #[serde(rename = "NoticeBy")]
+        _notice_by: Option<String>,
+        #[serde(rename = "NoticeLease")]
+        _notice_lease: Option<Instant>,
+        #[serde(rename = "SentDate")]
+        _sent_date: Option<Instant>,
+    }
+    from_item::<NoticeItem>(item)?;
+    Ok(keep_attributes(item, |name| [NOTICE_LEASE.holder, NOTICE_LEASE.expires, SENT_DATE].contains(&name)))
+}
 
 /// The result of claiming a notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

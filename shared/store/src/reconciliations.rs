@@ -2,12 +2,14 @@
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use chrono::{NaiveDate, TimeDelta};
+use chrono::{DateTime, NaiveDate, TimeDelta};
 
+use super::items::keep_attributes;
 use super::{Item, Page, Paging, Table, TableError, keys};
 use billing::{AcceptedDifference, DayReconciliation, NewAction};
 use dynamo::{
-    ABSENT, Entity as _, PrefixQuery, Query, TIME_TO_LIVE, TransactionOutcome, expiry, n, s, values, with_next_version,
+    ABSENT, Entity as _, PrefixQuery, Query, TIME_TO_LIVE, TransactionOutcome, expiry, key_of, n, s, values,
+    with_next_version,
 };
 
 /// The attribute with the hashes of seen payments (payments at the gateway for which a comparison found a receipt),
@@ -15,7 +17,26 @@ use dynamo::{
 const HASHES_ATTRIBUTE: &str = "Hashes";
 /// How long the hashes of seen payments are stored after the start of the comparison. Without these hashes, a continued
 /// comparison only sends more requests.
-const SEEN_PAYMENTS_RETENTION: TimeDelta = TimeDelta::days(7);
+pub(super) const SEEN_PAYMENTS_RETENTION: TimeDelta = TimeDelta::days(7);
+
+/// Returns the item that this program would store for the seen payments in `item`.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if its key contains no start of a comparison, or the hashes cannot be read.
+pub(super) fn check_seen_payments(item: &Item) -> Result<Item, TableError> {
+    let key = key_of(item);
+    let started_at = key.sk.strip_prefix(keys::SEEN_PAYMENTS).and_then(|rest| rest.split('#').next()?.parse().ok());
+    let started_at = started_at.and_then(DateTime::from_timestamp_millis);
+    let hashes = item.get(HASHES_ATTRIBUTE).and_then(|hashes| hashes.as_b().ok());
+    match started_at.zip(hashes) {
+        Some((started_at, hashes)) if hashes.as_ref().len().is_multiple_of(8) => {
+            let mut expected = keep_attributes(item, |name| name == HASHES_ATTRIBUTE);
+            expected.insert(TIME_TO_LIVE.to_owned(), n(expiry(started_at, SEEN_PAYMENTS_RETENTION)));
+            Ok(expected)
+        }
+        _ => Err(TableError::unreadable(key, "its key or its hashes are not those of seen payments")),
+    }
+}
 
 impl Table {
     /// Returns the latest comparison of the day `on`; `None` if the day was not compared. Sends one strongly consistent

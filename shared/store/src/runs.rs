@@ -13,7 +13,7 @@ use super::{Batch, Item, Key, Lane, Page, Paging, Position, RunCounts, Table, Ta
 use billing::{Currency, Money, Sums};
 use dynamo::PrefixQuery;
 use dynamo::build_difference;
-use dynamo::{Instant, from_item, key_of, to_item};
+use dynamo::{Instant, TIME_TO_LIVE, from_item, key_of, to_item};
 use dynamo::{PRESENT, UpdateItemOutcome};
 
 /// The run record of one walk: the part of a batch run that reads and processes the due rows of one shard.
@@ -195,6 +195,20 @@ fn item_of_run(run: &RunRecord, ttl: i64) -> Item {
         stopped: end.and_then(|e| e.stopped.clone()),
         ttl,
     })
+}
+
+/// Returns the item that this program would store for the run record in `item`, without its TTL.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if the record cannot be read, or is of a run that has ended without counts.
+pub(super) fn check_run(item: &Item) -> Result<Item, TableError> {
+    let stored: RunItem = from_item(item)?;
+    if stored.ended_at.is_some() && stored.counts.is_none() {
+        return Err(TableError::unreadable(key_of(item), "the run has ended, but has no counts"));
+    }
+    let mut expected = item_of_run(&read_run(item)?, 0);
+    expected.remove(TIME_TO_LIVE);
+    Ok(expected)
 }
 
 /// Reads a run record from its item.

@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
-use super::{Key, Table, TableError, keys};
+use super::{Item, Key, Table, TableError, keys};
 use billing::{AccountId, GatewayAccount, LoggedAction, NewAction, PaymentLimits, Policy, StoredPolicy};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
@@ -137,6 +137,18 @@ struct SettingsItem<'a> {
     format: u32,
     #[serde(flatten)]
     settings: &'a Settings,
+}
+
+/// Returns the item that this program would store for the settings in `item`.
+///
+/// # Errors
+/// [`TableError::Unreadable`] if the settings cannot be read, or contain no format.
+pub(super) fn settings_item(item: &Item) -> Result<Item, TableError> {
+    if !item.contains_key("Format") {
+        return Err(TableError::unreadable(keys::key_of_settings(), "its attribute Format is missing"));
+    }
+    let (settings, Key { pk, sk }) = (from_item::<Settings>(item)?, keys::key_of_settings());
+    Ok(to_item(&SettingsItem { pk, sk, format: SETTINGS_FORMAT, settings: &settings }))
 }
 
 impl Table {

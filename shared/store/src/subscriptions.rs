@@ -177,6 +177,17 @@ pub(super) fn subscription_code_item(subscription: &Subscription) -> Item {
     item
 }
 
+/// Returns the item that this program would store for the code in `item`: its key follows from its account and its
+/// subscription.
+pub(super) fn code_item(item: &Item) -> Result<Item, TableError> {
+    let code: CodeItem = from_item(item)?;
+    let mut expected = to_item(&code);
+    expected.extend(
+        keys::key_of_subscription_code(SubscriptionCode::compute(&code.account, code.subscription)).attributes(),
+    );
+    Ok(expected)
+}
+
 /// Reads a subscription from its item.
 pub(super) fn read_subscription(item: Item) -> Result<Subscription, TableError> {
     Subscription::from_item(&item)

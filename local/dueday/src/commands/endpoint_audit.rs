@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 
-/// Returns the violations in the items of the webhook endpoints: items that cannot be read, endpoints whose secrets
-/// cannot be decrypted at the time `now`, and secrets in plain text. Without encryption keys, prints that no secret was
+/// Returns the violations in the items of the webhook endpoints: endpoints whose secrets cannot be decrypted at the time
+/// `now`, and secrets in plain text. Without encryption keys, prints that no secret was
 /// decrypted.
 ///
 /// # Errors

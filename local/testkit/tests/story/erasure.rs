@@ -47,12 +47,12 @@ const PERSONAL: [&str; 12] = [
 ];
 
 /// The time at which the accounts are erased.
-fn erasure_time() -> DateTime<Utc> {
+pub fn erasure_time() -> DateTime<Utc> {
     billing_time(LAST_DAY)
 }
 
 /// Returns an operator's action that requests an erasure.
-fn erasure_action() -> NewAction {
+pub fn erasure_action() -> NewAction {
     NewAction { at: erasure_time(), actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None }
 }
 
@@ -188,7 +188,7 @@ async fn store_records(world: &World, account: &Account, subscription: &Subscrip
 }
 
 /// Creates a world with the accounts `acme` and `rival-1`, which have the same items.
-async fn world_with_two_accounts() -> (World, OrdersTable) {
+pub async fn world_with_two_accounts() -> (World, OrdersTable) {
     let world = World::with_one_shard().await;
     let orders = orders_table(&world, EngineConnection::default());
     orders.create_if_absent().await.unwrap();

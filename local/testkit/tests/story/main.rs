@@ -37,6 +37,7 @@ mod month_corrections;
 mod older_table;
 mod open_attempts;
 mod order_events;
+mod other_items;
 mod pauses;
 mod payment_history;
 mod payments;

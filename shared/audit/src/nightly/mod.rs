@@ -14,7 +14,7 @@ use days::MAX_AUDIT_DURATION;
 use gateways::amount_rules_of_account;
 use store::{Paging, Settings, Table, TableError};
 
-use super::{AuditRecorder, InvariantChecker, check_endpoints, check_prices};
+use super::{AuditRecorder, InvariantChecker, check_endpoints, check_other_items, check_prices};
 use limits::{Limits, records_of};
 use orders_part::{Position, ReceiptCheck};
 
@@ -96,13 +96,18 @@ impl NightlyAudit {
             Some(orders) => Some(ReceiptCheck::new(&self.table, orders, checker.now).await?),
             None => None,
         };
-        let mut partitions = self.table.partitions_after(after);
+        let mut partitions = self.table.partitions_after(after).with_other_items_checked(checker.now);
         loop {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
             }
-            let Some(partition) = partitions.next().await? else { return Ok(true) };
-            let mut broken = checker.check(&partition);
+            let next = partitions.next().await?;
+            let mut broken = check_other_items(&self.table, partitions.take_checked_items()).await?;
+            let Some(partition) = next else {
+                recorder.add_at_end(broken);
+                return Ok(true);
+            };
+            broken.extend(checker.check(&partition));
             broken.extend(check_prices(&partition, rules));
             if let Some(receipts) = &mut receipts {
                 broken.extend(receipts.check(&partition, recorder).await?);

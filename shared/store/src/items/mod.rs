@@ -27,10 +27,11 @@ pub(super) use erasure::{is_erased_account, read_account};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
 pub use outbound_webhook::EventSubscriber;
-pub(super) use outbound_webhook::{read_event_subscriber, recover_delivery};
+pub(super) use outbound_webhook::{DELIVERY_RETENTION, read_event_subscriber, recover_delivery};
+pub(super) use payment_method_setup::SETUP_RETENTION;
 pub use removable_item::owner_of_removable_item;
 
-use super::{Key, Payments, TableError, keys};
+use super::{Item, Key, Payments, TableError, keys};
 use billing::{
     Account, AccountId, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, PaymentMethodSetup, Refund,
     Subscription, SubscriptionId, WebhookEndpoint,
@@ -42,4 +43,10 @@ dynamo::versioned!(Payments: Account, AuditRecord, DayReconciliation, Delivery, 
 fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {
     keys::parse_subscription_of_record(&key)
         .ok_or_else(|| TableError::unreadable(key, "its key does not contain an account and a subscription"))
+}
+
+/// Returns the attributes of `item` that `is_kept` selects, and its key.
+pub(super) fn keep_attributes(item: &Item, is_kept: impl Fn(&str) -> bool) -> Item {
+    let kept = item.iter().filter(|(name, _)| is_kept(name) || ["PK", "SK"].contains(&name.as_str()));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

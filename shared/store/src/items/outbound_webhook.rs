@@ -14,7 +14,7 @@ use dynamo::{Entity, Instant, expiry, from_item, key_of};
 
 /// How long a delivery is stored after it was created, or after a person last requested to send it again. During this
 /// time, a person can request that the event is sent again.
-const DELIVERY_RETENTION: TimeDelta = TimeDelta::days(30);
+pub(crate) const DELIVERY_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use dynamo::{Entity, Instant, expiry};
 
 /// How long a payment method setup is stored after its checkout page has expired, so that a late event of the gateway
 /// still finds the setup.
-const SETUP_RETENTION: TimeDelta = TimeDelta::days(30);
+pub(crate) const SETUP_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

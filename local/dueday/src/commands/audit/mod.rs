@@ -5,7 +5,10 @@ mod stored_audits;
 
 use std::collections::BTreeSet;
 
-use audit::{AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair, check_prices};
+use audit::{
+    AuditRecorder, BrokenInvariant, Invariant, InvariantChecker, Reconciliation, Repair, check_other_items,
+    check_prices,
+};
 use billing::{ActionKind, AuditRecord, NewAction};
 use clap::{Args, Subcommand};
 use gateways::GatewayError;
@@ -169,16 +172,24 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         }
     };
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
-    let (mut partitions, mut repairs) = (table.partitions_after(recorder.audit().position.clone()), Vec::new());
-    while let Some(partition) = partitions.next().await? {
-        let mut broken = checker.check(&partition);
+    let partitions = table.partitions_after(recorder.audit().position.clone());
+    let (mut partitions, mut possible_repairs) = (partitions.with_other_items_checked(now), Vec::new());
+    loop {
+        let next = partitions.next().await?;
+        let mut broken = check_other_items(table, partitions.take_checked_items()).await?;
+        let Some(partition) = next else {
+            recorder.add_at_end(broken);
+            break;
+        };
+        broken.extend(checker.check(&partition));
         broken.extend(check_prices(&partition, &rules));
         if let Some(reconciliation) = &mut reconciliation {
             broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
+        let is_damaged = !broken.is_empty();
         recorder.add_account(&partition, broken, partitions.position()).await?;
-        if args.fix && repairs.len() < MAX_REPAIRS {
-            repairs.extend(checker.repairs(partition));
+        if is_damaged && possible_repairs.len() < MAX_REPAIRS {
+            possible_repairs.extend(checker.repairs(partition));
         }
         progress.set_message(format!("{} read", format_count(recorder.audit().accounts, "account")));
     }
@@ -188,6 +199,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     drop(progress);
     let (ended, mut shown) = recorder.end(context.clock.now()).await?;
     shown.sort();
+    let repairable: BTreeSet<String> = possible_repairs.iter().map(|repair| repair.key.clone()).collect();
+    let repairs = if args.fix { possible_repairs } else { Vec::new() };
     let report = AuditReport {
         audit: ended.id,
         accounts: ended.accounts,
@@ -197,7 +210,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         repairs,
     };
     make_repairs(table, args, &report.repairs, &context.action(ActionKind::FixAudit, None)).await?;
-    context.print(&report, || audit_text(&report, ended.violations.keys()))?;
+    context.print(&report, || audit_text(&report, ended.violations.keys(), &repairable))?;
     Ok(Exit::done_if(report.violations == 0))
 }
 
@@ -226,8 +239,13 @@ async fn make_repairs(table: &Table, args: &AuditArgs, repairs: &[Repair], actio
     Ok(table.put_action(&action.on_job([("repaired", repaired)])).await?)
 }
 
-/// Returns the report as text. `violated` are the names of the violated invariants.
-fn audit_text<'a>(report: &AuditReport, violated: impl Iterator<Item = &'a String>) -> String {
+/// Returns the report as text. `violated` are the names of the violated invariants, and `repairable` the keys of the
+/// subscriptions that `--fix` can repair.
+fn audit_text<'a>(
+    report: &AuditReport,
+    violated: impl Iterator<Item = &'a String>,
+    repairable: &BTreeSet<String>,
+) -> String {
     let AuditReport { audit, accounts, subscriptions, violations, broken, repairs } = report;
     let read = format!("{} and {}", format_count(*accounts, "account"), format_count(*subscriptions, "subscription"));
     if *violations == 0 {
@@ -245,8 +263,10 @@ fn audit_text<'a>(report: &AuditReport, violated: impl Iterator<Item = &'a Strin
     };
     let count = format_count(*violations, "violation");
     let invariants: BTreeSet<Invariant> = violated.filter_map(|name| name.parse().ok()).collect();
-    let steps: String =
-        invariants.iter().map(|invariant| format!("{invariant}: {}\n", invariant.next_step())).collect();
+    let steps: String = invariants
+        .iter()
+        .map(|invariant| format!("{invariant}: {}\n", next_step(*invariant, report, repairable)))
+        .collect();
     let repaired = match repairs.len() {
         0 => String::new(),
         _ => format!(
@@ -255,4 +275,14 @@ fn audit_text<'a>(report: &AuditReport, violated: impl Iterator<Item = &'a Strin
         ),
     };
     format!("{}{rest}{read}: {count}\n{repaired}\nNext steps\n{steps}", table(&COLUMNS, rows))
+}
+
+/// Returns what a person does about the violations of `invariant`: if `--fix` can repair all of them, nothing is
+/// corrected by hand.
+fn next_step(invariant: Invariant, report: &AuditReport, repairable: &BTreeSet<String>) -> &'static str {
+    let mut violations = report.broken.iter().filter(|broken| broken.invariant == invariant).peekable();
+    match violations.peek().is_some() && violations.all(|broken| repairable.contains(&broken.key)) {
+        true => "Repair it with `dueday audit --fix`, and audit again.",
+        false => invariant.next_step(),
+    }
 }

@@ -1,0 +1,50 @@
+//! The check of the items outside of the partitions of accounts.
+
+use store::{CheckedItems, FaultyItem, ItemFault, NamedOwner, Table, TableError};
+
+use super::{BrokenInvariant, Invariant};
+
+/// Returns the violations in `checked`, items outside of the accounts: what is wrong with each of them, and the accounts
+/// and subscriptions that they name but that do not exist. Sends one GetItem request for each named account,
+/// and one Query request for each named subscription.
+///
+/// # Errors
+/// [`TableError`] if a request fails.
+pub async fn check_other_items(table: &Table, checked: CheckedItems) -> Result<Vec<BrokenInvariant>, TableError> {
+    let mut broken: Vec<_> = checked.faulty.into_iter().map(violation_of_faulty_item).collect();
+    for NamedOwner { key, account, subscriptions } in checked.owners {
+        let mut add = |what: String| {
+            broken.push(BrokenInvariant { invariant: Invariant::Owned, key: key.to_string(), what });
+        };
+        if !exists(table.get_stored_account(&account).await)? {
+            add(format!("it names the account {account}, which does not exist"));
+            continue;
+        }
+        for subscription in subscriptions {
+            if !exists(table.get_subscription(&account, subscription).await)? {
+                add(format!("it names the subscription {subscription} of {account}, which does not exist"));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+/// Returns whether the item exists that was `read`. An item that cannot be read exists; it is a violation of its own
+/// account.
+fn exists<T>(read: Result<Option<T>, TableError>) -> Result<bool, TableError> {
+    match read {
+        Ok(item) => Ok(item.is_some()),
+        Err(TableError::Unreadable { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the violation for `faulty`, an item outside of the accounts.
+fn violation_of_faulty_item(FaultyItem { key, fault, what }: FaultyItem) -> BrokenInvariant {
+    let invariant = match fault {
+        ItemFault::Unreadable => Invariant::Readable,
+        ItemFault::Altered => Invariant::Consistent,
+        ItemFault::Expiry => Invariant::Expiring,
+    };
+    BrokenInvariant { invariant, key: key.to_string(), what }
+}
