@@ -1,5 +1,5 @@
-//! The outlook: what happens next to a subscription if nobody acts and each payment succeeds. Every mail, web page,
-//! list, schedule, forecast and limit takes its future dates and amounts from here.
+//! The outlook: what happens next to a subscription without further changes, if each payment succeeds. Every mail, web
+//! page, list, schedule, forecast and limit takes its future dates and amounts from here.
 
 use chrono::NaiveDate;
 use serde::Serialize;
@@ -13,7 +13,7 @@ const PAYMENTS_IN_OUTLOOK: usize = 3;
 /// than three only after a long outage.
 const PAYMENTS_BEFORE_END: usize = 24;
 
-/// What happens next to a subscription if nobody acts and each payment succeeds.
+/// What happens next to a subscription without further changes, if each payment succeeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outlook {
     /// The day from which the outlook begins.

@@ -72,7 +72,7 @@ fn import_reads_status_and_planned_end() {
             [&active, &Value::Null, &first],
             [&paused, &Value::Null, &Value::Null],
             [&active, &end, &first],
-            [&active, &first, &first],
+            [&active, &first, &Value::Null],
         ]
     );
     let (_, audit, _) = output(dueday(&folder.join("data")).arg("audit"));

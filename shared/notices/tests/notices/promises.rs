@@ -241,7 +241,7 @@ impl Announcement {
     }
 }
 
-/// Asserts that what is said after `steps` is what happens in the next three months, if nobody acts.
+/// Asserts that what is said after `steps` is what happens in the next three months, without further changes.
 async fn assert_promises_are_kept(policy: Policy, payment_day: i64, steps: Vec<Step>) {
     let mut history = History::begin(policy, payment_day).await;
     let mut mails = Vec::new();
