@@ -141,7 +141,6 @@ impl Mail {
             next_day => day(facts.next_on),
             due_day => day(facts.due_on),
             end_day => day(facts.ends_on),
-            ends => facts.ends_on.is_some(),
             planned,
             owed,
             tracking_number => text(&facts.tracking_number),
@@ -157,7 +156,7 @@ impl Mail {
             // The body of this kind says itself that nothing else is charged.
             note => outlook
                 .filter(|_| facts.kind != MailKind::CancellationPlanned || owed)
-                .and_then(|outlook| outlook.hold_sentence()),
+                .and_then(|outlook| outlook.sentence()),
             action => phrases.action.as_str(),
             link_separator => labels.separator.trim_end_matches(' '),
             action_url => facts.card_url.as_ref().or(merchant.account_url.as_ref()),

@@ -138,6 +138,8 @@ pub struct OutlookTexts {
     pub payment_soon: String,
     /// A payment whose attempt has begun.
     pub in_progress: String,
+    /// The sentence about the months after the planned payments.
+    pub continues: String,
     /// No payment is planned, because the subscription ends before the next one.
     pub none: String,
     pub disputed: String,

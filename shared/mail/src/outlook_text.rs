@@ -39,13 +39,15 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
         self.outlook.payments.iter().map(|payment| (label(payment).as_str(), self.payment_text(payment))).collect()
     }
 
-    /// Returns the sentence about the reason why nothing is charged, or nothing for now; `None` if payments are charged,
-    /// or if the subscription has ended.
-    pub fn hold_sentence(&self) -> Option<String> {
+    /// Returns the sentence about the reason why nothing is charged, or about the months after the planned payments;
+    /// `None` if the subscription has ended, or if it ends after the planned payments.
+    pub fn sentence(&self) -> Option<String> {
         let texts = &self.language.texts.outlook;
         let outlook = self.outlook;
         let Some(hold) = outlook.hold else {
-            return outlook.payments.is_empty().then(|| self.payment_sentence(&texts.none, None));
+            let continues = outlook.ends_on.is_none().then_some(&texts.continues);
+            let text = if outlook.payments.is_empty() { Some(&texts.none) } else { continues };
+            return text.map(|text| self.payment_sentence(text, None));
         };
         match hold {
             Hold::Cancelled => None,

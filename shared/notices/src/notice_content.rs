@@ -106,6 +106,12 @@ pub(super) fn subscription_notice(
         // No mail for an imported subscription: the customer subscribed in the merchant's earlier system.
         EventType::SubscriptionCreated if stored.external_id.is_none() && !is_cancelled => MailKind::SignedUp,
         EventType::SubscriptionChanged | EventType::SubscriptionRevived if is_cancelled => return None,
+        // No payment will have the new terms.
+        EventType::SubscriptionChanged | EventType::SubscriptionRevived
+            if has_changed_terms && outlook.hold.is_none() && outlook.payments.is_empty() =>
+        {
+            return None;
+        }
         EventType::SubscriptionChanged | EventType::SubscriptionRevived if has_changed_terms => MailKind::TermsChanged,
         EventType::SubscriptionChanged | EventType::SubscriptionRevived => MailKind::CardSaved,
         EventType::SubscriptionPaused if stored.status == Status::Paused => MailKind::Paused,
@@ -126,9 +132,12 @@ pub(super) fn subscription_notice(
         _ => return None,
     };
     let previous_amount = data.previous_amount.map(|minor| Money::new(minor, stored.price.currency()));
+    // The monthly amount of a subscription that ends could be read as another payment.
+    let has_monthly_amount = matches!(kind, MailKind::TermsChanged | MailKind::EndedUnpaid)
+        || (kind != MailKind::Ended && outlook.ends_on.is_none());
     let is_ended = matches!(kind, MailKind::Ended | MailKind::EndedUnpaid);
     let facts = MailFacts {
-        amount: (kind != MailKind::Ended).then_some(terms.price),
+        amount: has_monthly_amount.then_some(terms.price),
         previous_amount: previous_amount.filter(|_| kind == MailKind::TermsChanged),
         payment_day: (kind == MailKind::TermsChanged).then_some(terms.payment_day),
         ends_on: if is_ended { Some(on) } else { outlook.ends_on },

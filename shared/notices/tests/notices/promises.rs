@@ -212,10 +212,10 @@ impl Announcement {
         let labels = ["Next payment: ", "Following payment: ", "Outstanding payment: "];
         let payment = |line: &str| {
             let text = labels.iter().find_map(|label| line.trim().strip_prefix(label))?;
-            let text = text.split(" (due on ").next().unwrap();
-            let (amount, on, is_latest) = match text.split_once(" on ") {
-                Some((amount, on)) => (amount, on, false),
-                None => text.split_once(" by ").map(|(amount, on)| (amount, on, true)).unwrap(),
+            let text = text.split(" (was due on ").next().unwrap();
+            let (amount, on, is_latest) = match text.split_once(", charged by ") {
+                Some((amount, on)) => (amount, on.strip_suffix(" at the latest").unwrap(), true),
+                None => text.split_once(" on ").map(|(amount, on)| (amount, on, false)).unwrap(),
             };
             let minor = amount.trim_start_matches('€').replace(['.', ','], "").parse().unwrap();
             Some((minor, NaiveDate::parse_from_str(on, "%A, %B %d, %Y").unwrap(), is_latest))
@@ -225,8 +225,8 @@ impl Announcement {
             || says("We will charge only what is listed below")
             || says("We will not charge you for it again")
             || says("We will not charge you while")
-            || says("will not charge it for now")
-            || says("We will not charge you until");
+            || says("we will not charge you")
+            || says("and will not charge you until");
         Self { payments: mail.lines().filter_map(payment).collect(), is_complete }
     }
 
@@ -288,6 +288,43 @@ async fn assert_promises_are_kept(policy: Policy, payment_day: i64, steps: Vec<S
     assert!(schedule.iter().all(|planned| planned.reason != PaymentReason::InProgress));
     for mail in &mails {
         Announcement::read(mail).assert_kept(mail, &charges, today);
+    }
+}
+
+/// Returns the default policy, one that charges only the latest month after an outage and waives the last month of a
+/// pause, and one that cancels a subscription after the last retry.
+fn policies() -> [Policy; 3] {
+    [
+        Policy::default(),
+        Policy { catch_up: CatchUp::Latest, on_resume: OnResume::Wait, ..Policy::default() },
+        Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() },
+    ]
+}
+
+#[tokio::test]
+async fn what_is_said_after_typical_changes_is_what_is_charged() {
+    let declined = || Step::Card { is_good: false };
+    for (payment_day, steps) in [
+        (31, vec![Step::PaymentDay(5)]),
+        (31, vec![Step::Price(1_499), Step::PaymentDay(5)]),
+        // Past due, with the payment of March, and unpaid, with the payments of March to May.
+        (15, vec![declined(), Step::Run { days: 7 }]),
+        (15, vec![declined(), Step::Run { days: 7 }, Step::CancelAtPeriodEnd]),
+        (15, vec![declined(), Step::Run { days: 80 }]),
+        (15, vec![declined(), Step::Run { days: 80 }, Step::Price(2_400)]),
+        // An outage over two payment days, and the end of a period in which a payment is owed.
+        (15, vec![Step::Outage { days: 60 }]),
+        (15, vec![Step::Outage { days: 60 }, Step::CancelAtPeriodEnd]),
+        (15, vec![Step::Outage { days: 60 }, Step::PaymentDay(28)]),
+        (15, vec![Step::Pause, Step::Run { days: 3 }]),
+        (15, vec![Step::Pause, Step::Run { days: 50 }, Step::Resume]),
+        (15, vec![Step::Run { days: 10 }, Step::Dispute, Step::Price(2_400)]),
+        (15, vec![Step::Run { days: 10 }, Step::Dispute, Step::Run { days: 40 }, Step::Card { is_good: true }]),
+        (15, vec![Step::Run { days: 10 }, Step::CancelAtPeriodEnd, Step::Run { days: 3 }, Step::Uncancel]),
+    ] {
+        for policy in policies() {
+            Box::pin(assert_promises_are_kept(policy, payment_day, steps.clone())).await;
+        }
     }
 }
 

@@ -95,7 +95,8 @@ async fn new_customer_gets_a_confirmation_and_an_imported_customer_does_not() {
     table.create_subscription(&imported, None).await.unwrap();
     let events = world.publish_new_events().await;
     assert_eq!(world.notify(&events).await, [NoticeOutcome::Sent]);
-    let parts = ["we will charge you every month.", "Next payment: €12.99 on Friday, March 20, 2026"];
+    let parts =
+        ["After the payments below, we will charge you every month.", "Next payment: €12.99 on Friday, March 20, 2026"];
     assert_mail(&world.mails(), "signed-up", &parts);
 }
 
