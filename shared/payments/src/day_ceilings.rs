@@ -1,7 +1,7 @@
 //! Compares the charges of a day with the ceilings before the day begins. The ceilings are the merchant's limits on the
 //! charges of a day.
 
-use billing::ChargeTotal;
+use billing::{CatchUp, ChargeTotal};
 use store::{Batch, DueList, DueSubscription, Settings, Table, TableError};
 use sweep::DayToStart;
 
@@ -11,7 +11,8 @@ const DUE_PAYMENTS_PAGE_SIZE: usize = 1_000;
 /// Returns the reason why `day` must not begin: the charges of the current day, together with all payments that are due
 /// in `table`, exceed a ceiling in `settings`. Returns `None` if the day may begin. Reads the subscriptions of the due
 /// payments only if the payment index contains more than a ceiling allows: some of these payments may not be charged,
-/// for example because of a dispute.
+/// for example because of a dispute. With [`CatchUp::Latest`], the subscriptions are always read, because the latest
+/// month can have a higher price than the month in the index.
 pub(super) async fn reason_to_refuse_day(
     table: &Table,
     settings: &Settings,
@@ -21,9 +22,11 @@ pub(super) async fn reason_to_refuse_day(
     if ceilings.is_unlimited() {
         return Ok(None);
     }
-    let indexed = total_of_day(table, settings, day, AmountSource::Index).await?;
-    if ceilings.reason_exceeded(&indexed).is_none() {
-        return Ok(None);
+    if table.policy().catch_up == CatchUp::Each {
+        let indexed = total_of_day(table, settings, day, AmountSource::Index).await?;
+        if ceilings.reason_exceeded(&indexed).is_none() {
+            return Ok(None);
+        }
     }
     Ok(ceilings.reason_exceeded(&total_of_day(table, settings, day, AmountSource::Subscriptions).await?))
 }

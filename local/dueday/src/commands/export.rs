@@ -125,6 +125,7 @@ const SUBSCRIPTION_COLUMNS: Columns = &[
     ("last_payment_at", "/last_payment_at"),
     ("failed_attempts", "/failed_attempts"),
     ("cancel_date", "/cancel_date"),
+    ("import_obstacle", "/import_obstacle"),
     ("created_at", "/created_at"),
 ];
 /// The columns of a CSV file of receipts.
@@ -180,7 +181,8 @@ struct ExportWriter {
     progress: Progress,
 }
 
-/// A subscription with the data of its account, which an import needs. They are null if the account does not exist.
+/// A subscription with what an import needs: the data of its account, which are null if the account does not exist, and
+/// the obstacle to an import.
 #[derive(Serialize)]
 struct ExportedSubscription {
     #[serde(flatten)]
@@ -188,11 +190,26 @@ struct ExportedSubscription {
     account_email: Option<EmailAddress>,
     account_name: Option<Label>,
     account_locale: Option<Locale>,
+    import_obstacle: Option<&'static str>,
+}
+
+/// Returns why another table must not charge `subscription` as the import would create it; `None` if it may.
+fn import_obstacle(subscription: &Subscription) -> Option<&'static str> {
+    match subscription {
+        Subscription { attempt: Some(_), .. } => Some("a payment is in progress"),
+        Subscription { open_findings: 1.., .. } => Some("a payment without a receipt is not resolved"),
+        Subscription { disputed_at: Some(_), .. } => Some("the payment method is disputed"),
+        Subscription { waiting_terms, .. } if !waiting_terms.is_empty() => {
+            Some("a new price or payment day applies from a later month")
+        }
+        _ => None,
+    }
 }
 
 impl From<(Subscription, Option<Account>)> for ExportedSubscription {
     fn from((subscription, account): (Subscription, Option<Account>)) -> Self {
         Self {
+            import_obstacle: import_obstacle(&subscription),
             subscription: subscription.into(),
             account_email: account.as_ref().map(|account| account.email.clone()),
             account_name: account.as_ref().map(|account| account.name.clone()),
@@ -396,5 +413,37 @@ fn csv_cell(item: &Value, pointer: &str) -> String {
         Some(Value::String(text)) => escape_formula(text).into_owned(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use billing::{PaymentDay, Terms};
+    use testkit::sample;
+
+    use super::*;
+
+    #[test]
+    fn import_obstacle_is_a_payment_a_finding_a_dispute_or_a_pending_change() {
+        let active = sample::subscription(10, "2026-03-01".parse().unwrap());
+        let later = Terms {
+            from: "2026-04".parse().unwrap(),
+            payment_day: PaymentDay::try_from(5).unwrap(),
+            price: active.price,
+        };
+        for (subscription, obstacle) in [
+            (active.clone(), None),
+            (Subscription { open_findings: 1, ..active.clone() }, Some("a payment without a receipt is not resolved")),
+            (
+                Subscription { disputed_at: Some(active.created_at), ..active.clone() },
+                Some("the payment method is disputed"),
+            ),
+            (
+                Subscription { waiting_terms: vec![later], ..active.clone() },
+                Some("a new price or payment day applies from a later month"),
+            ),
+        ] {
+            assert_eq!(import_obstacle(&subscription), obstacle);
+        }
     }
 }

@@ -126,6 +126,20 @@ fn exported_subscriptions_can_be_imported_into_the_same_and_into_another_table()
 }
 
 #[test]
+fn exported_subscription_that_another_table_would_charge_wrongly_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let first = first_of_month(0);
+    let row = format!("acme,a@example.com,Acme,,1,gold,Plan,1,12.99,EUR,cus_1,pm_card_visa,{first}");
+    let obstacle = "a payment is in progress";
+    let path = write_file(folder, "s.csv", format!("{HEADER},import_obstacle\n{row},{obstacle}\n"));
+    let (code, imported) = import(folder, &path, &[]);
+    assert_eq!((code, import_counts(&imported)), (1, [0, 0, 0, 1]), "{imported}");
+    let rejected = &read_rejects(&folder.join("s.rejects.csv"))[0];
+    assert_eq!((rejected[1].as_str(), rejected[2].as_str()), ("import_obstacle", obstacle));
+}
+
+#[test]
 fn import_ignores_blank_cells_at_the_end_of_the_lines() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

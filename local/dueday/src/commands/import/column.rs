@@ -27,6 +27,8 @@ pub enum Column {
     Status,
     /// The due date of the first payment that is not charged because of a planned cancellation.
     CancelDate,
+    /// Why the table from which the subscription was exported must settle something first; blank if it need not.
+    ImportObstacle,
 }
 
 /// Further columns that `dueday export subscriptions` writes. An import ignores them, because the new system computes
@@ -40,7 +42,15 @@ const EXPORTED_FIRST_PAYMENT_DATE: &str = "due_date";
 impl Column {
     /// Returns whether a file may lack the column.
     fn is_optional(self) -> bool {
-        matches!(self, Self::AllowSecond | Self::Subscription | Self::OwnEmail | Self::Status | Self::CancelDate)
+        matches!(
+            self,
+            Self::AllowSecond
+                | Self::Subscription
+                | Self::OwnEmail
+                | Self::Status
+                | Self::CancelDate
+                | Self::ImportObstacle
+        )
     }
 }
 

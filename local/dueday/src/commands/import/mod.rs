@@ -64,7 +64,7 @@ Optional columns: status is active or paused; cancel_date is the due date on whi
 so its payment is not charged; own_email is the address for the mails of this subscription; subscription is its id. With \
 them, a file of `dueday export subscriptions` can be imported into another table: active and paused subscriptions keep \
 their ids, and their columns that are computed, such as next_payment_date, are ignored. Subscriptions that are past due, \
-unpaid or cancelled are rejected.
+unpaid or cancelled are rejected, and those with an import_obstacle, such as a payment in progress or a dispute.
 
 external_id is the subscription's id in your earlier system. The new id of the subscription is computed from \
 external_id and account, so a file can be imported again, also after an interruption: no subscription is created twice \

@@ -65,6 +65,15 @@ pub fn parse_flag(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Checks that nothing prevents the import of a subscription from another table: the cell is blank.
+///
+/// # Errors
+/// A message if the cell contains a reason.
+pub fn check_no_obstacle(text: &str) -> Result<(), String> {
+    let message = "settle this in the table of the export first, or the customer may be charged twice or wrongly";
+    if text.is_empty() { Ok(()) } else { Err(message.to_owned()) }
+}
+
 /// Parses an amount in `currency`.
 ///
 /// # Errors

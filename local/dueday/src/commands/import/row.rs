@@ -163,7 +163,9 @@ impl<'a> Cells<'a> {
         let allow_second = self.cell(Column::AllowSecond, parse_cell::parse_flag);
         let status = self.cell(Column::Status, optional(parse_cell::parse_status));
         let cancel_on = self.cell(Column::CancelDate, optional(parse_cell::parse_date_cell));
+        let no_obstacle = self.cell(Column::ImportObstacle, parse_cell::check_no_obstacle);
         currency?;
+        no_obstacle?;
         let (account, external_id) = (account?, external_id?);
         let id = self.subscription_id(id?, external_id.as_ref(), &account)?;
         Some(Row {
