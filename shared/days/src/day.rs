@@ -125,7 +125,8 @@ impl<'a> DayReader<'a> {
     /// Returns whether runs for later dates may complete a shard of `day`.
     fn needs_later_runs(&self, day: &DayRecords) -> bool {
         let is_open = |shard: &ShardProof| {
-            !shard.is_complete() && !matches!(shard.walked, ShardState::Missing | ShardState::Rejected)
+            let is_final = matches!(shard.walked, ShardState::Missing | ShardState::Rejected | ShardState::Expired);
+            !shard.is_complete() && !is_final
         };
         match self.shard {
             Some(shard) => is_open(&day.prove_shard(shard)),

@@ -26,6 +26,16 @@ async fn world_with_card(name: &str) -> (World, Subscription) {
 }
 
 #[tokio::test]
+async fn explanation_of_a_day_long_ago_reads_no_later_days() {
+    let (world, subscription) = world_with_card("pm_card_visa").await;
+    let requests = || world.connection.requests().values().sum::<u64>();
+    let before = requests();
+    let (reason, ..) = explain_day(&world, &subscription, "0385-12-26", "2026-03-10").await;
+    assert_eq!(reason, ReasonCode::NotBegun);
+    assert!(requests() - before < 10, "{} requests", requests() - before);
+}
+
+#[tokio::test]
 async fn explanation_of_a_charge_a_decline_a_rejection_and_a_processing_debit() {
     for (name, reason, needs_attention, expected) in [
         ("pm_card_visa", ReasonCode::Charged, false, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment "),
