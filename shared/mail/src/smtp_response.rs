@@ -42,6 +42,7 @@ const TEXTS_ABOUT_ALL_MAILS: &[&str] = &[
     "blocked using",
     "blocklist",
     "client host",
+    "daily limit",
     "daily message quota",
     "dkim",
     "dmarc",
@@ -50,13 +51,16 @@ const TEXTS_ABOUT_ALL_MAILS: &[&str] = &[
     "internal error",
     "ip address",
     "message rate",
+    "not allowed to send",
     "not verified",
+    "outgoing",
     "rate exceeded",
     "rate limit",
     "rcpthosts",
     "relay",
     "reputation",
     "reverse dns",
+    "sendasdenied",
     "sender",
     "sending has been paused",
     "sending paused",
@@ -64,13 +68,28 @@ const TEXTS_ABOUT_ALL_MAILS: &[&str] = &[
     "service unavailable",
     "spamhaus",
     "spf",
+    "storedrv.submission",
+    "submission quota",
     "temporary service failure",
     "throttl",
     "too many",
 ];
 
-/// Texts, in small letters, about a policy of the server. They say nothing about the address, so they mark no account.
-const TEXTS_ABOUT_POLICY: &[&str] = &["blocked", "denied", "policy", "prohibited", "spam"];
+/// Texts, in small letters, with which servers say that an address does not exist. A response without an enhanced status
+/// code marks an account only if it contains one of them: servers respond to a recipient with much that is not about it.
+const TEXTS_ABOUT_MISSING_ADDRESS: &[&str] = &[
+    "does not exist",
+    "invalid rcpt",
+    "invalid recipient",
+    "mailbox not found",
+    "mailbox unavailable",
+    "no mailbox",
+    "no such",
+    "not local",
+    "unknown user",
+    "user not found",
+    "user unknown",
+];
 
 /// Returns the fault that the error response with the status `code` and the text `text` to `step` means.
 pub(crate) fn classify_response(step: SmtpStep, code: u16, text: &str) -> MailFault {
@@ -89,34 +108,32 @@ pub(crate) fn classify_response(step: SmtpStep, code: u16, text: &str) -> MailFa
     match status {
         // The address of the sender.
         Some((1, 7 | 8)) => return all_mails,
-        // The address of the recipient; the detail 0 is also used for the sender's address.
-        Some((1, detail)) if detail > 0 => return recipient,
-        // The mailbox of the recipient. A full mailbox may be emptied.
-        Some((2, 2)) => return MailFault::RecipientTransient,
-        Some((2, _)) => return recipient,
+        // The recipient's mailbox or domain does not exist, or the address is not valid.
+        Some((1, 1 | 2 | 3 | 6 | 10)) => return recipient,
         // The mail system; a failed directory, or congestion.
         Some((3, _) | (4, 3 | 5)) => return all_mails,
         // Authentication, and the identity of the sender.
         Some((7, 8..=14 | 20..=29 | 54 | 57 | 60 | 64)) => return all_mails,
         _ => {}
     }
-    if TEXTS_ABOUT_ALL_MAILS.iter().any(|about_all| text.contains(about_all)) {
+    let says_one_of = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
+    if says_one_of(TEXTS_ABOUT_ALL_MAILS) {
         return all_mails;
     }
     match (status, code) {
-        // The network of the recipient's server.
-        (Some((4, _)), _) if step == SmtpStep::Recipient => recipient,
+        // The mailbox is disabled. Gmail also uses this status for a mailbox that receives too many mails at a time.
+        (Some((2, 1)), _) if !says_one_of(&["at a rate", "too quickly"]) => recipient,
+        // The network of the recipient's server: Exchange also uses this status for an address that does not exist.
+        (Some((4, 1)), _) if text.contains("recipient address rejected") => recipient,
         // The format of the message, which is the same for all recipients.
         (Some((6, _)), _) => all_mails,
-        // A policy, for example against spam: not about the address itself.
-        (Some((7, _)), _) => MailFault::RecipientTransient,
-        (_, 501 | 510 | 511 | 521 | 550..=554 | 556)
-            if TEXTS_ABOUT_POLICY.iter().any(|about_policy| text.contains(about_policy)) =>
-        {
-            MailFault::RecipientTransient
-        }
+        // A full mailbox may be emptied, and a policy, for example against spam, is not about the address itself.
+        (Some((1 | 2 | 4 | 7, _)), _) => MailFault::RecipientTransient,
         (_, 501 | 510 | 511 | 521 | 550 | 551 | 553 | 556) if step == SmtpStep::Recipient => {
-            MailFault::RecipientPermanent
+            match says_one_of(TEXTS_ABOUT_MISSING_ADDRESS) {
+                true => MailFault::RecipientPermanent,
+                false => MailFault::RecipientTransient,
+            }
         }
         (_, 450..=452 | 550..=554) => MailFault::RecipientTransient,
         _ => all_mails,
@@ -201,6 +218,14 @@ mod tests {
         (Recipient, 550, "You are not authorized to send", Settings),
         (Recipient, 550, "Access denied", RecipientTransient),
         (Recipient, 550, "Rejected because of local policy", RecipientTransient),
+        (Recipient, 550, "5.1.90 Your message can't be sent because you've reached your daily limit", Settings),
+        (Recipient, 550, "5.2.1 The user you are trying to contact is receiving mail at a rate", RecipientTransient),
+        (Recipient, 450, "4.2.1 Peak SMTP relay limit exceeded", ServiceTransient),
+        (Recipient, 550, "5.4.4 unable to route", RecipientTransient),
+        (Recipient, 550, "Outgoing mail from shop.example has been suspended", Settings),
+        (Recipient, 550, "Example is not allowed to send mail on behalf of your address", Settings),
+        (Recipient, 550, "Domain shop.example has exceeded the max emails per hour", RecipientTransient),
+        (Recipient, 550, "no", RecipientTransient),
         (Recipient, 551, "User not local", RecipientPermanent),
         (Recipient, 552, "5.2.2 Mailbox full", RecipientTransient),
         (Recipient, 553, "sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)", Settings),
@@ -222,6 +247,9 @@ mod tests {
         (Message, 550, "5.7.26 This mail has been blocked because it is unauthenticated", Settings),
         (Message, 550, "5.7.60 Client does not have permissions to send as this sender", Settings),
         (Message, 552, "5.2.2 Over quota", RecipientTransient),
+        (Message, 554, "5.2.2 Submission quota exceeded", Settings),
+        (Message, 554, "5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException", Settings),
+        (Message, 554, "5.2.252 SendAsDenied; a@example.com not allowed to send as b@example.com", Settings),
         (Message, 554, "Message rejected: Email address is not verified. The following identities failed", Settings),
         (
             Message,

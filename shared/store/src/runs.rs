@@ -200,7 +200,7 @@ fn item_of_run(run: &RunRecord, ttl: i64) -> Item {
 /// Returns the item that this program would store for the run record in `item`, without its TTL.
 ///
 /// # Errors
-/// [`TableError::Unreadable`] if the record cannot be read, or is of a run that has ended without counts.
+/// [`TableError::Unreadable`] if the record cannot be read, or if its run has ended without counts.
 pub(super) fn check_run(item: &Item) -> Result<Item, TableError> {
     let stored: RunItem = from_item(item)?;
     if stored.ended_at.is_some() && stored.counts.is_none() {
