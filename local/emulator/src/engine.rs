@@ -141,17 +141,23 @@ impl Engine {
     /// the whole file again, and no request is executed meanwhile.
     ///
     /// # Errors
-    /// [`EngineError::Data`] if the file cannot be written, for example because the disk is full.
+    /// [`EngineError::Data`] if the file cannot be written, for example because the disk is full, or if another connection
+    /// prevents that the old content is overwritten.
     pub fn remove_deleted_data(&self) -> Result<(), EngineError> {
         let unusable = |reason: String| EngineError::Data { path: self.file.clone(), reason };
         self.database.vacuum().map_err(|error| unusable(error.to_string()))?;
         // The new file is in the write-ahead log until a checkpoint. The old content stays there too.
-        let checkpoint = || -> rusqlite::Result<()> {
+        let checkpoint = || -> rusqlite::Result<i64> {
             let connection = Connection::open(&self.file)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         };
-        checkpoint().map_err(|error| unusable(error.to_string()))
+        // The first column is 1 if another connection prevented the checkpoint, which is no error of the statement.
+        match checkpoint() {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(unusable("another connection reads or writes the file".to_owned())),
+            Err(error) => Err(unusable(error.to_string())),
+        }
     }
 
     /// Serves this engine to other programs on `address`, in a separate thread: the engine executes one request at a
