@@ -5,7 +5,7 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use ulid::Ulid;
 
 use super::postponed_payments::describe_postponed_payments;
-use super::system_facts::{LatestAudit, ProvenDay, SystemFacts};
+use super::system_facts::{LatestAudit, LatestComparison, ProvenDay, SystemFacts};
 use super::{DayState, ShardProof, ShardState};
 use store::Batch;
 
@@ -227,7 +227,8 @@ pub fn concerns_about_payments(open_findings: usize, postponed_payments: u64) ->
 
 /// Returns the concerns about violations, and about audits that are missing or late.
 fn concerns_about_audits(facts: &SystemFacts) -> Vec<Concern> {
-    let audits = &facts.audits;
+    // An audit in the future was made with a clock that was ahead.
+    let audits: Vec<&LatestAudit> = facts.audits.iter().filter(|audit| audit.started_at <= facts.now).collect();
     // Report the violations of the newest audit and of the newest ended audit. An audit on AWS takes many nights, so a
     // running audit has not checked all accounts yet.
     let ended = audits.iter().position(|audit| audit.ended_at.is_some()).unwrap_or_default();
@@ -253,7 +254,9 @@ fn concerns_about_comparisons(facts: &SystemFacts) -> Vec<Concern> {
     let different = facts.comparisons.iter().filter(|day| day.differences > 0);
     let mut concerns: Vec<_> =
         different.map(|day| Concern::Differences { date: day.date, count: day.differences }).collect();
-    let latest = facts.comparisons.first().map(|compared| compared.date);
+    // A day in the future was compared with a clock that was ahead.
+    let is_compared = |day: &&LatestComparison| day.is_complete && day.date <= facts.today;
+    let latest = facts.comparisons.iter().find(is_compared).map(|compared| compared.date);
     if latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_COMPARISON < facts.today {
         concerns.push(Concern::NoComparison { after: latest });
     }

@@ -85,6 +85,9 @@ pub struct LatestComparison {
     /// When the comparison was complete; `None` if it is running or was interrupted.
     pub ended_at: Option<DateTime<Utc>>,
     pub differences: u64,
+    /// Whether the comparison has ended, and has compared each list of the gateway.
+    #[serde(skip)]
+    pub is_complete: bool,
 }
 
 impl From<AuditRecord> for LatestAudit {
@@ -96,6 +99,7 @@ impl From<AuditRecord> for LatestAudit {
 
 impl From<DayReconciliation> for LatestComparison {
     fn from(day: DayReconciliation) -> Self {
-        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count() }
+        let is_complete = day.ended_at.is_some() && day.not_compared.is_empty();
+        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count(), is_complete }
     }
 }

@@ -29,8 +29,12 @@ fn quiet_facts() -> SystemFacts {
         ended_at: Some(billing_time("2026-03-10")),
         violations: 0,
     };
-    let compared =
-        LatestComparison { date: date("2026-03-09"), ended_at: Some(billing_time("2026-03-10")), differences: 0 };
+    let compared = LatestComparison {
+        date: date("2026-03-09"),
+        ended_at: Some(billing_time("2026-03-10")),
+        differences: 0,
+        is_complete: true,
+    };
     SystemFacts {
         now: billing_time("2026-03-10") + TimeDelta::hours(6),
         today: date("2026-03-10"),
@@ -74,7 +78,7 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
     type Change = fn(&mut SystemFacts);
     // The columns are: the fact, the change of the quiet facts, and a part of the reported concern (empty if nothing
     // needs a person).
-    let cases: [(&str, Change, &str); 45] = [
+    let cases: [(&str, Change, &str); 48] = [
         ("nothing", |_| {}, ""),
         ("charging is off", |f| f.charging = false, "charging is switched off"),
         ("the clock is behind", |f| f.latest_run_at = Some(f.now + TimeDelta::minutes(61)), "so no run starts"),
@@ -186,6 +190,17 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
             |f| f.comparisons[0].differences = 1,
             "differences between the table and the gateway on 2026-03-09: 1",
         ),
+        (
+            "no comparison that has ended",
+            |f| f.comparisons[0].is_complete = false,
+            "no day was compared with the gateway",
+        ),
+        (
+            "a comparison in the future",
+            |f| f.comparisons[0].date = date("2036-03-09"),
+            "no day was compared with the gateway",
+        ),
+        ("an audit in the future", |f| f.audits[0].started_at = billing_time("2036-03-10"), "no audit was made yet"),
         ("no comparison ever", |f| f.comparisons.clear(), "no day was compared with the gateway"),
         (
             "no comparison for days",

@@ -36,7 +36,8 @@ async fn audit_and_compare(world: &World, day: &str) {
     let id = Ulid::from_parts(at.timestamp_millis().try_into().unwrap(), 0);
     let audit = AuditRecord { ended_at: Some(at), ..AuditRecord::new(id, false, at) };
     world.table.create_audit(&audit).await.unwrap();
-    let compared = DayReconciliation::new(date(day).pred_opt().unwrap(), at);
+    let compared =
+        DayReconciliation { ended_at: Some(at), ..DayReconciliation::new(date(day).pred_opt().unwrap(), at) };
     assert!(world.table.create_reconciliation(&compared).await.unwrap());
 }
 
@@ -87,8 +88,14 @@ async fn status_shows_yesterday_and_today_and_the_problems_that_need_a_person() 
 async fn status_names_the_latest_compared_day_if_it_is_old() {
     let world = World::new().await;
     let started_at = billing_time("2026-03-08");
-    let compared = DayReconciliation::new(date("2026-03-07"), started_at);
+    let compared =
+        DayReconciliation { ended_at: Some(started_at), ..DayReconciliation::new(date("2026-03-07"), started_at) };
     assert!(world.table.create_reconciliation(&compared).await.unwrap());
+    // The comparisons of later days have begun, but the gateway has not responded.
+    for day in ["2026-03-08", "2026-03-09"] {
+        let begun = DayReconciliation::new(date(day), billing_time("2026-03-10"));
+        assert!(world.table.create_reconciliation(&begun).await.unwrap());
+    }
     let is_old = "no day after 2026-03-07 was compared with the gateway".to_owned();
     assert!(!problems(&status_on(&world, "2026-03-10").await).contains(&is_old));
     assert!(problems(&status_on(&world, "2026-03-11").await).contains(&is_old));

@@ -91,7 +91,7 @@ pub struct LatestComparisonView {
 }
 
 impl From<LatestComparison> for LatestComparisonView {
-    fn from(LatestComparison { date, ended_at, differences }: LatestComparison) -> Self {
+    fn from(LatestComparison { date, ended_at, differences, .. }: LatestComparison) -> Self {
         Self { date, ended_at, differences }
     }
 }
