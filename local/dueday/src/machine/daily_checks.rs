@@ -1,6 +1,7 @@
 //! The checks and the clean-up of the local server, like the functions audit, reconcile and erase on AWS: each day it
 //! compares the table with the gateway, audits the table, and removes deleted data from the database file.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(600);
 /// The time from the start of an audit until the next audit is due. It is less than a day, so that a server which is
 /// started a bit earlier each day also audits each day.
 const TIME_BETWEEN_AUDITS: TimeDelta = TimeDelta::hours(20);
-/// The longest duration of the comparison, and of the audit. The next day continues what is left.
+/// The longest duration of the comparison, and of a part of an audit. The next day continues what is left.
 const CHECK_TIME_LIMIT: TimeDelta = TimeDelta::hours(1);
 
 /// The daily checks of the local tables, and the erasures.
@@ -31,6 +32,8 @@ pub struct DailyChecks {
     comparison: DailyComparison,
     eraser: Eraser,
     folder: Arc<LockedFolder>,
+    /// When this process last began a part of an audit; `None` if it has begun none.
+    latest_part_at: Cell<Option<DateTime<Utc>>>,
 }
 
 /// What one search has done.
@@ -58,6 +61,7 @@ impl DailyChecks {
             comparison: DailyComparison::new(table.clone(), gateway, clock.clone()),
             eraser: Eraser::new(table, Some(orders), clock),
             folder,
+            latest_part_at: Cell::new(None),
         }
     }
 
@@ -67,13 +71,17 @@ impl DailyChecks {
         loop {
             // The data of the previous search is removed now: its changes are published, so no stream record contains
             // it any more.
-            if std::mem::take(&mut has_deleted)
-                && let Err(failure) = self.folder.remove_deleted_data(self.deployment.clock.now())
-            {
-                output::print_message(format!("error: deleted data is still on the disk: {}", failure.message()));
+            if has_deleted {
+                match self.folder.remove_deleted_data(self.deployment.clock.now()) {
+                    Ok(()) => has_deleted = false,
+                    Err(failure) => {
+                        let message = failure.message();
+                        output::print_message(format!("error: deleted data is still on the disk: {message}"));
+                    }
+                }
             }
             match self.check_if_due().await {
-                Ok(checked) => has_deleted = checked.is_audited || checked.erased_accounts > 0,
+                Ok(checked) => has_deleted |= checked.is_audited || checked.erased_accounts > 0,
                 Err(error) => output::print_message(format!("error: {error}")),
             }
             tokio::time::sleep(SEARCH_INTERVAL).await;
@@ -91,11 +99,16 @@ impl DailyChecks {
         let Some(settings) = table.get_settings().await? else { return Ok(CheckedNow::default()) };
         let now = self.deployment.clock.now();
         let audits = table.get_audits(&Paging::all(), now).await?.items;
-        let scheduled = audits.iter().find(|audit| audit.is_scheduled);
+        // An audit in the future was made with a clock that was ahead. It does not postpone the next one.
+        let scheduled = audits.iter().find(|audit| audit.is_scheduled && audit.started_at <= now);
+        let latest_audit = scheduled.map_or(settings.created_at(), |audit| audit.started_at);
         let is_interrupted = scheduled.is_some_and(|audit| audit.ended_at.is_none());
-        let latest = scheduled.map_or(settings.created_at(), |audit| audit.started_at);
-        let is_audited = is_interrupted || latest + TIME_BETWEEN_AUDITS <= now;
+        // A large table is audited in several parts, one each day.
+        let latest_part = self.latest_part_at.get().filter(|part_at| *part_at <= now);
+        let latest = latest_part.or((!is_interrupted).then_some(latest_audit));
+        let is_audited = latest.is_none_or(|latest| latest + TIME_BETWEEN_AUDITS <= now);
         if is_audited {
+            self.latest_part_at.set(Some(now));
             if let Err(error) = self.comparison.compare(None, self.deadline()).await {
                 output::print_message(format!("error: the table could not be compared with the gateway: {error}"));
             }

@@ -101,6 +101,9 @@ impl NightlyAudit {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
             }
+            // The requests to the embedded engine of one machine do not wait, so the other work of the server would not
+            // continue before the end of the audit.
+            tokio::task::yield_now().await;
             let next = partitions.next().await?;
             let mut broken = check_other_items(&self.table, partitions.take_checked_items()).await?;
             let Some(partition) = next else {
