@@ -1,16 +1,17 @@
-//! The outlook: what happens next to a subscription without further changes, if each payment succeeds. Every mail, web
-//! page, list, schedule, forecast and limit takes its future dates and amounts from here.
+//! The outlook: what happens next to a subscription without further changes, if each payment succeeds. Mails about
+//! changes, schedules, lists of due payments, forecasts and explanations of future days take their dates and amounts from
+//! here.
 
 use chrono::NaiveDate;
 use serde::Serialize;
 
 use super::calendar::days_after;
-use super::{CatchUp, Money, OnResume, Period, Policy, Status, Subscription, Terms};
+use super::{CatchUp, Money, OnResume, Period, Policy, Status, Subscription};
 
 /// The number of planned payments in an [`Outlook`].
 const PAYMENTS_IN_OUTLOOK: usize = 3;
 /// The number of planned payments in an [`Outlook`] if a cancellation is planned: all payments before it, which are more
-/// than three only after a long outage.
+/// than three only after a long outage or for an imported subscription.
 const PAYMENTS_BEFORE_END: usize = 24;
 
 /// What happens next to a subscription without further changes, if each payment succeeds.
@@ -22,14 +23,13 @@ pub struct Outlook {
     pub hold: Option<Hold>,
     /// The earliest payment that is owed: its due date has been reached. `None` if no payment is owed.
     pub owed: Option<OwedPayment>,
-    /// The next three planned payments, or all of them if a cancellation is planned; the earliest first.
+    /// The next three planned payments, or those until a planned cancellation (at most 24); the earliest first. A payment
+    /// whose month is charged or waived depending on whether the run of today has ended is left out.
     pub payments: Vec<PlannedPayment>,
-    /// The due dates of the months that are waived before the last of `payments`.
-    pub waived: Vec<NaiveDate>,
+    /// Whether a cancellation is planned, and nothing except `payments` is charged before it.
+    pub is_complete: bool,
     /// The date from which nothing more falls due, because a cancellation is planned.
     pub ends_on: Option<NaiveDate>,
-    /// The changed terms (price and payment day) that apply from later months on, the earliest first.
-    pub waiting_terms: Vec<Terms>,
 }
 
 /// The reason why no attempt is made to charge a subscription.
@@ -65,9 +65,11 @@ pub struct OwedPayment {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedPayment {
     pub due_on: NaiveDate,
-    /// The date of the run that charges the payment. If this is today and the run of today has already ended, the run of
-    /// tomorrow charges the payment.
+    /// The date of the run that charges the payment.
     pub payment_on: NaiveDate,
+    /// The date on which the payment is charged at the latest: later than `payment_on` in an [`Outlook`] if the run of
+    /// today may have ended, because the run of tomorrow then charges the first payment.
+    pub latest_on: NaiveDate,
     /// The date of the reminder; `None` if no reminder will be sent any more.
     pub reminder_on: Option<NaiveDate>,
     /// The price of the month. If the payment has an open attempt, the amount of this attempt.
@@ -102,8 +104,16 @@ impl Subscription {
     /// Returns what happens next to the subscription from `today` on.
     pub fn outlook(&self, policy: &Policy, today: NaiveDate) -> Outlook {
         let count = if self.cancel_from.is_some() { PAYMENTS_BEFORE_END } else { PAYMENTS_IN_OUTLOOK };
-        let payments: Vec<PlannedPayment> = self.planned_payments(policy, today).take(count).collect();
+        let before_run: Vec<PlannedPayment> = self.planned_payments(policy, today).take(count).collect();
+        let after_run = self.planned_payments(policy, days_after(today, 1)).take(count);
+        let in_both = |late: PlannedPayment| {
+            let early = before_run.iter().find(|early| (early.due_on, early.amount) == (late.due_on, late.amount))?;
+            Some(PlannedPayment { latest_on: late.payment_on, ..*early })
+        };
+        let payments: Vec<PlannedPayment> = after_run.filter_map(in_both).collect();
         let hold = self.hold(policy);
+        let are_all_listed = before_run.len() < count && payments.len() == before_run.len();
+        let is_complete = self.is_ending() || (self.cancel_from.is_some() && hold.is_none() && are_all_listed);
         let is_held_payment_owed = self.due_on <= today
             && self.is_charged_in(self.due_period())
             && matches!(hold, Some(Hold::Unpaid | Hold::Disputed | Hold::OpenFinding));
@@ -114,15 +124,7 @@ impl Subscription {
             }
             None => is_held_payment_owed.then_some(OwedPayment { due_on, amount, payment_on: None }),
         };
-        Outlook {
-            today,
-            hold,
-            owed,
-            waived: self.waived_due_dates(&payments),
-            ends_on: self.cancels_on(),
-            waiting_terms: self.waiting_terms.clone(),
-            payments,
-        }
+        Outlook { today, hold, owed, ends_on: self.cancels_on(), is_complete, payments }
     }
 
     /// Returns the planned payments from `today` on, the earliest first. Without a planned cancellation, the iterator
@@ -146,6 +148,7 @@ impl Subscription {
             is_charged.then(|| PlannedPayment {
                 due_on,
                 payment_on,
+                latest_on: payment_on,
                 reminder_on: (due_on > paid_on).then(|| policy.lead.before(due_on).max(paid_on)),
                 amount: subscription.terms_in(Period::from_day(due_on)).price,
                 reason: if due_on < payment_on { PaymentReason::Overdue } else { PaymentReason::Due },
@@ -158,9 +161,11 @@ impl Subscription {
     fn first_planned_payment(&self, policy: &Policy, today: NaiveDate) -> Option<PlannedPayment> {
         let reminder_on = self.next_reminder_on.filter(|_| self.due_on >= today);
         if let Some(open) = &self.attempt {
+            let payment_on = self.next_payment_on.unwrap_or(today);
             return Some(PlannedPayment {
                 due_on: open.due_on,
-                payment_on: self.next_payment_on.unwrap_or(today),
+                payment_on,
+                latest_on: payment_on,
                 reminder_on,
                 amount: open.amount,
                 reason: PaymentReason::InProgress,
@@ -175,6 +180,7 @@ impl Subscription {
         self.is_charged_in(period).then(|| PlannedPayment {
             due_on,
             payment_on,
+            latest_on: payment_on,
             reminder_on: reminder_on.filter(|_| due_on == self.due_on),
             amount: self.terms_in(period).price,
             reason: match due_on < payment_on {
@@ -188,6 +194,8 @@ impl Subscription {
     /// Returns why no attempt is made to charge the subscription; `None` if its payments are charged.
     pub fn hold(&self, policy: &Policy) -> Option<Hold> {
         match self.status {
+            Status::Paused | Status::Unpaid if self.open_findings > 0 => Some(Hold::OpenFinding),
+            Status::Paused if self.disputed_at.is_some() => Some(Hold::Disputed),
             Status::Paused => {
                 Some(Hold::Paused { on_resume: policy.on_resume, due_on: self.due_on, amount: self.price })
             }
@@ -223,14 +231,5 @@ impl Subscription {
     /// Returns whether `period` is before a planned cancellation.
     fn is_charged_in(&self, period: Period) -> bool {
         self.cancel_from.is_none_or(|from| period < from)
-    }
-
-    /// Returns the due dates from the current one to that of the last of `payments` that have no payment.
-    fn waived_due_dates(&self, payments: &[PlannedPayment]) -> Vec<NaiveDate> {
-        let Some(last) = payments.last().map(|payment| Period::from_day(payment.due_on)) else { return Vec::new() };
-        let paid = |period: Period| payments.iter().any(|payment| Period::from_day(payment.due_on) == period);
-        let periods = std::iter::successors(Some(self.due_period()), |period| Some(period.next()));
-        let waived = periods.take_while(|period| *period <= last).filter(|period| !paid(*period));
-        waived.map(|period| self.due_in(period)).collect()
     }
 }

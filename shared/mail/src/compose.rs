@@ -132,7 +132,7 @@ impl Mail {
         .collect();
 
         let planned = facts.outlook.as_ref().is_some_and(|outlook| !outlook.payments.is_empty());
-        let owed = facts.outlook.as_ref().is_some_and(|outlook| outlook.owed.is_some());
+        let is_complete = facts.outlook.as_ref().is_some_and(|outlook| outlook.is_complete);
         let values = context! {
             name => account.name.as_str(),
             product => facts.product.as_str(),
@@ -142,7 +142,7 @@ impl Mail {
             due_day => day(facts.due_on),
             end_day => day(facts.ends_on),
             planned,
-            owed,
+            complete => is_complete,
             tracking_number => text(&facts.tracking_number),
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
@@ -155,7 +155,7 @@ impl Mail {
             body => phrase(&phrases.body),
             // The body of this kind says itself that nothing else is charged.
             note => outlook
-                .filter(|_| facts.kind != MailKind::CancellationPlanned || owed)
+                .filter(|_| facts.kind != MailKind::CancellationPlanned || !is_complete)
                 .and_then(|outlook| outlook.sentence()),
             action => phrases.action.as_str(),
             link_separator => labels.separator.trim_end_matches(' '),

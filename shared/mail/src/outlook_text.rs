@@ -44,10 +44,12 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
     pub fn sentence(&self) -> Option<String> {
         let texts = &self.language.texts.outlook;
         let outlook = self.outlook;
+        if outlook.is_complete && outlook.payments.is_empty() && outlook.hold != Some(Hold::Cancelled) {
+            return Some(self.payment_sentence(&texts.none, None));
+        }
         let Some(hold) = outlook.hold else {
-            let continues = outlook.ends_on.is_none().then_some(&texts.continues);
-            let text = if outlook.payments.is_empty() { Some(&texts.none) } else { continues };
-            return text.map(|text| self.payment_sentence(text, None));
+            let continues = outlook.ends_on.is_none() && !outlook.payments.is_empty();
+            return continues.then(|| self.payment_sentence(&texts.continues, None));
         };
         match hold {
             Hold::Cancelled => None,
@@ -78,17 +80,14 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
     fn payment_text(&self, payment: &PlannedPayment) -> String {
         let (language, texts) = (self.language, &self.language.texts.outlook);
         let is_late = payment.reason != PaymentReason::Due;
-        // A payment that is due today is charged by the run of today, or by the run of tomorrow if today's has ended.
-        let is_soon = payment.payment_on <= self.outlook.today;
-        let tomorrow = self.outlook.today.succ_opt().unwrap_or(payment.payment_on);
         let values = PaymentValues {
             amount: Some(language.format_amount(payment.amount)),
-            date: Some(language.format_date(if is_soon { tomorrow } else { payment.payment_on })),
+            date: Some(language.format_date(payment.latest_on)),
             due: is_late.then(|| language.format_month_and_day(payment.due_on)),
         };
         let text = match payment.reason {
             PaymentReason::InProgress => &texts.in_progress,
-            _ if is_soon => &texts.payment_soon,
+            _ if payment.latest_on > payment.payment_on => &texts.payment_soon,
             _ => &texts.payment,
         };
         (self.render)(text, values)

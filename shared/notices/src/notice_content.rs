@@ -108,7 +108,7 @@ pub(super) fn subscription_notice(
         EventType::SubscriptionChanged | EventType::SubscriptionRevived if is_cancelled => return None,
         // No payment will have the new terms.
         EventType::SubscriptionChanged | EventType::SubscriptionRevived
-            if has_changed_terms && outlook.hold.is_none() && outlook.payments.is_empty() =>
+            if has_changed_terms && stored.cancel_from.is_some_and(|from| terms.from >= from) =>
         {
             return None;
         }

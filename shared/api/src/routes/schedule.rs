@@ -36,7 +36,8 @@ pub struct Schedule {
 pub struct PlannedPayment {
     /// The due date of the payment.
     due_date: NaiveDate,
-    /// The date on which the payment will be charged: the due date, or a later date if the due date has passed.
+    /// The date on which the payment will be charged: the due date, or a later date if the due date has passed. For a payment
+    /// in progress, the date of its attempt.
     payment_date: NaiveDate,
     /// The date on which the customer will be reminded; null if no reminder will be sent.
     reminder_date: Option<NaiveDate>,
@@ -50,7 +51,7 @@ pub struct PlannedPayment {
 
 impl PlannedPayment {
     fn new(planned: billing::PlannedPayment) -> Self {
-        let billing::PlannedPayment { due_on, payment_on, reminder_on, amount, reason } = planned;
+        let billing::PlannedPayment { due_on, payment_on, reminder_on, amount, reason, .. } = planned;
         Self {
             due_date: due_on,
             payment_date: payment_on,
@@ -64,8 +65,9 @@ impl PlannedPayment {
 
 /// Get the payment schedule of a subscription
 ///
-/// Returns the next payments and their reminders. No payments are planned while the subscription is paused, unpaid or
-/// cancelled, and none from `cancel_date` on.
+/// Returns the next payments and their reminders. While the subscription is paused, unpaid, cancelled or disputed, or while a
+/// payment without a receipt waits for a person, only a payment in progress is planned. None is planned from `cancel_date`
+/// on.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions/{subscription}/schedule",
