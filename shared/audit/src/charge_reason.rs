@@ -1,13 +1,14 @@
 //! The reason why a subscription was or was not charged on a day, computed only from its records.
 //!
-//! The stored subscription contains only its current status, not the date on which the status began. This module does
-//! not use the run records of the explained day. Run records are needed only for the reason [`ChargeReason::Owed`]: a
+//! The stored subscription contains only its current status. The action log, the disputes and the findings of its account
+//! show the status on an earlier day (see `past_holds`). This module does not use the run records of the explained day. Run records are needed only for the reason [`ChargeReason::Owed`]: a
 //! payment was owed, and no attempt is recorded.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
+use super::past_holds::{HoldRecords, PastHold};
 use billing::{
-    Attempt, AttemptEnd, AttemptRecord, PaymentRecords, Period, PlannedPayment, Policy, Receipt, Status, Subscription,
+    Attempt, AttemptEnd, AttemptRecord, PaymentRecords, Period, PlannedPayment, Policy, Receipt, Subscription,
     WaivedPeriod, WaivedReason,
 };
 use days::RequestedDay;
@@ -30,15 +31,8 @@ pub enum ChargeReason {
     Paid(Receipt),
     /// The payment of the month is waived.
     Waived(WaivedPeriod),
-    /// The subscription is paused, cancelled or unpaid now, and a payment was due on or before the explained day.
-    /// `since` is the day on which the subscription became unpaid. For a paused or cancelled subscription, `since` is
-    /// `None`.
-    Stopped { due_on: NaiveDate, status: Status, since: Option<NaiveDate> },
-    /// A payment was or will be owed, and the payment method has been disputed since the day `since`.
-    Disputed { due_on: NaiveDate, since: NaiveDate },
-    /// A payment will fall due, but the gateway has a payment without a receipt: a person must decide before the next
-    /// charge.
-    OpenFinding { due_on: NaiveDate },
+    /// A payment was or will be owed, and the subscription is not charged, for example because it is paused.
+    Held { due_on: NaiveDate, hold: PastHold, next: Option<LaterOutcome> },
     /// The subscription will be cancelled on the due date `on`, without a charge.
     Ending { on: NaiveDate },
     /// The first payment is due after the explained day.
@@ -65,9 +59,7 @@ impl ChargeReason {
             }
             ChargeReason::Waived(waived) => Some(waived.due_on),
             ChargeReason::Owed { due_on, .. }
-            | ChargeReason::Stopped { due_on, .. }
-            | ChargeReason::Disputed { due_on, .. }
-            | ChargeReason::OpenFinding { due_on }
+            | ChargeReason::Held { due_on, .. }
             | ChargeReason::Planned { due_on } => Some(*due_on),
             ChargeReason::Ending { on } => Some(*on),
             ChargeReason::NotBegun { .. }
@@ -96,21 +88,23 @@ pub enum LaterOutcome {
     Due {
         on: NaiveDate,
     },
-    Stopped {
-        status: Status,
-        since: Option<NaiveDate>,
+    /// The payment is not tried, because the subscription is not charged.
+    Held {
+        hold: PastHold,
     },
 }
 
-/// Returns the reason why `subscription` (in its current state) was or was not charged on `day`, from its `records`. For
-/// a day in the future, `policy` decides what is planned.
+/// Returns the reason why `subscription` (in its current state) was or was not charged on `day`, from its `records`, and
+/// from the records of the times in which it was not charged. For a day in the future, `policy` decides what is planned.
 pub fn explain_day(
     subscription: &Subscription,
     records: &PaymentRecords,
+    hold_records: &HoldRecords,
     policy: &Policy,
     day: &RequestedDay,
 ) -> ChargeReason {
-    let explained = SubscriptionOnDay { subscription, records, policy, day };
+    let holds = hold_records.holds_of(subscription, records, policy, day);
+    let explained = SubscriptionOnDay { subscription, records, holds, policy, day };
     if day.is_in_future() {
         return explained.reason_for_future_day();
     }
@@ -125,6 +119,7 @@ pub fn explain_day(
 struct SubscriptionOnDay<'a> {
     subscription: &'a Subscription,
     records: &'a PaymentRecords,
+    holds: Vec<PastHold>,
     policy: &'a Policy,
     day: &'a RequestedDay,
 }
@@ -164,11 +159,12 @@ impl SubscriptionOnDay<'_> {
         }
         let was_tried_later = self.attempts_for(due_on).any(|attempt| self.day.date_of(attempt.processed_at) > on);
         let continued = was_tried_later || matches!(next, Some(LaterOutcome::Paid { .. } | LaterOutcome::Open { .. }));
-        if !continued && let Some(stopped) = self.reason_if_stopped() {
-            return Some(stopped);
+        let hold = self.holds.iter().find(|hold| hold.is_known_on(on));
+        if let Some(&hold) = hold.or_else(|| self.undated_hold().filter(|_| !continued)) {
+            return Some(ChargeReason::Held { due_on, hold, next });
         }
-        if let Some(disputed) = self.reason_if_disputed(due_on).filter(|_| !continued) {
-            return Some(disputed);
+        if let Some(on) = self.end_without_charge().filter(|_| !continued) {
+            return Some(ChargeReason::Ending { on });
         }
         let last = self.attempts_for(due_on).filter(|attempt| self.day.date_of(attempt.processed_at) < on).last();
         let is_due_later = matches!(next, Some(LaterOutcome::Due { on: next_on }) if next_on > on);
@@ -221,26 +217,19 @@ impl SubscriptionOnDay<'_> {
         let unheld = Subscription { disputed_at: None, open_findings: 0, ..subscription.clone() };
         let planned = unheld.planned_payments(self.policy, self.day.today).find(|payment| payment.payment_on >= on);
         match planned {
-            Some(PlannedPayment { due_on, payment_on, .. }) if payment_on == on => {
-                let open_finding = (subscription.open_findings > 0).then_some(ChargeReason::OpenFinding { due_on });
-                let held = open_finding.or_else(|| self.reason_if_disputed(due_on));
-                held.unwrap_or(ChargeReason::Planned { due_on })
-            }
+            Some(PlannedPayment { due_on, payment_on, .. }) if payment_on == on => match self.present_hold() {
+                Some(hold) => ChargeReason::Held { due_on, hold, next: None },
+                None => ChargeReason::Planned { due_on },
+            },
             _ if on < subscription.first_due_on && subscription.status.is_chargeable() => self.not_begun_reason(),
             _ => {
                 let next_on = planned.filter(|_| subscription.hold(self.policy).is_none());
                 self.reason_if_settled()
                     .or_else(|| self.reason_if_stopped())
+                    .or_else(|| self.end_without_charge().map(|on| ChargeReason::Ending { on }))
                     .unwrap_or(ChargeReason::NotDue { next_on: next_on.map(|payment| payment.payment_on) })
             }
         }
-    }
-
-    /// Returns the reason if the payment method was already disputed on the explained day, and is still disputed.
-    /// `due_on` is the due date of the payment.
-    fn reason_if_disputed(&self, due_on: NaiveDate) -> Option<ChargeReason> {
-        let since = self.day.date_of(self.subscription.disputed_at?);
-        (since <= self.day.on).then_some(ChargeReason::Disputed { due_on, since })
     }
 
     /// Returns the reason for a day before the first due date.
@@ -249,24 +238,30 @@ impl SubscriptionOnDay<'_> {
         ChargeReason::NotBegun { created_on, first_due_on: self.subscription.first_due_on }
     }
 
-    /// Returns the reason if payments that were due on or before the explained day are not charged any more, because
-    /// the subscription is stopped or will be cancelled.
+    /// Returns why the subscription is not charged now; `None` if it is charged.
+    fn present_hold(&self) -> Option<PastHold> {
+        self.holds.iter().find(|hold| hold.until.is_none()).copied()
+    }
+
+    /// Returns why the subscription is not charged now, if the records do not contain when this began.
+    fn undated_hold(&self) -> Option<&PastHold> {
+        self.holds.iter().find(|hold| hold.until.is_none() && hold.since.is_none())
+    }
+
+    /// Returns the reason for a day in the future if the subscription is paused, cancelled or unpaid.
     fn reason_if_stopped(&self) -> Option<ChargeReason> {
-        let subscription = self.subscription;
-        let (due_on, status) = (subscription.due_on, subscription.status);
-        if !status.is_chargeable() {
-            return Some(ChargeReason::Stopped { due_on, status, since: self.unpaid_since() });
-        }
+        let hold = self.present_hold().filter(|_| !self.subscription.status.is_chargeable())?;
+        Some(ChargeReason::Held { due_on: self.subscription.due_on, hold, next: None })
+    }
+
+    /// Returns the date of the planned cancellation if it is on or before the explained day, and no payment is charged
+    /// before it.
+    fn end_without_charge(&self) -> Option<NaiveDate> {
         // If a cancellation is planned, payments that fell due before the month of the cancellation are still charged.
         // So the planned cancellation is the reason only if no such payment is owed, or if the explained day is in the
         // future.
-        let is_last = subscription.is_ending() || self.day.is_in_future();
-        subscription.cancels_on().filter(|on| is_last && *on <= self.day.on).map(|on| ChargeReason::Ending { on })
-    }
-
-    /// Returns the day on which the subscription became unpaid; `None` if it is not unpaid now.
-    fn unpaid_since(&self) -> Option<NaiveDate> {
-        self.subscription.unpaid_since.filter(|_| self.subscription.status == Status::Unpaid)
+        let is_last = self.subscription.is_ending() || self.day.is_in_future();
+        self.subscription.cancels_on().filter(|on| is_last && *on <= self.day.on)
     }
 
     /// Returns the outcome after the explained day of the payment that was due on `due_on`, or the plan for this
@@ -286,10 +281,10 @@ impl SubscriptionOnDay<'_> {
         match &subscription.attempt {
             _ if subscription.due_on != due_on => None,
             Some(open) => Some(LaterOutcome::Open { since: open.claimed_at }),
-            None if subscription.status.is_chargeable() => {
-                subscription.next_payment_on.map(|on| LaterOutcome::Due { on })
-            }
-            None => Some(LaterOutcome::Stopped { status: subscription.status, since: self.unpaid_since() }),
+            None => match self.present_hold() {
+                Some(hold) => Some(LaterOutcome::Held { hold }),
+                None => subscription.next_payment_on.map(|on| LaterOutcome::Due { on }),
+            },
         }
     }
 

@@ -4,12 +4,13 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 
+use super::past_holds::{HoldKind, HoldRecords};
 use super::{ChargeReason, LaterOutcome, explain_day};
 use billing::{AccountId, AttemptEnd, AttemptRecord, PaymentRecords, Subscription, SubscriptionId};
 use days::RequestedDay;
 use days::relevant_records;
 use days::{DayReader, ShardProof, ShardState};
-use store::{Batch, Table, TableError};
+use store::{Batch, Paging, Table, TableError};
 
 /// An explanation why a subscription was or was not charged on a day, with the records on which it is based.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,9 +40,9 @@ pub struct Explanation {
             and no attempt is recorded; the codes `not_walked` (no run reached the end of the shard), `held_back` (a \
             run stopped early or deferred rows), `left_unsettled` (a run left payments unsettled, possibly this one) \
             and `unexplained` are more exact variants of it. `paid`, `waived`: the payment of the month was already \
-            paid or waived. `stopped`: the subscription is paused, cancelled or unpaid. `disputed`: the payment method \
-            is disputed. `open_finding`: a payment without a receipt waits for a person. `ending`: the subscription is to be cancelled on the due date. `not_begun`: the first payment \
-            is due later. `not_due`: no payment was due. `planned`: the charge is planned for the day. `unrecorded`: \
+            paid or waived. `stopped`: the subscription was paused, cancelled or unpaid. `disputed`: the payment \
+            method was disputed. `open_finding`: a payment without a receipt waited for a person. `ending`: the \
+            subscription is to be cancelled on the due date. `not_begun`: the first payment is due later. `not_due`: no payment was due. `planned`: the charge is planned for the day. `unrecorded`: \
             the month should be paid, waived or owed, but is none of them. `expired`: records of the day may have \
             expired."
     )
@@ -98,9 +99,19 @@ pub async fn explain(
     let run =
         if day.is_in_future() { None } else { Some(read_shard_proof(table, &day, subscription.shard, now).await?) };
     let records = table.get_records(account, id, now).await?;
-    let why = explain_day(&subscription, &records, &policy, &day);
+    let hold_records = read_hold_records(table, account, now).await?;
+    let why = explain_day(&subscription, &records, &hold_records, &policy, &day);
     let records = relevant_records(records, &day, why.due_on());
     Ok(Some(Explanation { subscription, day, why, records, run }))
+}
+
+/// Reads the items of `account` that show when its subscriptions were not charged. Sends three Query requests.
+async fn read_hold_records(table: &Table, account: &AccountId, now: DateTime<Utc>) -> Result<HoldRecords, TableError> {
+    Ok(HoldRecords {
+        actions: table.get_actions_by_account(account, &Paging::all(), now).await?.items,
+        disputes: table.get_disputes_by_account(account).await?,
+        findings: table.get_findings_by_account(account).await?,
+    })
 }
 
 /// Reads the run records of `day`, and returns the state of the shard `shard` that they alone prove: a later run that
@@ -146,9 +157,11 @@ impl Explanation {
             ChargeReason::Owed { .. } => self.run.as_ref().map_or(ReasonCode::Owed, reason_of_missing_charge),
             ChargeReason::Paid(_) => ReasonCode::Paid,
             ChargeReason::Waived(_) => ReasonCode::Waived,
-            ChargeReason::Stopped { .. } => ReasonCode::Stopped,
-            ChargeReason::Disputed { .. } => ReasonCode::Disputed,
-            ChargeReason::OpenFinding { .. } => ReasonCode::OpenFinding,
+            ChargeReason::Held { hold, .. } => match hold.kind {
+                HoldKind::Cancelled | HoldKind::Unpaid | HoldKind::Paused => ReasonCode::Stopped,
+                HoldKind::Disputed => ReasonCode::Disputed,
+                HoldKind::OpenFinding => ReasonCode::OpenFinding,
+            },
             ChargeReason::Ending { .. } => ReasonCode::Ending,
             ChargeReason::NotBegun { .. } => ReasonCode::NotBegun,
             ChargeReason::NotDue { .. } => ReasonCode::NotDue,
@@ -162,7 +175,8 @@ impl Explanation {
     /// explain why the payment was not charged on that day.
     pub fn needs_attention(&self) -> bool {
         match &self.why {
-            ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } | ChargeReason::OpenFinding { .. } => true,
+            ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } => true,
+            ChargeReason::Held { hold, .. } => hold.kind == HoldKind::OpenFinding && hold.until.is_none(),
             ChargeReason::Owed { due_on, next } => !self.may_still_run() && self.is_unresolved_since(*due_on, *next),
             ChargeReason::Tried { attempt, next } => {
                 attempt.outcome == AttemptEnd::Rejected && self.is_unresolved_since(attempt.due_on, *next)

@@ -4,8 +4,9 @@ use std::fmt;
 
 use chrono::NaiveDate;
 
+use super::past_holds::{HoldKind, PastHold};
 use super::{ChargeReason, Explanation, LaterOutcome, ReasonCode};
-use billing::{AttemptEnd, AttemptRecord, Receipt, Status, WaivedPeriod, WaivedReason};
+use billing::{AttemptEnd, AttemptRecord, Receipt, WaivedPeriod, WaivedReason};
 use days::RequestedDay;
 use days::{ShardProof, ShardState};
 
@@ -72,15 +73,11 @@ impl Explanation {
                 let waived_on = self.day.date_of(*waived_at);
                 format!("the payment due on {due_on} was waived on {waived_on}, {}", waived_reason_text(*reason))
             }
-            ChargeReason::Stopped { status, since, .. } => stopped_text(*status, *since),
-            ChargeReason::Disputed { due_on, since } => format!(
-                "the payment due on {due_on} is owed, but the payment method has been disputed since {since}: the \
-                 payment is not charged until the merchant wins the dispute (which may waive the payment), the \
-                 customer gives another payment method, or an operator retries the payment (dueday subscription retry)"
-            ),
-            ChargeReason::OpenFinding { due_on } => format!(
-                "the payment due on {due_on} waits until a person has resolved the open finding (dueday findings)"
-            ),
+            ChargeReason::Held { due_on, hold, next } => {
+                // While the hold lasts, nothing else is planned for the payment.
+                let next = next.filter(|_| hold.until.is_some());
+                format!("{}{}", hold.text(*due_on), later_outcome_text(next, &self.day))
+            }
             ChargeReason::Ending { on } => {
                 format!("the cancellation of the subscription is planned for {on}, without a charge")
             }
@@ -175,7 +172,7 @@ fn later_outcome_text(next: Option<LaterOutcome>, day: &RequestedDay) -> String 
         }
         Some(LaterOutcome::Due { on }) if on <= day.today => "; it will be tried at the next run".to_owned(),
         Some(LaterOutcome::Due { on }) => format!("; it will be tried again on {on}"),
-        Some(LaterOutcome::Stopped { status, since }) => format!("; {}", stopped_text(status, since)),
+        Some(LaterOutcome::Held { hold }) => format!("; {}", hold.reason_text()),
     }
 }
 
@@ -192,15 +189,48 @@ fn waived_reason_text(reason: WaivedReason) -> &'static str {
     }
 }
 
-/// Returns the text about a subscription whose payments are not charged because of its status.
-fn stopped_text(status: Status, since: Option<NaiveDate>) -> String {
-    let status = status.to_string().replace('_', " ");
-    match since {
-        Some(since) => format!("the subscription has been {status} since {since}"),
-        None => format!("the subscription is {status} now; the records do not show since when"),
-    }
-}
-
 fn payment_count_text(number: u64) -> String {
     if number == 1 { "1 payment".to_owned() } else { format!("{number} payments") }
+}
+
+impl PastHold {
+    /// Returns the text about the payment due on `due_on`, which was or will be owed during the hold.
+    fn text(&self, due_on: NaiveDate) -> String {
+        let Self { kind, until, .. } = self;
+        match (kind, until) {
+            (HoldKind::Disputed, None) => {
+                format!(
+                    "the payment due on {due_on} is owed, but {}: the payment is not charged until the merchant wins the \
+                     dispute (which may waive the payment), the customer gives another payment method, or an operator \
+                     retries the payment (dueday subscription retry)",
+                    self.reason_text()
+                )
+            }
+            (HoldKind::OpenFinding, None) => {
+                format!(
+                    "the payment due on {due_on} waits until a person has resolved the open finding (dueday findings)"
+                )
+            }
+            (_, None) => self.reason_text(),
+            (_, Some(_)) => format!("the payment due on {due_on} was owed, and {}", self.reason_text()),
+        }
+    }
+
+    /// Returns the text about the hold and its time.
+    fn reason_text(&self) -> String {
+        let Self { kind, since, until } = self;
+        let (object, state) = match kind {
+            HoldKind::Cancelled => ("the subscription", "cancelled"),
+            HoldKind::Unpaid => ("the subscription", "unpaid"),
+            HoldKind::Paused => ("the subscription", "paused"),
+            HoldKind::Disputed => ("the payment method", "disputed"),
+            HoldKind::OpenFinding => ("the subscription", "blocked by a payment without a receipt"),
+        };
+        match (since, until) {
+            (Some(since), None) => format!("{object} has been {state} since {since}"),
+            (None, None) => format!("{object} is {state} now; the records do not show since when"),
+            (Some(since), Some(until)) => format!("{object} was {state} from {since} to {until}"),
+            (None, Some(until)) => format!("{object} was {state} until {until}; the records do not show since when"),
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod invariants;
 mod nightly;
 mod orders;
 mod other_items;
+mod past_holds;
 mod prices;
 mod reconciliation;
 mod recorded_times;
@@ -36,6 +37,7 @@ pub use orders::{
     compare_orders_with_receipts, is_erased, numbers_not_compared, order_id_of_receipt,
 };
 pub use other_items::check_other_items;
+pub use past_holds::{HoldKind, HoldRecords, PastHold};
 pub use prices::check_prices;
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};

@@ -38,6 +38,7 @@ mod older_table;
 mod open_attempts;
 mod order_events;
 mod other_items;
+mod past_holds;
 mod pauses;
 mod payment_history;
 mod payments;

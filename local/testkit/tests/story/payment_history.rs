@@ -1,18 +1,20 @@
 //! A test helper that builds the payment records of one subscription step by step, and checks the explanations of its
 //! days.
 
-use audit::{Explanation, ReasonCode, explain_day};
-use billing::{Outcome, PaymentRecords, Policy, Settlement, Subscription};
+use audit::{Explanation, HoldRecords, ReasonCode, explain_day};
+use billing::{ActionKind, NewAction, Outcome, PaymentRecords, Policy, Settlement, Subscription};
 use chrono_tz::Tz;
 use days::RequestedDay;
 
 use crate::lifecycle::{settle_attempt, with_open_attempt};
 use crate::world::{date, new_subscription, pause};
 
-/// A subscription with its payment records (receipts, attempt records and waived periods).
+/// A subscription with its payment records (receipts, attempt records and waived periods), and the records of the times
+/// in which it was not charged.
 pub struct History {
     pub subscription: Subscription,
     pub records: PaymentRecords,
+    pub hold_records: HoldRecords,
 }
 
 impl History {
@@ -23,7 +25,7 @@ impl History {
 
     /// Starts with `subscription` and no records.
     pub fn of_subscription(subscription: Subscription) -> Self {
-        Self { subscription, records: PaymentRecords::default() }
+        Self { subscription, records: PaymentRecords::default(), hold_records: HoldRecords::default() }
     }
 
     /// Adds a payment attempt on `day` with this outcome.
@@ -64,6 +66,18 @@ impl History {
         self.with_settlement(settlement)
     }
 
+    /// Applies a change of the subscription that is in the action log, made at 12:00 UTC on `day`.
+    pub fn with_logged_change<S: Into<Settlement>>(self, day: &str, change: impl Fn(&Subscription) -> S) -> Self {
+        let before = self.subscription.clone();
+        let mut history = self.with_change(change);
+        let action = NewAction {
+            at: date(day).and_hms_opt(12, 0, 0).unwrap().and_utc(),
+            ..testkit::sample::action(ActionKind::ChangeSubscription)
+        };
+        history.hold_records.actions.push(action.on_subscription(Some(&before), &history.subscription));
+        history
+    }
+
     /// Returns the explanation on `today` for the day `on`.
     pub fn explain(&self, on: &str, today: &str) -> Explanation {
         self.explain_in_zone(Tz::UTC, on, today)
@@ -72,7 +86,7 @@ impl History {
     /// Returns the explanation on `today` for the day `on`, both in the time zone `zone`.
     pub fn explain_in_zone(&self, zone: Tz, on: &str, today: &str) -> Explanation {
         let day = RequestedDay { on: date(on), today: date(today), zone, kept_days: 190 };
-        let why = explain_day(&self.subscription, &self.records, &Policy::default(), &day);
+        let why = explain_day(&self.subscription, &self.records, &self.hold_records, &Policy::default(), &day);
         Explanation { subscription: self.subscription.clone(), day, why, records: self.records.clone(), run: None }
     }
 
