@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 use ulid::Ulid;
@@ -32,6 +32,16 @@ pub struct Erasure {
     pub waits_for: Option<String>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
+}
+
+impl Erasure {
+    /// An erasure is overdue if it still waits this long after it was requested. Article 12 of the GDPR allows one month.
+    pub const MAX_WAIT: TimeDelta = TimeDelta::weeks(2);
+
+    /// Returns whether the erasure waits at `now`, and was requested [`Erasure::MAX_WAIT`] ago or earlier.
+    pub fn is_overdue(&self, now: DateTime<Utc>) -> bool {
+        self.waits_for.is_some() && self.requested_at + Self::MAX_WAIT <= now
+    }
 }
 
 /// The steps of an erasure, in their order.

@@ -4,6 +4,8 @@
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use ulid::Ulid;
 
+use billing::AccountId;
+
 use super::postponed_payments::describe_postponed_payments;
 use super::system_facts::{LatestAudit, LatestComparison, ProvenDay, SystemFacts};
 use super::{DayState, ShardProof, ShardState};
@@ -60,6 +62,11 @@ pub enum Concern {
     DisabledEndpoint { id: Ulid, reason: String },
     #[error("webhook endpoints cannot be read: {count}; {first}")]
     UnreadableEndpoints { count: usize, first: String },
+    /// A person or a merchant must end what the erasure waits for, such as an order.
+    #[error("the erasure of the account {account}, requested on {since}, still waits: {waits_for}")]
+    LateErasure { account: AccountId, since: NaiveDate, waits_for: String },
+    #[error("records of erasures, audits or comparisons cannot be read: {count}; {first}")]
+    UnreadableRecords { count: usize, first: String },
     #[error("violations that the audit {audit} found: {count}")]
     Violations { audit: Ulid, count: u64 },
     #[error("no audit was made{}", describe_time_since(.since))]
@@ -96,12 +103,15 @@ impl Concern {
             Self::OpenFindings { .. } => "See them with `dueday findings`, and resolve each.",
             Self::PostponedPayments { .. } => "Repair them with `dueday audit --fix`.",
             Self::DisabledEndpoint { .. } => "Enable it with `dueday webhooks enable`, or delete it.",
-            Self::UnreadableFindings { .. } | Self::UnreadableEndpoints { .. } => {
+            Self::UnreadableFindings { .. } | Self::UnreadableEndpoints { .. } | Self::UnreadableRecords { .. } => {
                 "Repair the items, or restore them from a backup."
             }
+            Self::LateErasure { .. } => "End what it waits for: docs/privacy.md.",
             Self::Violations { .. } => "See them with `dueday audit show`.",
             Self::NoAudit { .. } => "Audit now with `dueday audit`, and find out why no schedule does.",
-            Self::LateAudit { .. } => "Continue it with `dueday audit --resume`.",
+            Self::LateAudit { .. } => {
+                "Audit now with `dueday audit`, and find out in the log why the scheduled audit does not end."
+            }
             Self::Differences { .. } => "See them with `dueday reconcile --from DATE --to DATE`.",
             Self::NoComparison { .. } => "Compare now with `dueday reconcile`, and find out why no schedule does.",
             Self::PolicyDifference { .. } => "Remove the variable, or change the policy with `dueday settings`.",
@@ -192,25 +202,17 @@ pub fn find_concerns(facts: &SystemFacts) -> Vec<Concern> {
     concerns.extend(facts.copy_noticed_at.map(|noticed_at| Concern::CopiedTable { noticed_at }));
     concerns.extend(facts.days.iter().flat_map(|day| day.concerns(facts.today)));
     concerns.extend(facts.late_payments_since.map(|since| Concern::LatePayments { since }));
-    concerns.extend(concerns_about_payments(facts.open_findings, facts.postponed_payments));
-    concerns.extend(
-        facts
-            .unreadable_findings
-            .first()
-            .map(|first| Concern::UnreadableFindings { count: facts.unreadable_findings.len(), first: first.clone() }),
-    );
+    concerns.extend(concerns_about_payments(facts.open_findings, &facts.unreadable_findings, facts.postponed_payments));
     concerns.extend(
         facts
             .disabled_endpoints
             .iter()
             .map(|(id, reason)| Concern::DisabledEndpoint { id: *id, reason: reason.clone() }),
     );
-    concerns.extend(
-        facts.unreadable_endpoints.first().map(|first| Concern::UnreadableEndpoints {
-            count: facts.unreadable_endpoints.len(),
-            first: first.clone(),
-        }),
-    );
+    concerns
+        .extend(first_of(&facts.unreadable_endpoints, |count, first| Concern::UnreadableEndpoints { count, first }));
+    concerns.extend(concerns_about_erasures(facts));
+    concerns.extend(first_of(&facts.unreadable_records, |count, first| Concern::UnreadableRecords { count, first }));
     concerns.extend(concerns_about_audits(facts));
     concerns.extend(concerns_about_comparisons(facts));
     concerns
@@ -218,11 +220,31 @@ pub fn find_concerns(facts: &SystemFacts) -> Vec<Concern> {
     concerns
 }
 
-/// Returns the concerns about open findings and postponed payments, which prevent that a day counts as complete.
-pub fn concerns_about_payments(open_findings: usize, postponed_payments: u64) -> Vec<Concern> {
+/// Returns the concerns about findings and postponed payments, which prevent that a day counts as complete.
+/// `unreadable_findings` are the descriptions of the findings that cannot be read.
+pub fn concerns_about_payments(
+    open_findings: usize,
+    unreadable_findings: &[String],
+    postponed_payments: u64,
+) -> Vec<Concern> {
     let findings = (open_findings > 0).then_some(Concern::OpenFindings { count: open_findings });
+    let unreadable = first_of(unreadable_findings, |count, first| Concern::UnreadableFindings { count, first });
     let postponed = (postponed_payments > 0).then_some(Concern::PostponedPayments { count: postponed_payments });
-    findings.into_iter().chain(postponed).collect()
+    findings.into_iter().chain(unreadable).chain(postponed).collect()
+}
+
+/// Returns the concern about items that cannot be read, which `concern` creates from their number and the first of their
+/// `descriptions`; `None` if there are no descriptions.
+fn first_of(descriptions: &[String], concern: impl Fn(usize, String) -> Concern) -> Option<Concern> {
+    descriptions.first().map(|first| concern(descriptions.len(), first.clone()))
+}
+
+/// Returns the concerns about erasures that still wait long after their request.
+fn concerns_about_erasures(facts: &SystemFacts) -> impl Iterator<Item = Concern> + '_ {
+    facts.erasures.iter().filter(|erasure| erasure.is_overdue(facts.now)).filter_map(|erasure| {
+        let (account, since) = (erasure.account.clone(), erasure.requested_at.date_naive());
+        Some(Concern::LateErasure { account, since, waits_for: erasure.waits_for.clone()? })
+    })
 }
 
 /// Returns the concerns about violations, and about audits that are missing or late.

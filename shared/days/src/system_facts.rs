@@ -1,6 +1,6 @@
 //! The facts about the system in which the concerns are found: the proven days, the latest checks, and counts.
 
-use billing::{AuditRecord, DayReconciliation};
+use billing::{AuditRecord, DayReconciliation, Erasure};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use ulid::Ulid;
@@ -41,6 +41,10 @@ pub struct SystemFacts {
     /// The disabled webhook endpoints, each with the reason.
     pub disabled_endpoints: Vec<(Ulid, String)>,
     pub unreadable_endpoints: Vec<String>,
+    /// The erasures in progress.
+    pub erasures: Vec<Erasure>,
+    /// The descriptions of the erasures, audits and comparisons that cannot be read.
+    pub unreadable_records: Vec<String>,
     /// The latest audits, the newest first.
     pub audits: Vec<LatestAudit>,
     /// The latest compared days, the newest first.

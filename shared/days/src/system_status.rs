@@ -93,10 +93,12 @@ impl SystemStatus {
         let audits = table.get_audits(&newest(AUDITS_TO_READ), now).await?;
         let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?;
         let findings = table.list_open_findings().await?;
+        let erasures = table.get_erasures(&Paging::all()).await?;
         let endpoints = table.get_webhook_endpoints(&Paging::all()).await?;
         let disabled =
             endpoints.items.into_iter().filter_map(|endpoint| Some((endpoint.id, endpoint.disabled_because?)));
         let texts = |errors: Vec<TableError>| errors.iter().map(ToString::to_string).collect();
+        let unreadable_records = [erasures.unreadable, audits.unreadable, comparisons.unreadable].into_iter().flatten();
         let facts = SystemFacts {
             now,
             today,
@@ -111,6 +113,8 @@ impl SystemStatus {
             postponed_payments: count_postponed_payments(table, settings.shards, today).await?,
             disabled_endpoints: disabled.collect(),
             unreadable_endpoints: texts(endpoints.unreadable),
+            erasures: erasures.items,
+            unreadable_records: texts(unreadable_records.collect()),
             audits: audits.items.into_iter().map(LatestAudit::from).collect(),
             comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
             policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),

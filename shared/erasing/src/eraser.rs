@@ -9,8 +9,8 @@ use clock::Clock;
 use orders::OrdersTable;
 use store::{Items, Key, POSITION_SEPARATOR, Paging, Table, TableError, key_of, owner_of_removable_item};
 
+use crate::ERASURE_FAILED_MESSAGE;
 use crate::request::{describe_obstacles, find_obstacles};
-use crate::{ERASURE_FAILED_MESSAGE, MAX_WAIT};
 
 /// The largest number of accounts whose erasures share one scan of the table.
 const MAX_ACCOUNTS_PER_SCAN: usize = 100;
@@ -35,7 +35,7 @@ pub struct ErasingReport {
     pub in_progress: u64,
     /// The accounts whose erasure waits, each with the reason, such as an order that is not shipped yet.
     pub waiting: BTreeMap<AccountId, String>,
-    /// The accounts in `waiting` whose erasure was requested [`MAX_WAIT`] ago or earlier.
+    /// The accounts in `waiting` whose erasure was requested [`Erasure::MAX_WAIT`] ago or earlier.
     pub overdue: BTreeSet<AccountId>,
     /// The number of erasures that failed. A later call tries again.
     pub failed: u64,
@@ -293,11 +293,11 @@ impl ErasingReport {
 
     /// Adds `erasure`, which waits or is in progress.
     fn add_unfinished(&mut self, erasure: Erasure, now: DateTime<Utc>) {
+        if erasure.is_overdue(now) {
+            self.overdue.insert(erasure.account.clone());
+        }
         match erasure.waits_for {
             Some(waits_for) => {
-                if erasure.requested_at + MAX_WAIT <= now {
-                    self.overdue.insert(erasure.account.clone());
-                }
                 self.waiting.insert(erasure.account, waits_for);
             }
             None => self.in_progress = self.in_progress.saturating_add(1),

@@ -11,16 +11,11 @@
 mod eraser;
 mod request;
 
-use chrono::TimeDelta;
-
 pub use eraser::{Eraser, ErasingReport};
 pub use request::{ErasureState, RequestError, request_erasure};
 
 /// The log message of an erasure that failed. A metric filter in `template.yaml` matches this text.
 pub const ERASURE_FAILED_MESSAGE: &str = "the erasure of an account failed";
-/// The log message of an erasure that has waited for [`MAX_WAIT`]. A metric filter in `template.yaml` matches this
-/// text.
+/// The log message of an erasure that has waited for [`billing::Erasure::MAX_WAIT`]. A metric filter in `template.yaml`
+/// matches this text.
 pub const ERASURE_OVERDUE_MESSAGE: &str = "the erasure of an account waits for two weeks";
-
-/// An erasure is overdue if it still waits this long after it was requested. Article 12 of the GDPR allows one month.
-pub const MAX_WAIT: TimeDelta = TimeDelta::weeks(2);

@@ -1,6 +1,7 @@
 //! Tests of the function that decides what needs a person: each fact that alone must be reported, and each that must
 //! not.
 
+use billing::{Erasure, ErasureCounts, ErasureStep};
 use chrono::TimeDelta;
 use days::{Concern, LatestAudit, LatestComparison, ProvenDay, ShardProof, ShardState, SystemFacts, find_concerns};
 use store::{Batch, RunCounts, RunSums};
@@ -13,6 +14,19 @@ fn shard(batch: Batch, walked: ShardState, stopped: Option<&str>) -> ShardProof 
     let (counts, sums) = (RunCounts::none(batch), RunSums::default());
     let stopped = stopped.map(str::to_owned);
     ShardProof { batch, shard: 0, walked, runs: 1, counts, sums, adds_up: true, stopped }
+}
+
+/// Returns an erasure that was requested on `on` and waits for `waits_for`.
+fn erasure(on: &str, waits_for: Option<&str>) -> Erasure {
+    Erasure {
+        account: "acme".parse().unwrap(),
+        requested_at: billing_time(on),
+        step: ErasureStep::OrderDesk,
+        position: None,
+        counts: ErasureCounts::default(),
+        waits_for: waits_for.map(str::to_owned),
+        version: 1,
+    }
 }
 
 /// Returns the facts of a system in which nothing needs a person: March 9 and 10 are done.
@@ -54,6 +68,8 @@ fn quiet_facts() -> SystemFacts {
         postponed_payments: 0,
         disabled_endpoints: Vec::new(),
         unreadable_endpoints: Vec::new(),
+        erasures: Vec::new(),
+        unreadable_records: Vec::new(),
         audits: vec![audit],
         comparisons: vec![compared],
         policy_differences: Vec::new(),
@@ -78,7 +94,7 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
     type Change = fn(&mut SystemFacts);
     // The columns are: the fact, the change of the quiet facts, and a part of the reported concern (empty if nothing
     // needs a person).
-    let cases: [(&str, Change, &str); 48] = [
+    let cases: [(&str, Change, &str); 52] = [
         ("nothing", |_| {}, ""),
         ("charging is off", |f| f.charging = false, "charging is switched off"),
         ("the clock is behind", |f| f.latest_run_at = Some(f.now + TimeDelta::minutes(61)), "so no run starts"),
@@ -157,6 +173,19 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
             "an unreadable endpoint",
             |f| f.unreadable_endpoints.push("E".to_owned()),
             "webhook endpoints cannot be read: 1; E",
+        ),
+        // Erasures.
+        (
+            "an erasure that waits for two weeks",
+            |f| f.erasures.push(erasure("2026-02-24", Some("1 order is open"))),
+            "the erasure of the account acme, requested on 2026-02-24, still waits: 1 order is open",
+        ),
+        ("an erasure that waits for days", |f| f.erasures.push(erasure("2026-02-25", Some("1 order is open"))), ""),
+        ("an old erasure in progress", |f| f.erasures.push(erasure("2026-01-25", None)), ""),
+        (
+            "an unreadable record",
+            |f| f.unreadable_records.push("A".to_owned()),
+            "records of erasures, audits or comparisons cannot be read: 1; A",
         ),
         // Checks.
         ("violations", |f| f.audits[0].violations = 3, "found: 3"),

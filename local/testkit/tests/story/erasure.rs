@@ -7,13 +7,13 @@ use audit::Invariant;
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{
     Account, AccountChanges, ActionKind, Actor, ActorName, Delivery, DeliveryKey, DeliveryResponse, Dispute,
-    DisputeStatus, Finding, FindingReason, NewAction, PaymentMethodSetup, ResolvedFinding, Status, Subscription,
-    events_between_images,
+    DisputeStatus, Erasure, Finding, FindingReason, NewAction, PaymentMethodSetup, ResolvedFinding, Status,
+    Subscription, events_between_images,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use emulator::{EngineConnection, Injector};
-use erasing::{Eraser, ErasureState, MAX_WAIT, RequestError, request_erasure};
+use erasing::{Eraser, ErasureState, RequestError, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
 use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, LimitedOperation, Paging, PutAccountOutcome,
@@ -397,7 +397,7 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
     let eraser = Eraser::new(world.table.clone(), None, world.clock.clone());
     let requested_at = world.table.get_erasure(account).await.unwrap().unwrap().requested_at;
     for (waited, is_overdue) in
-        [(TimeDelta::zero(), false), (MAX_WAIT - TimeDelta::seconds(1), false), (MAX_WAIT, true)]
+        [(TimeDelta::zero(), false), (Erasure::MAX_WAIT - TimeDelta::seconds(1), false), (Erasure::MAX_WAIT, true)]
     {
         world.clock.set(requested_at + waited);
         let report = eraser.erase_all(None).await.unwrap();
