@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use serde::Serialize;
 
 use billing::{Currency, Money, RefundStatus, Sku, Subscription};
-use days::{DayReader, DayState};
+use days::{DayReader, DayState, ProvenDay};
 use store::{Batch, ScannedItem, Settings, Table, TableError};
 
 /// The sales of one product in one currency on one day. Money that customers get back counts on the day on which they get
@@ -227,10 +227,12 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
     let (first, last) = days.into_inner();
     let mut readers = Batch::ALL.map(|batch| (batch, DayReader::new(table, batch, settings.shards, now)));
     for date in first.iter_days().take_while(|date| *date <= last) {
-        let mut proofs = Vec::new();
+        let (mut proofs, mut are_runs_readable) = (Vec::new(), true);
         // The reminders of today do not change what is paid today, and may still be sent.
         for (_, reader) in readers.iter_mut().filter(|(batch, _)| *batch == Batch::Payments || date < today) {
-            proofs.extend(reader.read(date).await?.prove());
+            let day = ProvenDay::from(reader.read(date).await?);
+            are_runs_readable &= day.unreadable.is_empty();
+            proofs.extend(day.shards);
         }
         let state = DayState::from_proofs(&proofs);
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
@@ -240,7 +242,8 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
             continue;
         }
         let now = (date == today).then_some(unsettled);
-        report.days.push(ReportedDay { date, complete: state.is_complete(), state, now, taken });
+        let complete = state.is_complete() && are_runs_readable;
+        report.days.push(ReportedDay { date, complete, state, now, taken });
     }
     Ok(report)
 }

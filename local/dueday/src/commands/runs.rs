@@ -1,6 +1,6 @@
 //! `dueday runs`: shows for each shard whether the run records prove that the runs of a day are complete.
 
-use billing::Sums;
+use billing::{Finding, Sums};
 use charging::unresolved_findings;
 use chrono::NaiveDate;
 use clap::Args;
@@ -8,7 +8,7 @@ use days::{
     Concern, DayReader, DayState, ProvenDay, ShardProof, ShardState, concerns_about_payments, count_postponed_payments,
 };
 use serde::Serialize;
-use store::{Batch, RunSums};
+use store::{Batch, RunSums, Table, TableError};
 use strum::IntoEnumIterator as _;
 
 use super::reconcile::ReconciledDay;
@@ -111,12 +111,15 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     }
     let state = DayState::from_proofs(&shards);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
-    let open = if has_payments { open_table.table.list_open_findings().await?.items } else { Vec::new() };
+    let (open, unreadable) = match has_payments {
+        true => read_open_findings(&open_table.table).await?,
+        false => (Vec::new(), Vec::new()),
+    };
     let postponed_payments = match has_payments && date == today {
         true => count_postponed_payments(&open_table.table, open_table.settings.shards, today).await?,
         false => 0,
     };
-    let concerns_about_payments = concerns_about_payments(open.len(), postponed_payments);
+    let concerns_about_payments = concerns_about_payments(open.len(), &unreadable, postponed_payments);
     let complete = state.is_complete() && concerns_about_payments.is_empty();
     let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
     let reconciliation = compared.map(ReconciledDay::from);
@@ -133,6 +136,12 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let is_compared = compared.is_none_or(|compared| compared.clean);
     concerns.extend(concerns_about_payments);
     Ok(Exit::done_if(state != DayState::NotDone && concerns.is_empty() && is_compared))
+}
+
+/// Returns the open findings, and the descriptions of those that cannot be read.
+async fn read_open_findings(table: &Table) -> Result<(Vec<Finding>, Vec<String>), TableError> {
+    let page = table.list_open_findings().await?;
+    Ok((page.items, page.unreadable.iter().map(ToString::to_string).collect()))
 }
 
 /// Returns the sentence that states how to complete the runs of a day.
