@@ -1,7 +1,7 @@
-//! The check that the batches of today are done by the hour that the merchant has set.
+//! The check that the batches of today are done by the hour that the merchant has set, and that nothing needs a person.
 
 use chrono::NaiveDate;
-use days::incomplete_batches;
+use days::{Concern, SystemStatus, incomplete_batches};
 use serde::Serialize;
 use store::{Batch, Settings, TableError};
 
@@ -15,6 +15,10 @@ pub const DAY_NOT_DONE_MESSAGE: &str = "a batch of the day is not done by the ho
 /// an alarm in `template.yaml` contains the same text: the alarm fires if no check is made.
 pub const DAY_DONE_MESSAGE: &str = "both batches of the day are done";
 
+/// The log message of everything that needs a person at the hour of the check. The filter of an alarm in `template.yaml`
+/// contains the same text.
+pub const CONCERN_MESSAGE: &str = "a person is needed";
+
 /// The response to an invocation that checks whether the batches of today are done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DayResponse {
@@ -22,11 +26,13 @@ pub struct DayResponse {
     pub date: NaiveDate,
     /// The batches that are not done.
     pub not_done: Vec<Batch>,
+    /// What needs a person, as `dueday status` says it.
+    pub problems: Vec<String>,
 }
 
 impl Checks {
-    /// Checks whether the run records prove that both batches of today are done, and logs the result. Sends a Query
-    /// request for each batch.
+    /// Checks whether the run records prove that both batches of today are done, and what needs a person. Logs the
+    /// result.
     pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
         let now = self.audit.clock.now();
         let date = self.audit.table.policy().date_at(now);
@@ -35,6 +41,10 @@ impl Checks {
             [] => tracing::info!(%date, "{DAY_DONE_MESSAGE}"),
             batches => tracing::error!(%date, ?batches, "{DAY_NOT_DONE_MESSAGE}: see `dueday status`"),
         }
-        Ok(DayResponse { date, not_done })
+        let concerns = SystemStatus::read(&self.audit.table, settings, now).await?.concerns;
+        for concern in &concerns {
+            tracing::error!(%date, %concern, "{CONCERN_MESSAGE}: {}", concern.next_step());
+        }
+        Ok(DayResponse { date, not_done, problems: concerns.iter().map(Concern::to_string).collect() })
     }
 }

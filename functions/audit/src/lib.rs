@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Table, TableConfig, TableError, load_sdk_config};
 
-pub use day_check::{DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayResponse};
+pub use day_check::{CONCERN_MESSAGE, DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayResponse};
 pub use table_audit::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOLATIONS_MESSAGE};
 
 /// The checks of a table, with their configuration.

@@ -10,7 +10,7 @@ mod log;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use audit_function::{Checks, DayResponse, Response};
+use audit_function::{CONCERN_MESSAGE, Checks, DayResponse, Response};
 use billing::{Account, Money, Subscription, SubscriptionId};
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
 use clock::{Clock as _, SimulatedClock};
@@ -21,6 +21,8 @@ use store::Batch;
 use sweep::{BatchRequest, Report, Task};
 use testkit::{RecordedMails, config, fault_at_call, sample, short_or_long};
 use ulid::Ulid;
+
+use log::LoggedErrors;
 
 /// The number of days from the reminder to the due date.
 const LEAD: u64 = 7;
@@ -259,4 +261,20 @@ async fn alarms_of_months_are_exactly_the_days_that_are_not_done() {
         "NotStarted(Reminders)",
     ];
     assert_eq!(kinds, expected, "a run that was repeated on its day raises no alarm: {alarms:?}");
+}
+
+#[tokio::test]
+async fn check_of_the_day_logs_everything_that_needs_a_person() {
+    let world = World::new().await;
+    let log = LoggedErrors::default();
+    let _guard = testkit::capture_logs(log.clone());
+    let (first, day) = (date("2026-01-01"), date("2026-01-02"));
+    world.run_day(first, Fate::Normal).await;
+    world.run_day(day, Fate::Normal).await;
+    assert_eq!((world.check(day).await.problems, log.count(CONCERN_MESSAGE)), (Vec::new(), 0));
+    let next = date("2026-01-03");
+    world.run_day(next, Fate::ChargingOff).await;
+    let problems = world.check(next).await.problems;
+    assert_eq!(problems[0], "charging is switched off, so runs charge nothing");
+    assert_eq!(log.count(CONCERN_MESSAGE), problems.len());
 }
