@@ -7,12 +7,13 @@ use std::time::Duration;
 use billing::Attempt;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::Clock;
+use days::{Concern, SystemStatus};
 use deployment::Deployment;
 use emulator::next_run_time;
 use payments::PaymentBatch;
 use reminders::{REMINDER_LEASE, ReminderBatch};
 use serde::Serialize;
-use store::{RunCounts, Table};
+use store::{RunCounts, Table, TableError};
 use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError};
 
 use super::reminder_priority::ReminderPriority;
@@ -90,6 +91,9 @@ impl DailyTimer {
             }
             let date = self.table.policy().date_at(now);
             let has_unfinished_rows = self.run_batches(date, now + RUN_TIME_LIMIT).await?;
+            if let Err(error) = self.print_concerns().await {
+                output::print_message(format!("error: {error}"));
+            }
             self.wait_for_next_run(has_unfinished_rows).await?;
         }
     }
@@ -129,6 +133,18 @@ impl DailyTimer {
         self.print_report(reminded)?;
         self.print_report(charged)?;
         Ok(has_unfinished_rows)
+    }
+
+    /// Prints what needs a person after the runs. The server makes the missing audits and comparisons (`DailyChecks`).
+    async fn print_concerns(&self) -> Result<(), TableError> {
+        let Some(settings) = self.table.get_settings().await? else { return Ok(()) };
+        let status = SystemStatus::read(&self.table, &settings, self.clock.now()).await?;
+        let is_check_missing =
+            |concern: &Concern| matches!(concern, Concern::NoAudit { .. } | Concern::NoComparison { .. });
+        for concern in status.concerns.iter().filter(|concern| !is_check_missing(concern)) {
+            output::print_message(format!("a person is needed: {concern}\n  {}", concern.next_step()));
+        }
+        Ok(())
     }
 
     /// Prints the report of a batch run, or the error if the run failed.
