@@ -34,6 +34,8 @@ pub struct DailyChecks {
     folder: Arc<LockedFolder>,
     /// When this process last began a part of an audit; `None` if it has begun none.
     latest_part_at: Cell<Option<DateTime<Utc>>>,
+    /// Whether the latest comparison failed, so that the next search repeats it.
+    is_comparison_owed: Cell<bool>,
 }
 
 /// What one search has done.
@@ -62,6 +64,7 @@ impl DailyChecks {
             eraser: Eraser::new(table, Some(orders), clock),
             folder,
             latest_part_at: Cell::new(None),
+            is_comparison_owed: Cell::new(false),
         }
     }
 
@@ -89,12 +92,20 @@ impl DailyChecks {
     }
 
     /// Continues the requested erasures. If the latest audit began more than 20 hours ago, also compares the table with
-    /// the gateway and audits it. A comparison that fails is printed; the next one compares the same days.
+    /// the gateway and audits it. An erasure or a comparison that fails is printed and tried again, and the other work
+    /// continues.
     ///
     /// # Errors
     /// [`TableError`] if the table cannot be read or written.
     pub async fn check_if_due(&self) -> Result<CheckedNow, TableError> {
-        let erased_accounts = self.eraser.erase_all(Some(self.deadline())).await?.erased;
+        let erased = self.eraser.erase_all(Some(self.deadline())).await;
+        let erased_accounts = erased.map_or_else(
+            |error| {
+                output::print_message(format!("error: the requested erasures could not continue: {error}"));
+                0
+            },
+            |report| report.erased,
+        );
         let table = &self.deployment.table;
         let Some(settings) = table.get_settings().await? else { return Ok(CheckedNow::default()) };
         let now = self.deployment.clock.now();
@@ -107,11 +118,15 @@ impl DailyChecks {
         let latest_part = self.latest_part_at.get().filter(|part_at| *part_at <= now);
         let latest = latest_part.or((!is_interrupted).then_some(latest_audit));
         let is_audited = latest.is_none_or(|latest| latest + TIME_BETWEEN_AUDITS <= now);
-        if is_audited {
-            self.latest_part_at.set(Some(now));
-            if let Err(error) = self.comparison.compare(None, self.deadline()).await {
+        if is_audited || self.is_comparison_owed.get() {
+            let compared = self.comparison.compare(None, self.deadline()).await;
+            self.is_comparison_owed.set(compared.is_err());
+            if let Err(error) = compared {
                 output::print_message(format!("error: the table could not be compared with the gateway: {error}"));
             }
+        }
+        if is_audited {
+            self.latest_part_at.set(Some(now));
             self.audit.audit_next_part(&settings, self.deadline()).await?;
         }
         Ok(CheckedNow { is_audited, erased_accounts })

@@ -20,8 +20,9 @@ pub fn remove_old_mails(outbox: &Path, now: DateTime<Utc>) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        let written_at = DateTime::<Utc>::from(entry.metadata()?.modified()?);
-        if written_at + OUTBOX_RETENTION < now {
+        let metadata = entry.metadata()?;
+        let written_at = DateTime::<Utc>::from(metadata.modified()?);
+        if metadata.is_file() && written_at + OUTBOX_RETENTION < now {
             fs::remove_file(entry.path())?;
         }
     }
