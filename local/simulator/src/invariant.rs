@@ -18,6 +18,7 @@ pub enum Invariant {
     NothingStuck,
     NothingSkipped,
     RunsEnded,
+    Announced,
     Repeatable,
 }
 
@@ -38,6 +39,7 @@ impl Invariant {
             }
             Self::NothingSkipped => "no owed month is skipped, and every due date is on the payment day",
             Self::RunsEnded => "every run reached the end of the index",
+            Self::Announced => "what mails and lists say about the next three payments is what is charged",
             Self::Repeatable => "running a finished day again changes only run records",
         }
     }

@@ -6,6 +6,7 @@
 //! uses the code that it checks: both checks read the stored items attribute by attribute, and have their own calendar.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod announcements;
 mod calendar;
 mod change;
 mod checker;

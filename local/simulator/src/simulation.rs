@@ -15,6 +15,7 @@ use serde::Serialize;
 use store::{Table, TableError};
 
 use crate::SimulationError;
+use crate::announcements::Announcements;
 use crate::checker::check_invariants;
 use crate::daily_runs::DailyRuns;
 use crate::invariant::{Invariant, InvariantResult};
@@ -114,13 +115,18 @@ pub async fn simulate(
     let subscriptions = new_subscribers.len();
     create_subscriptions(&system, new_subscribers, timespan.day_before).await?;
     let mut runs = DailyRuns::new(system.deployment.clone(), system.clock.clone()).await?;
+    let mut announcements = Announcements::default();
     for (days_done, day) in (1..).zip(timespan.days()) {
+        announcements.add_day(&system.deployment.table, day).await?;
         runs.run_day(day).await?;
         on_day(Progress { day, days_done, days: timespan.day_count(), charged: runs.charged.paid });
     }
 
     let before = read_table_and_ledger(&system).await?;
     let mut findings = check_invariants(&before, timespan.last);
+    let zone = system.deployment.table.policy().zone;
+    let differences = announcements.differences(&before, timespan.last, zone);
+    findings.push(InvariantResult::new(Invariant::Announced, differences));
     let reminders = mailer.sent_count();
     runs.run_both_batches(timespan.last, runs.run_times_on(timespan.last)[1]).await?;
     let after = read_table_and_ledger(&system).await?;

@@ -22,6 +22,8 @@ pub struct LedgerCharge {
     /// The charged amount in minor units.
     pub amount: i64,
     pub currency: String,
+    /// The instant at which the gateway created the payment.
+    pub created_at: DateTime<Utc>,
     /// The instant at which the payment succeeded.
     pub at: DateTime<Utc>,
 }
@@ -104,6 +106,7 @@ impl TableContents {
                     due: made.request.due_on,
                     amount: made.request.amount.minor(),
                     currency: made.request.amount.currency().to_string(),
+                    created_at: made.created_at,
                     at,
                 }),
             }
