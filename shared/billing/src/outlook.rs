@@ -26,6 +26,8 @@ pub struct Outlook {
     /// The next three planned payments, or those until a planned cancellation (at most 24); the earliest first. A payment
     /// whose month is charged or waived depending on whether the run of today has ended is left out.
     pub payments: Vec<PlannedPayment>,
+    /// The due dates that are waived when `payments` are charged (see [`Subscription::waived_due_dates`]).
+    pub waived: Vec<NaiveDate>,
     /// Whether a cancellation is planned, and nothing except `payments` is charged before it.
     pub is_complete: bool,
     /// The date from which nothing more falls due, because a cancellation is planned.
@@ -124,7 +126,8 @@ impl Subscription {
             }
             None => is_held_payment_owed.then_some(OwedPayment { due_on, amount, payment_on: None }),
         };
-        Outlook { today, hold, owed, ends_on: self.cancels_on(), is_complete, payments }
+        let waived = self.waived_due_dates(&payments);
+        Outlook { today, hold, owed, ends_on: self.cancels_on(), is_complete, payments, waived }
     }
 
     /// Returns the planned payments from `today` on, the earliest first. Without a planned cancellation, the iterator
@@ -189,6 +192,18 @@ impl Subscription {
                 false => PaymentReason::Due,
             },
         })
+    }
+
+    /// Returns the due dates before the last of `payments` that are never charged: after an outage or an unpaid time, the
+    /// charge of a later month waives them. `payments` are the next planned payments.
+    pub fn waived_due_dates(&self, payments: &[PlannedPayment]) -> Vec<NaiveDate> {
+        let charged: Vec<Period> = payments.iter().map(|payment| Period::from_day(payment.due_on)).collect();
+        let before_last = |period: &Period| charged.last().is_some_and(|last| period < last);
+        std::iter::successors(Some(self.due_period()), |period| Some(period.next()))
+            .take_while(before_last)
+            .filter(|period| !charged.contains(period))
+            .map(|period| self.due_in(period))
+            .collect()
     }
 
     /// Returns why no attempt is made to charge the subscription; `None` if its payments are charged.

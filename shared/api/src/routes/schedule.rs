@@ -29,6 +29,9 @@ pub struct ScheduleQuery {
 pub struct Schedule {
     /// The planned payments, the earliest first.
     data: Vec<PlannedPayment>,
+    /// The due dates before the last of these payments that are never charged: after an outage or an unpaid time, the
+    /// charge of a later month waives them.
+    waived_dates: Vec<NaiveDate>,
 }
 
 /// A planned payment.
@@ -84,6 +87,7 @@ pub async fn read(
 ) -> Result<Json<Schedule>, Problem> {
     let stored =
         api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
-    let planned = stored.planned_payments(&api.table.policy(), now.today).take(months);
-    Ok(Json(Schedule { data: planned.map(PlannedPayment::new).collect() }))
+    let planned: Vec<_> = stored.planned_payments(&api.table.policy(), now.today).take(months).collect();
+    let waived_dates = stored.waived_due_dates(&planned);
+    Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect(), waived_dates }))
 }

@@ -124,6 +124,18 @@ impl History {
         charges
     }
 
+    /// Returns the due dates from the stored due date on and before `end` that were waived, the earliest first.
+    async fn waived_before(&self, from: NaiveDate, end: Option<NaiveDate>) -> Vec<NaiveDate> {
+        let table = &self.world.system.deployment.table;
+        let (account, id) = (&self.world.gold.account, self.world.gold.id);
+        let records = table.get_records(account, id, self.now()).await.unwrap();
+        let waived = records.waived.iter().map(|waived| waived.due_on);
+        let mut waived: Vec<_> =
+            waived.filter(|due_on| *due_on >= from && end.is_some_and(|end| *due_on < end)).collect();
+        waived.sort_unstable();
+        waived
+    }
+
     /// Stores the result of `change`, and returns the mails about it. If the change is refused, changes nothing.
     async fn change<S: Into<Settlement>>(
         &mut self,
@@ -292,6 +304,8 @@ async fn assert_promises_are_kept(policy: Policy, payment_day: i64, steps: Vec<S
         .for_each(|(on, ..)| *by_day.entry(*on).or_default() += 1);
     let forecast_by_day: BTreeMap<NaiveDate, u64> = forecast.days().map(|(on, day)| (on, day.charges())).collect();
     assert_eq!(by_day, forecast_by_day, "the forecast is charged: {stored:?}");
+    let waived = history.waived_before(stored.due_on, schedule.last().map(|last| last.due_on)).await;
+    assert_eq!(waived, stored.waived_due_dates(&schedule), "the schedule says what is waived: {stored:?}");
     let after = history.stored().await;
     if let Some(ends_on) = outlook.ends_on {
         assert!(after.status == Status::Cancelled || ends_on > history.today, "{after:?}");
