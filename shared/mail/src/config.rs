@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
+use super::mail_encoding::{ASCII_BEFORE_AT, is_ascii_before_at};
 use super::{MailKind, Merchant};
-use billing::{ContactError, Label};
+use billing::{ContactError, EmailAddress, Label};
 use config::ReadBy::{Api, Every, Notices, Reminders};
 use config::variables;
 use config::{ConfigError, Env, Variable, parse_web_page_url};
@@ -50,7 +51,7 @@ impl Merchant {
             tax_id: env.read_optional(&MERCHANT_TAX_ID, parse_line)?,
             logo_url: env.read_optional(&MERCHANT_LOGO, parse_web_page_url)?,
             support_email: env.read_optional(&SUPPORT_EMAIL, FromStr::from_str)?,
-            reply_to: env.read_optional(&REPLY_TO, FromStr::from_str)?,
+            reply_to: env.read_optional(&REPLY_TO, parse_reply_to)?,
             account_url: env.read_optional(&ACCOUNT_URL, parse_web_page_url)?,
             unsent_mails: [
                 env.read_optional(&MAILS_OFF, parse_kinds_off)?,
@@ -85,6 +86,14 @@ fn parse_kinds_off(text: &str) -> Result<Vec<MailKind>, String> {
     }
 }
 
+/// Parses the address for replies. A mail server that refuses it refuses every mail, so only ASCII may be before the `@`.
+fn parse_reply_to(text: &str) -> Result<EmailAddress, String> {
+    if !is_ascii_before_at(text) {
+        return Err(ASCII_BEFORE_AT.to_owned());
+    }
+    text.parse::<EmailAddress>().map_err(|error| error.to_string())
+}
+
 /// Parses `text`, which must be a single line without control characters.
 fn parse_line(text: &str) -> Result<String, ContactError> {
     text.parse::<Label>().map(String::from)
@@ -116,6 +125,20 @@ mod tests {
             let error = read("DUEDAY_MAILS_OFF", kinds).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn address_for_replies_has_only_ascii_before_the_at() {
+        let read = |address: &'static str| {
+            let value = |variable: &str| match variable {
+                "DUEDAY_MERCHANT" => Some("Shop".to_owned()),
+                variable => (variable == REPLY_TO.name).then(|| address.to_owned()),
+            };
+            Merchant::read(Env(&value)).map(|merchant| merchant.reply_to).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("help@köln.example"), Ok(Some("help@köln.example".parse().unwrap())));
+        let error = read("josé@example.com").unwrap_err();
+        assert!(error.contains("DUEDAY_REPLY_TO must have only ASCII characters before the @"), "{error}");
     }
 
     #[test]

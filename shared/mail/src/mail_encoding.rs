@@ -10,17 +10,30 @@ use lettre::{Address, Message};
 use super::{Mail, MailError, MailFault};
 use billing::EmailAddress;
 
+/// The reason why an address of the merchant is refused.
+pub(crate) const ASCII_BEFORE_AT: &str =
+    "must have only ASCII characters before the @: many mail servers accept no others";
+
 /// Parses the sender of mails: an address, or a name and an address in `<>`. The domain of the address is converted to
 /// Punycode.
 ///
 /// # Errors
-/// [`MailFault::Settings`] if `text` is not a valid sender.
+/// [`MailFault::Settings`] if `text` is not a valid sender, or the part before the `@` is not ASCII: a mail server that
+/// refuses it refuses every mail.
 pub fn parse_sender(text: &str) -> Result<Mailbox, MailError> {
     let invalid =
         || MailError::new(MailFault::Settings, "the sender must be an address, or a name and an address in <>");
     let Mailbox { name, email } = text.parse().map_err(|_| invalid())?;
     let email = address_in_punycode(email.as_ref()).ok_or_else(invalid)?;
+    if !is_ascii_before_at(email.as_ref()) {
+        return Err(MailError::new(MailFault::Settings, format!("the sender {ASCII_BEFORE_AT}")));
+    }
     Ok(Mailbox::new(name, email))
+}
+
+/// Returns whether the part of `address` before the `@` is ASCII.
+pub(crate) fn is_ascii_before_at(address: &str) -> bool {
+    address.rsplit_once('@').is_none_or(|(user, _)| user.is_ascii())
 }
 
 /// Returns the address of a recipient for a mail server, with its domain in Punycode (RFC 3492), because many servers
@@ -106,5 +119,6 @@ mod tests {
         assert!(is_same_mailbox("ada@bücher.example", "ADA@XN--BCHER-KVA.example"));
         assert!(!is_same_mailbox("ada@bücher.example", "ada@buecher.example"));
         assert_eq!(parse_sender("Shop <shop@bücher.example>").unwrap().email.domain(), "xn--bcher-kva.example");
+        assert_eq!(parse_sender("Shop <josé@example.com>").unwrap_err().fault, MailFault::Settings);
     }
 }
