@@ -35,7 +35,8 @@ pub enum Applied {
 pub struct Settled {
     /// The written settlement, whose subscription is the stored one.
     pub settlement: Settlement,
-    /// Whether the reminder of the payment was sent before the payment, or was not required.
+    /// Whether a reminder of the payment was sent, or none could be sent, because the subscription was created on the due
+    /// date or later.
     pub was_reminded: bool,
     /// A message for the operator if the month was paid more than once; otherwise `None`.
     pub paid_twice: Option<String>,
@@ -160,11 +161,10 @@ impl ChargingEngine {
     ) -> Result<Applied, ApplyError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
-        // If the subscription was created after the reminder date, the payment could not be reminded. Count it as
-        // reminded.
-        let could_be_reminded = |on| subscription.created_at.date_naive() <= on;
-        let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today || !could_be_reminded(on));
         let policy = self.table.policy();
+        // Reminders are sent until the due date, but not on the day on which the subscription was created.
+        let could_be_reminded = policy.date_at(subscription.created_at) < held.due_on;
+        let was_reminded = subscription.reminded_for == Some(held.due_on) || !could_be_reminded;
         let settlement = |stored: &Subscription| settle(stored, held, &outcome, &policy, today, self.clock.now());
         match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await {
             Ok(settled) => {

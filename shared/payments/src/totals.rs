@@ -50,7 +50,7 @@ impl RunTotals for PaymentTotals {
     }
 
     fn warning(&self) -> Option<String> {
-        (self.unreminded > 0).then(|| format!("charged before their reminder was sent: {}", self.unreminded))
+        (self.unreminded > 0).then(|| format!("charged without a reminder: {}", self.unreminded))
     }
 }
 

@@ -135,17 +135,18 @@ async fn payment_without_an_earlier_reminder_is_counted_as_unreminded() {
         [("missed", 1)],
         "March 12 has passed, and the payment is still due"
     );
-    assert_eq!(world.run_payments("2026-03-13").await.totals.unreminded, 0, "the missed reminder is counted only once");
+    assert_eq!(world.run_payments("2026-03-13").await.totals.unreminded, 1, "the missed reminder is not sent later");
     world.run_reminders("2026-04-03").await;
     assert_eq!(world.run_payments("2026-04-10").await.totals.unreminded, 0, "the reminder was sent in time");
 }
 
 #[tokio::test]
-async fn first_payment_of_a_subscription_that_began_too_late_for_a_reminder_is_not_unreminded() {
-    // The reminder of March 10 would have been sent on March 3.
-    for (created, unreminded) in [("2026-03-03", 1), ("2026-03-04", 0), ("2026-03-09", 0)] {
+async fn first_payment_on_the_day_of_the_sign_up_is_not_unreminded() {
+    // The reminder of March 10 is sent on March 3, or when the subscription is created, but not on March 10.
+    for (created, unreminded) in [("2026-03-03", 1), ("2026-03-04", 1), ("2026-03-09", 1), ("2026-03-10", 0)] {
         let world = World::new().await;
-        world.store(&new_subscription(10, created)).await;
+        let subscription = Subscription { created_at: billing_time(created), ..new_subscription(10, "2026-03-01") };
+        world.store(&subscription).await;
         let report = world.run_payments("2026-03-10").await;
         assert_eq!((nonzero_counts(&report), report.totals.unreminded), (vec![("paid", 1)], unreminded), "{created}");
     }
