@@ -189,8 +189,10 @@ impl<'a> Importer<'a> {
     ) -> Result<Subscription, Vec<Rejected>> {
         let shard = self.open_table.settings.shard_of(&row.account);
         let lead = self.open_table.table.policy().lead;
-        let created = row.clone().subscription(id).into_subscription(existing, shard, lead, self.today, now);
-        let created = created.map_err(|refusal| rejected_creation(line, row, &refusal));
+        let created = row.check_status(line).and_then(|()| {
+            let created = row.clone().subscription(id).into_subscription(existing, shard, lead, self.today, now);
+            created.map_err(|refusal| rejected_creation(line, row, &refusal))
+        });
         let created = created.and_then(|created| row.with_initial_state(created, line, self.today));
         let refused_price = self.amount_rules.check(row.price).err().map(|refusal| match refusal {
             AmountRefusal::Currency { currency, .. } => {

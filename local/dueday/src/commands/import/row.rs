@@ -57,33 +57,42 @@ impl Row {
         }
     }
 
+    /// Checks that a subscription can be created with the status of the row.
+    ///
+    /// # Errors
+    /// The cell with the status, if it is neither active nor paused.
+    pub fn check_status(&self, line: u64) -> Result<(), Rejected> {
+        match self.status {
+            None | Some(Status::Active | Status::Paused) => Ok(()),
+            Some(status @ (Status::PastDue | Status::Unpaid | Status::Cancelled)) => {
+                let reason = "only subscriptions that are active or paused can be created by an import";
+                Err(Rejected::cell(line, Column::Status, &status.to_string(), reason.to_owned()))
+            }
+        }
+    }
+
     /// Returns `created`, the new subscription of this row, with the status and the planned cancellation of the row.
     ///
     /// # Errors
-    /// The invalid cell: a status in which no subscription can be created, or a date on which it cannot end.
+    /// The invalid cell: a subscription that cannot be paused, or a date on which it cannot end.
     pub fn with_initial_state(
         &self,
         created: Subscription,
         line: u64,
         today: NaiveDate,
     ) -> Result<Subscription, Rejected> {
-        let reject_status = |status: Status, reason| Rejected::cell(line, Column::Status, &status.to_string(), reason);
         let created = match self.cancel_on {
             None => created,
             Some(on) => created
                 .ending_on(on)
                 .map_err(|refusal| Rejected::cell(line, Column::CancelDate, &on.to_string(), refusal.to_string()))?,
         };
-        match self.status {
-            None | Some(Status::Active) => Ok(created),
-            Some(status @ Status::Paused) => {
-                created.pause(today).map_err(|refusal| reject_status(status, refusal.to_string()))
-            }
-            Some(status @ (Status::PastDue | Status::Unpaid | Status::Cancelled)) => {
-                let reason = "only subscriptions that are active or paused can be created by an import";
-                Err(reject_status(status, reason.to_owned()))
-            }
+        if self.status != Some(Status::Paused) {
+            return Ok(created);
         }
+        created
+            .pause(today)
+            .map_err(|refusal| Rejected::cell(line, Column::Status, &Status::Paused.to_string(), refusal.to_string()))
     }
 
     /// Returns the row's account as a new account that is created at `now`.

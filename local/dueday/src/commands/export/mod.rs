@@ -1,12 +1,12 @@
 //! `dueday export`: writes all accounts, subscriptions, receipts or refunds to standard output.
 
+mod exported_subscription;
+
 use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
-use api::{AccountView, ReceiptView, RefundView, SubscriptionView};
-use billing::{
-    Account, AccountId, Currency, EmailAddress, GatewayToken, Label, Locale, Money, Receipt, Refund, Sku, Subscription,
-};
+use api::{AccountView, ReceiptView, RefundView};
+use billing::{Account, AccountId, Currency, GatewayToken, Label, Money, Receipt, Refund, Sku, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -21,6 +21,7 @@ use crate::terminal::output;
 use crate::terminal::progress::Progress;
 use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::{Exit, Failure};
+use exported_subscription::ExportedSubscription;
 
 /// The arguments of `dueday export`.
 #[derive(Debug, Args)]
@@ -181,43 +182,6 @@ struct ExportWriter {
     progress: Progress,
 }
 
-/// A subscription with what an import needs: the data of its account, which are null if the account does not exist, and
-/// the obstacle to an import.
-#[derive(Serialize)]
-struct ExportedSubscription {
-    #[serde(flatten)]
-    subscription: SubscriptionView,
-    account_email: Option<EmailAddress>,
-    account_name: Option<Label>,
-    account_locale: Option<Locale>,
-    import_obstacle: Option<&'static str>,
-}
-
-/// Returns why another table must not charge `subscription` as the import would create it; `None` if it may.
-fn import_obstacle(subscription: &Subscription) -> Option<&'static str> {
-    match subscription {
-        Subscription { attempt: Some(_), .. } => Some("a payment is in progress"),
-        Subscription { open_findings: 1.., .. } => Some("a payment without a receipt is not resolved"),
-        Subscription { disputed_at: Some(_), .. } => Some("the payment method is disputed"),
-        Subscription { waiting_terms, .. } if !waiting_terms.is_empty() => {
-            Some("a new price or payment day applies from a later month")
-        }
-        _ => None,
-    }
-}
-
-impl From<(Subscription, Option<Account>)> for ExportedSubscription {
-    fn from((subscription, account): (Subscription, Option<Account>)) -> Self {
-        Self {
-            import_obstacle: import_obstacle(&subscription),
-            subscription: subscription.into(),
-            account_email: account.as_ref().map(|account| account.email.clone()),
-            account_name: account.as_ref().map(|account| account.name.clone()),
-            account_locale: account.map(|account| account.locale),
-        }
-    }
-}
-
 /// A receipt with the name of the customer.
 #[derive(Serialize)]
 struct ExportedReceipt {
@@ -294,7 +258,9 @@ async fn write_items(
         ExportKind::Subscriptions => {
             let covers =
                 |(subscription, _): &(Subscription, Option<Account>)| command.covers(day_of(subscription.created_at));
-            table.subscriptions_in_order(|item| writer.write(item, covers, ExportedSubscription::from)).await?;
+            let today = day_of(context.clock.now());
+            let view = |(subscription, account)| ExportedSubscription::new(subscription, account, today);
+            table.subscriptions_in_order(|item| writer.write(item, covers, view)).await?;
         }
         ExportKind::Receipts => {
             let covers = |(receipt, _): &(Receipt, Option<Label>)| command.covers(day_of(receipt.processed_at));
@@ -413,37 +379,5 @@ fn csv_cell(item: &Value, pointer: &str) -> String {
         Some(Value::String(text)) => escape_formula(text).into_owned(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use billing::{PaymentDay, Terms};
-    use testkit::sample;
-
-    use super::*;
-
-    #[test]
-    fn import_obstacle_is_a_payment_a_finding_a_dispute_or_a_pending_change() {
-        let active = sample::subscription(10, "2026-03-01".parse().unwrap());
-        let later = Terms {
-            from: "2026-04".parse().unwrap(),
-            payment_day: PaymentDay::try_from(5).unwrap(),
-            price: active.price,
-        };
-        for (subscription, obstacle) in [
-            (active.clone(), None),
-            (Subscription { open_findings: 1, ..active.clone() }, Some("a payment without a receipt is not resolved")),
-            (
-                Subscription { disputed_at: Some(active.created_at), ..active.clone() },
-                Some("the payment method is disputed"),
-            ),
-            (
-                Subscription { waiting_terms: vec![later], ..active.clone() },
-                Some("a new price or payment day applies from a later month"),
-            ),
-        ] {
-            assert_eq!(import_obstacle(&subscription), obstacle);
-        }
     }
 }
