@@ -2,7 +2,7 @@
 //! changes, schedules, lists of due payments, forecasts and explanations of future days take their dates and amounts from
 //! here.
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, NaiveTime};
 use serde::Serialize;
 
 use super::calendar::days_after;
@@ -26,6 +26,9 @@ pub struct Outlook {
     /// The next three planned payments, or those until a planned cancellation (at most 24); the earliest first. A payment
     /// whose month is charged or waived depending on whether the run of today has ended is left out.
     pub payments: Vec<PlannedPayment>,
+    /// The next payment if the paused subscription is resumed on `today`; `None` if it is not paused, or if the resumed
+    /// subscription is not charged.
+    pub if_resumed: Option<PlannedPayment>,
     /// The due dates that are waived when `payments` are charged (see [`Subscription::waived_due_dates`]).
     pub waived: Vec<NaiveDate>,
     /// Whether a cancellation is planned, and nothing except `payments` is charged before it.
@@ -38,12 +41,7 @@ pub struct Outlook {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
     /// The subscription is paused. The policy decides what is charged when it is resumed.
-    Paused {
-        on_resume: OnResume,
-        /// The due date and the amount of the next payment, if the subscription is resumed before it falls due.
-        due_on: NaiveDate,
-        amount: Money,
-    },
+    Paused { on_resume: OnResume },
     /// The last retry was declined: the subscription waits for a new payment method.
     Unpaid,
     /// The subscription is cancelled for good.
@@ -127,7 +125,9 @@ impl Subscription {
             None => is_held_payment_owed.then_some(OwedPayment { due_on, amount, payment_on: None }),
         };
         let waived = self.waived_due_dates(&payments);
-        Outlook { today, hold, owed, ends_on: self.cancels_on(), is_complete, payments, waived }
+        let if_resumed =
+            matches!(hold, Some(Hold::Paused { .. })).then(|| self.payment_if_resumed(policy, today)).flatten();
+        Outlook { today, hold, owed, ends_on: self.cancels_on(), is_complete, payments, waived, if_resumed }
     }
 
     /// Returns the planned payments from `today` on, the earliest first. Without a planned cancellation, the iterator
@@ -194,6 +194,13 @@ impl Subscription {
         })
     }
 
+    /// Returns the next payment if the paused subscription is resumed on `today`.
+    fn payment_if_resumed(&self, policy: &Policy, today: NaiveDate) -> Option<PlannedPayment> {
+        let now = today.and_time(NaiveTime::MIN).and_utc();
+        let resumed = self.resume(policy.on_resume, policy.lead, today, now).ok()?;
+        resumed.subscription.planned_payments(policy, today).next()
+    }
+
     /// Returns the due dates before the last of `payments` that are never charged: after an outage or an unpaid time, the
     /// charge of a later month waives them. `payments` are the next planned payments.
     pub fn waived_due_dates(&self, payments: &[PlannedPayment]) -> Vec<NaiveDate> {
@@ -211,9 +218,7 @@ impl Subscription {
         match self.status {
             Status::Paused | Status::Unpaid if self.open_findings > 0 => Some(Hold::OpenFinding),
             Status::Paused if self.disputed_at.is_some() => Some(Hold::Disputed),
-            Status::Paused => {
-                Some(Hold::Paused { on_resume: policy.on_resume, due_on: self.due_on, amount: self.price })
-            }
+            Status::Paused => Some(Hold::Paused { on_resume: policy.on_resume }),
             Status::Unpaid => Some(Hold::Unpaid),
             Status::Cancelled => Some(Hold::Cancelled),
             Status::Active | Status::PastDue if self.open_findings > 0 => Some(Hold::OpenFinding),

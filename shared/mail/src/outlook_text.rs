@@ -59,20 +59,23 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
                 let owed = outlook.owed?;
                 Some(self.payment_sentence(&texts.unpaid, Some((owed.due_on, owed.amount))))
             }
-            Hold::Paused { on_resume, due_on, amount } => {
+            Hold::Paused { on_resume } => {
                 let text = match on_resume {
                     OnResume::Charge => &texts.paused,
                     OnResume::Wait => &texts.paused_wait,
                 };
-                Some(self.payment_sentence(text, (due_on > outlook.today).then_some((due_on, amount))))
+                Some(self.payment_sentence(text, outlook.if_resumed.map(|payment| (payment.due_on, payment.amount))))
             }
         }
     }
 
-    /// Renders a sentence with the due date and the amount of `payment`.
+    /// Renders a sentence with the amount of `payment`, and with its due date if that has not passed, or if the payment is
+    /// owed.
     fn payment_sentence(&self, text: &str, payment: Option<(NaiveDate, Money)>) -> String {
         let amount = payment.map(|(_, amount)| self.language.format_amount(amount));
-        let due = payment.map(|(due_on, _)| self.language.format_month_and_day(due_on));
+        let is_due_stated = |due_on| due_on >= self.outlook.today || self.outlook.owed.is_some();
+        let due = payment.map(|(due_on, _)| due_on).filter(|due_on| is_due_stated(*due_on));
+        let due = due.map(|due_on| self.language.format_month_and_day(due_on));
         (self.render)(text, PaymentValues { amount, due, date: None })
     }
 
