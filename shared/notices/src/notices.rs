@@ -207,13 +207,13 @@ impl Notices {
         }
     }
 
-    /// Sends the mail about the payment of `receipt` to the customer again: the receipt, or the notice of the refund if
-    /// the whole amount was refunded.
+    /// Sends the receipt `receipt` to the customer again. It states what was refunded. So it does not read as the notice of
+    /// a further refund.
     ///
     /// # Errors
     /// [`NoticeError::Table`] or [`NoticeError::Mail`] if the table or the mail service fails.
     pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), NoticeError> {
-        let facts = self.receipt_facts(receipt).await?;
+        let facts = MailFacts { kind: MailKind::Paid, ..self.receipt_facts(receipt).await? };
         Ok(self.mailer.send(&self.compose(account, &facts, self.clock.now())).await?)
     }
 
@@ -221,6 +221,9 @@ impl Notices {
     /// whole amount was refunded. Pending refunds are left out, because they may fail.
     async fn receipt_facts(&self, receipt: &Receipt) -> Result<MailFacts, TableError> {
         let refunded = self.table.get_succeeded_refunds(receipt).await?.map(|refunds| refunds.amount);
+        // The customer may have changed the address since the payment.
+        let stored = self.table.get_subscription(&receipt.account, receipt.subscription).await?;
+        let email = stored.map_or_else(|| receipt.email.clone(), |subscription| subscription.email);
         let is_fully_refunded = refunded.is_some_and(|refunded| refunded.minor() >= receipt.amount.minor());
         let kind = if is_fully_refunded { MailKind::Refunded } else { MailKind::Paid };
         Ok(MailFacts {
@@ -231,7 +234,7 @@ impl Notices {
             reversed: receipt.reversal.map(|reversal| reversal.amount),
             receipt: Some(receipt.number().to_string()),
             card: receipt.card.clone(),
-            ..MailFacts::new(kind, receipt.product_name.clone(), receipt.email.clone())
+            ..MailFacts::new(kind, receipt.product_name.clone(), email)
         })
     }
 

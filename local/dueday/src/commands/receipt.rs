@@ -1,7 +1,7 @@
 //! `dueday receipt`: shows one receipt, or sends its mail again.
 
 use api::ReceiptView;
-use billing::{Account, Receipt};
+use billing::{Account, Receipt, Subscription};
 use clap::{Args, Subcommand};
 use notices::{NoticeError, Notices};
 
@@ -72,12 +72,13 @@ async fn show_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit,
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let receipt = receipt.find(&open_table.table, context.clock.now()).await?;
     let customer = open_table.table.get_account(&receipt.account).await?;
+    let subscription = open_table.table.get_subscription(&receipt.account, receipt.subscription).await?;
     let command = |rest: String| context.command_line(&rest);
     let (account, number) = (&receipt.account, receipt.number());
     let text = format!(
         "{}\nAccount:      {account}\n{}Subscription: {}\nReason:       {}\nRefund:       {}\n",
-        receipt_table(&receipt),
-        customer_text(customer.as_ref(), &receipt),
+        receipt_table(&receipt, open_table.table.policy().zone),
+        customer_text(customer.as_ref(), subscription.as_ref(), &receipt),
         receipt.subscription,
         command(format!("why {account} {} --date {}", receipt.subscription, receipt.due_on)),
         command(format!("refund {number}")),
@@ -86,11 +87,13 @@ async fn show_receipt(context: &Context, receipt: &NamedReceipt) -> Result<Exit,
     Ok(Exit::Done)
 }
 
-/// Returns lines with the name, the e-mail address and the card of the customer who paid `receipt`. A line is missing if
-/// its value is unknown: an erased account has no name, and some gateways do not describe the card.
-fn customer_text(customer: Option<&Account>, receipt: &Receipt) -> String {
+/// Returns lines with the name, the present e-mail address and the card of the customer who paid `receipt`, of whom
+/// `subscription` is the subscription. A line is missing if its value is unknown: an erased account has no name, and some
+/// gateways do not describe the card.
+fn customer_text(customer: Option<&Account>, subscription: Option<&Subscription>, receipt: &Receipt) -> String {
     let name = customer.map(|customer| format!("Name:         {}\n", customer.name.as_str()));
-    let email = receipt.email.as_ref().or(customer.map(|customer| &customer.email));
+    let own_email = subscription.map_or(receipt.email.as_ref(), |subscription| subscription.email.as_ref());
+    let email = own_email.or(customer.map(|customer| &customer.email));
     let email = email.map(|email| format!("E-mail:       {}\n", email.as_str()));
     let card = receipt.card.as_ref().map(|card| format!("Card:         {}\n", card.label()));
     [name, email, card].into_iter().flatten().collect()
