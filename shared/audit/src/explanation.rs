@@ -21,6 +21,8 @@ pub struct Explanation {
     pub why: ChargeReason,
     /// The records of the explained day, of the month of that day, and of the explained payment.
     pub records: PaymentRecords,
+    /// Whether the open attempt of the subscription has lasted longer than a bank may process a payment.
+    pub is_attempt_late: bool,
     /// The state of the subscription's shard on the explained day, from the run records of the payment batch; `None`
     /// for a day in the future.
     pub run: Option<ShardProof>,
@@ -102,7 +104,16 @@ pub async fn explain(
     let hold_records = read_hold_records(table, account, now).await?;
     let why = explain_day(&subscription, &records, &hold_records, &policy, &day);
     let records = relevant_records(records, &day, why.due_on());
-    Ok(Some(Explanation { subscription, day, why, records, run }))
+    let is_attempt_late = is_attempt_late(table, &subscription, now).await?;
+    Ok(Some(Explanation { subscription, day, why, records, is_attempt_late, run }))
+}
+
+/// Returns whether the open attempt of `subscription` has lasted longer than a bank may process a payment, as
+/// `dueday status` counts it. Sends a GetItem request if there is an open attempt.
+async fn is_attempt_late(table: &Table, subscription: &Subscription, now: DateTime<Utc>) -> Result<bool, TableError> {
+    let Some(attempt) = &subscription.attempt else { return Ok(false) };
+    let limits = table.get_settings().await?.map(|settings| settings.payment_limits).unwrap_or_default();
+    Ok(limits.is_attempt_late(attempt, now))
 }
 
 /// Reads the items of `account` that show when its subscriptions were not charged. Sends three Query requests.
@@ -175,7 +186,8 @@ impl Explanation {
     /// explain why the payment was not charged on that day.
     pub fn needs_attention(&self) -> bool {
         match &self.why {
-            ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } => true,
+            ChargeReason::Open(_) => self.is_attempt_late,
+            ChargeReason::Unrecorded { .. } => true,
             ChargeReason::Held { hold, .. } => hold.kind == HoldKind::OpenFinding && hold.until.is_none(),
             ChargeReason::Owed { due_on, next } => !self.may_still_run() && self.is_unresolved_since(*due_on, *next),
             ChargeReason::Tried { attempt, next } => {

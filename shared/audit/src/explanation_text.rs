@@ -41,7 +41,7 @@ impl Explanation {
     fn reason_text(&self) -> String {
         match &self.why {
             ChargeReason::Open(open) => format!(
-                "an attempt to charge the payment due on {} began at {}, and its outcome is unknown",
+                "an attempt to charge the payment due on {} began at {}, and its outcome is not known yet",
                 open.due_on,
                 open.claimed_at.format("%Y-%m-%d %H:%M UTC")
             ),
@@ -200,7 +200,7 @@ impl PastHold {
         match (kind, until) {
             (HoldKind::Disputed, None) => {
                 format!(
-                    "the payment due on {due_on} is owed, but {}: the payment is not charged until the merchant wins the \
+                    "the payment due on {due_on} is owed, but {}: the payment is not charged unless the merchant wins the \
                      dispute (which may waive the payment), the customer gives another payment method, or an operator \
                      retries the payment (dueday subscription retry)",
                     self.reason_text()

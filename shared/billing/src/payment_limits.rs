@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
-use super::Ceilings;
+use super::{Attempt, Ceilings};
 
 /// The text for a ceiling (a daily limit on charges) that does not exist.
 const NO_CEILING: &str = "none";
@@ -126,6 +127,13 @@ impl PaymentLimits {
             PaymentLimit::GatewayFailures => self.gateway_failures = number(&ALLOWED_GATEWAY_FAILURES, "")?,
         }
         Ok(())
+    }
+}
+
+impl PaymentLimits {
+    /// Returns whether `attempt` has been open at `now` for longer than the bank may process a debit.
+    pub fn is_attempt_late(&self, attempt: &Attempt, now: DateTime<Utc>) -> bool {
+        now.signed_duration_since(attempt.claimed_at) > TimeDelta::days(self.max_processing_days.into())
     }
 }
 

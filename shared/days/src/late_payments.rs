@@ -1,8 +1,8 @@
 //! Late payments: payments of earlier days that a run should have settled.
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
-use billing::Subscription;
+use billing::{PaymentLimits, Subscription};
 use store::{Due, DueRow, Settings, Table, TableError};
 
 /// The number of rows in each request to the payment index.
@@ -21,7 +21,7 @@ pub async fn late_payments_since(
     now: DateTime<Utc>,
 ) -> Result<Option<NaiveDate>, TableError> {
     let Some(yesterday) = today.pred_opt() else { return Ok(None) };
-    let max_processing = TimeDelta::days(settings.payment_limits.max_processing_days.into());
+    let limits = &settings.payment_limits;
     let mut oldest: Option<NaiveDate> = None;
     for shard in 0..settings.shards {
         let (mut after, mut rows_read) = (None, 0);
@@ -29,7 +29,7 @@ pub async fn late_payments_since(
             let page = table.get_due_payments_by_date(shard, yesterday, after.as_ref(), ROWS_PER_PAGE).await?;
             for row in &page.rows {
                 rows_read += 1;
-                if rows_read > MAX_ROWS_OF_SHARD || is_late(table, row, max_processing, now).await? {
+                if rows_read > MAX_ROWS_OF_SHARD || is_late(table, row, limits, now).await? {
                     // An index entry with an unreadable date also counts, because the index returned the entry.
                     let date = row.position.on.parse().unwrap_or(yesterday);
                     oldest = Some(oldest.map_or(date, |oldest| oldest.min(date)));
@@ -47,26 +47,21 @@ pub async fn late_payments_since(
 
 /// Returns whether a run should have settled the payment of `row`, which is due on an earlier day. A row or a
 /// subscription that cannot be read counts as late.
-async fn is_late(
-    table: &Table,
-    row: &DueRow,
-    max_processing: TimeDelta,
-    now: DateTime<Utc>,
-) -> Result<bool, TableError> {
+async fn is_late(table: &Table, row: &DueRow, limits: &PaymentLimits, now: DateTime<Utc>) -> Result<bool, TableError> {
     let Ok(Due { key, .. }) = &row.due else { return Ok(true) };
     match table.get_subscription(&key.account, key.subscription).await {
-        Ok(stored) => Ok(stored.is_some_and(|subscription| is_settled_late(&subscription, max_processing, now))),
+        Ok(stored) => Ok(stored.is_some_and(|subscription| is_settled_late(&subscription, limits, now))),
         Err(TableError::Unreadable { .. }) => Ok(true),
         Err(error) => Err(error),
     }
 }
 
 /// Returns whether a run should have settled the payment of `subscription`, which is due on an earlier day. A bank may
-/// process a payment for `max_processing`. A dispute or an open finding stops the charges, and the dispute ends by
-/// itself, and the finding is a concern of its own.
-fn is_settled_late(subscription: &Subscription, max_processing: TimeDelta, now: DateTime<Utc>) -> bool {
+/// process a payment for some days (`limits`). A dispute or an open finding stops the charges: the gateway reports the end
+/// of the dispute, and the finding is a concern of its own.
+fn is_settled_late(subscription: &Subscription, limits: &PaymentLimits, now: DateTime<Utc>) -> bool {
     match &subscription.attempt {
-        Some(attempt) => now.signed_duration_since(attempt.claimed_at) > max_processing,
+        Some(attempt) => limits.is_attempt_late(attempt, now),
         None => {
             subscription.status.is_chargeable()
                 && !subscription.is_ending()

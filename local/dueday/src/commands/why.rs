@@ -4,6 +4,7 @@ use api::ExplanationView;
 use audit::{Explanation, explain};
 use billing::Money;
 use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
 use clap::Args;
 
 use super::subscription_args::SubscriptionSelector;
@@ -11,6 +12,7 @@ use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::local_time::format_minutes;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -31,8 +33,8 @@ const COLUMNS: [Column; 6] = [
 The explanation uses the stored records, which expire at the same time as receipts, and the current state of the \
 subscription.
 
-The command exits with 0 if the records explain the result. It exits with 1 if the operator must act: a payment is \
-open, a payment is owed because a run did not process the shard or did not charge, or the reason is not recorded. It \
+The command exits with 0 if the records explain the result. It exits with 1 if the operator must act: a payment has \
+been open for longer than a bank may process it, a payment is owed because a run did not process the shard or did not charge, or the reason is not recorded. It \
 exits with 2 if the subscription does not exist.
 
 Examples:
@@ -53,23 +55,24 @@ pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let Some(explained) = explain(&open_table.table, (account, id), args.date, context.clock.now()).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };
-    let (needs_attention, text) = (explained.needs_attention(), explanation_text(&explained));
+    let (needs_attention, text) =
+        (explained.needs_attention(), explanation_text(&explained, open_table.table.policy().zone));
     context.print(&ExplanationView::from(explained), || text)?;
     Ok(Exit::done_if(!needs_attention))
 }
 
-fn explanation_text(explained: &Explanation) -> String {
-    format!("{explained}\n\n{}", table(&COLUMNS, rows_of_used_records(explained)))
+fn explanation_text(explained: &Explanation, zone: Tz) -> String {
+    format!("{explained}\n\n{}", table(&COLUMNS, rows_of_used_records(explained, zone)))
 }
 
-/// Returns one table row for each record that the explanation uses.
-fn rows_of_used_records(explained: &Explanation) -> Vec<Vec<String>> {
+/// Returns one table row for each record that the explanation uses. Times are in the billing time zone `zone`.
+fn rows_of_used_records(explained: &Explanation, zone: Tz) -> Vec<Vec<String>> {
     let Explanation { subscription, records, run, .. } = explained;
     let row = |record: String, due_on: String, at: String, amount: Option<Money>, detail: String| {
         let (amount, currency) = amount.map(|a| (a.decimal(), a.currency().to_string())).unwrap_or_default();
         vec![record, due_on, at, amount, currency, detail]
     };
-    let at = |instant: DateTime<Utc>| instant.format("%Y-%m-%d %H:%M").to_string();
+    let at = |instant: DateTime<Utc>| format_minutes(instant, zone);
     let next = subscription.next_charge_on().map(|on| format!(", next payment {on}")).unwrap_or_default();
     let status = output::colored_status(&subscription.status.to_string()) + " now" + &next;
     let due_on = subscription.due_on.to_string();

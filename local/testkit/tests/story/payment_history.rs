@@ -87,7 +87,14 @@ impl History {
     pub fn explain_in_zone(&self, zone: Tz, on: &str, today: &str) -> Explanation {
         let day = RequestedDay { on: date(on), today: date(today), zone, kept_days: 190 };
         let why = explain_day(&self.subscription, &self.records, &self.hold_records, &Policy::default(), &day);
-        Explanation { subscription: self.subscription.clone(), day, why, records: self.records.clone(), run: None }
+        Explanation {
+            subscription: self.subscription.clone(),
+            day,
+            why,
+            records: self.records.clone(),
+            is_attempt_late: false,
+            run: None,
+        }
     }
 
     /// Asserts the reason and the text of the explanation, on `today`, for each of the expected days.

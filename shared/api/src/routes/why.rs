@@ -122,7 +122,7 @@ impl From<Explanation> for ExplanationView {
     fn from(explanation: Explanation) -> Self {
         let (answer, reason) = (explanation.to_string(), explanation.reason());
         let (charged, needs_attention) = (explanation.is_charged(), explanation.needs_attention());
-        let Explanation { subscription, day, why, records, run } = explanation;
+        let Explanation { subscription, day, why, records, run, .. } = explanation;
         let next_payment_date = subscription.next_charge_on();
         Self {
             account: subscription.account,
