@@ -146,9 +146,14 @@ async fn read_open_findings(table: &Table) -> Result<(Vec<Finding>, Vec<String>)
 
 /// Returns the sentence that states how to complete the runs of a day.
 fn next_step(context: &Context, day: &RunsReport) -> String {
-    let mut batches: Vec<Batch> =
-        day.shards.iter().filter(|proof| !proof.is_complete()).map(|proof| proof.batch).collect();
+    // Another run of the day does not charge a rejected payment: its next attempt is on a later day.
+    let can_be_completed = |proof: &&ShardProof| !proof.is_complete() && proof.walked != ShardState::Rejected;
+    let mut batches: Vec<Batch> = day.shards.iter().filter(can_be_completed).map(|proof| proof.batch).collect();
     batches.dedup();
+    if batches.is_empty() {
+        return "The rejected charges are tried on later days, and this day stays incomplete: see them with `dueday why`."
+            .to_owned();
+    }
     let commands: Vec<String> =
         batches.iter().map(|batch| context.command_line(&format!("run {batch} --date {}", day.date))).collect();
     match context.options.table() {
