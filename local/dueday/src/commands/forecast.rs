@@ -78,9 +78,10 @@ pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Fa
 fn forecast_text(report: &ForecastReport) -> String {
     let ForecastReport { from, until, payments, sums, days, .. } = report;
     let planned = format_count(*payments, "payment");
+    let last = until.pred_opt().unwrap_or(*until);
     if days.is_empty() {
-        return format!("{planned} from {from} until {until}\n");
+        return format!("{planned} from {from} to {last}\n");
     }
     let rows = days.iter().map(|day| vec![day.date.to_string(), day.payments.to_string(), day.sums.to_string()]);
-    format!("{}{planned} from {from} until {until}: {sums}\n", table(&COLUMNS, rows))
+    format!("{}{planned} from {from} to {last}: {sums}\n", table(&COLUMNS, rows))
 }

@@ -92,10 +92,13 @@ async fn preview(
     now: DateTime<Utc>,
 ) -> Result<String, Failure> {
     let (today, then) = (before.date_at(now), after.date_at(now));
+    let moved_figures = "In reports and exports, payments near midnight count on another day, also in past months.";
     Ok(match setting {
-        PolicySetting::TimeZone if today == then => format!("Today stays {today}. No planned date moves."),
+        PolicySetting::TimeZone if today == then => {
+            format!("Today stays {today}. No planned date moves. {moved_figures}")
+        }
         PolicySetting::TimeZone if today > then => {
-            format!("Today becomes {then} instead of {today}. No planned date moves.")
+            format!("Today becomes {then} instead of {today}. No planned date moves. {moved_figures}")
         }
         PolicySetting::TimeZone => {
             let mut due = Vec::new();
@@ -116,7 +119,8 @@ async fn preview(
                 }
                 due.push(format_count(count, noun));
             }
-            format!("Today becomes {then} instead of {today}: {} become due at once.", due.join(" and "))
+            let due = due.join(" and ");
+            format!("Today becomes {then} instead of {today}: {due} become due at once. {moved_figures}")
         }
         PolicySetting::ReminderLeadDays => {
             "No planned reminder moves. The reminder of a date that is computed after the change uses the new value. After a \
