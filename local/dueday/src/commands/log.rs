@@ -2,6 +2,7 @@
 
 use api::ActionView;
 use billing::{AccountId, LoggedAction};
+use chrono_tz::Tz;
 use clap::Args;
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use super::list_output::{LimitArgs, ListOutput, account_not_found};
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::local_time::format_seconds;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
 
@@ -44,7 +46,7 @@ pub struct LogArgs {
 /// Runs `dueday log`.
 pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let (paging, now) = (args.limit.paging(), context.clock.now());
+    let (paging, now, zone) = (args.limit.paging(), context.clock.now(), table.policy().zone);
     let page = match &args.account {
         Some(account) => {
             let page = table.get_actions_by_account(account, &paging, now).await?;
@@ -55,15 +57,15 @@ pub async fn log(context: &Context, args: &LogArgs) -> Result<Exit, Failure> {
         }
         None => table.get_actions_without_account(&paging, now).await?,
     };
-    ListOutput::from(page).print::<ActionView>(context, "action", &COLUMNS, action_row)
+    ListOutput::from(page).print::<ActionView>(context, "action", &COLUMNS, |logged| action_row(logged, zone))
 }
 
-/// Returns the cells of the table row of a logged change.
-fn action_row(logged: &LoggedAction) -> Vec<String> {
+/// Returns the cells of the table row of a logged change. Its time is in the billing time zone `zone`.
+fn action_row(logged: &LoggedAction, zone: Tz) -> Vec<String> {
     let actor = logged.actor.kind().to_string();
     let subscription = logged.subscription.map(|id| id.to_string());
     vec![
-        logged.at.format("%Y-%m-%d %H:%M:%S").to_string(),
+        format_seconds(logged.at, zone),
         logged.actor.name().map_or_else(|| actor.clone(), |name| format!("{actor} {name}")),
         logged.kind.to_string(),
         logged.item.clone().or(subscription).unwrap_or_default(),

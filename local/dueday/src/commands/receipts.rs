@@ -2,6 +2,7 @@
 
 use api::ReceiptView;
 use billing::{AccountId, GatewayToken, Receipt};
+use chrono_tz::Tz;
 use clap::Args;
 use store::Paging;
 
@@ -9,6 +10,7 @@ use super::list_output::{LimitArgs, ListOutput, account_not_found, start_search}
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::local_time::format_minutes;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -27,8 +29,8 @@ const COLUMNS: [Column; 10] = [
 ];
 
 /// Returns the table with one row for `receipt`.
-pub fn receipt_table(receipt: &Receipt) -> String {
-    table(&COLUMNS, [receipt_row(receipt)])
+pub fn receipt_table(receipt: &Receipt, zone: Tz) -> String {
+    table(&COLUMNS, [receipt_row(receipt, zone)])
 }
 
 /// The arguments of `dueday receipts`.
@@ -53,7 +55,7 @@ pub struct ReceiptsArgs {
 /// Runs `dueday receipts`.
 pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Failure> {
     let OpenTable { table: stored, .. } = &OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let now = context.clock.now();
+    let (now, zone) = (context.clock.now(), stored.policy().zone);
     let is_searched = |receipt: &Receipt| args.payment.as_ref().is_none_or(|payment| receipt.payment == *payment);
     let mut list = ListOutput::new();
     match &args.account {
@@ -74,11 +76,11 @@ pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Fa
             stored.scan_receipts(now, each).await?;
         }
     }
-    list.print::<ReceiptView>(context, "receipt", &COLUMNS, receipt_row)
+    list.print::<ReceiptView>(context, "receipt", &COLUMNS, |receipt| receipt_row(receipt, zone))
 }
 
-/// Returns the cells of the table row of `receipt`.
-fn receipt_row(receipt: &Receipt) -> Vec<String> {
+/// Returns the cells of the table row of `receipt`. Its time is in the billing time zone `zone`.
+fn receipt_row(receipt: &Receipt, zone: Tz) -> Vec<String> {
     let reversed = receipt.reversal.map(|reversal| reversal.amount.decimal());
     vec![
         receipt.number().to_string(),
@@ -89,7 +91,7 @@ fn receipt_row(receipt: &Receipt) -> Vec<String> {
         reversed.unwrap_or_default(),
         receipt.net().decimal(),
         receipt.amount.currency().to_string(),
-        receipt.processed_at.format("%Y-%m-%d %H:%M").to_string(),
+        format_minutes(receipt.processed_at, zone),
         receipt.payment.to_string(),
     ]
 }

@@ -3,6 +3,7 @@
 pub mod confirmation;
 pub mod exit;
 pub mod failure;
+pub mod local_time;
 pub mod output;
 pub mod progress;
 pub mod report;

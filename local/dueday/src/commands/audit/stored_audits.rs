@@ -3,6 +3,7 @@
 use api::{AuditView, AuditViolationView};
 use billing::AuditRecord;
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use clap::Args;
 use serde::Serialize;
 use store::{Paging, Table};
@@ -12,6 +13,7 @@ use crate::commands::list_output::LimitArgs;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::local_time::format_minutes;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -53,10 +55,11 @@ struct ShownAudit {
 pub async fn list(context: &Context, args: &ListArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let page = open_table.table.get_audits(&args.limit.paging(), context.clock.now()).await?;
+    let zone = open_table.table.policy().zone;
     let views: Vec<AuditView> = page.require_all_readable()?.items.into_iter().map(AuditView::from).collect();
     context.print(&views, || match views.as_slice() {
         [] => "No audit is stored: run `dueday audit`.\n".to_owned(),
-        views => table(&AUDIT_COLUMNS, views.iter().map(audit_row)),
+        views => table(&AUDIT_COLUMNS, views.iter().map(|audit| audit_row(audit, zone))),
     })?;
     Ok(Exit::Done)
 }
@@ -65,6 +68,7 @@ pub async fn list(context: &Context, args: &ListArgs) -> Result<Exit, Failure> {
 pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let (table_of_data, now) = (&open_table.table, context.clock.now());
+    let zone = table_of_data.policy().zone;
     let audit = match args.audit {
         Some(id) => table_of_data.get_audit(id, now).await?,
         None => latest_audit(table_of_data, now).await?,
@@ -86,7 +90,7 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, Failure> {
             _ => format!("\n{}", table(&super::COLUMNS, rows)),
         };
         let more = if has_more { "More violations are stored: use --limit.\n" } else { "" };
-        format!("{}{violations}{more}", table(&AUDIT_COLUMNS, [audit_row(&shown.audit)]))
+        format!("{}{violations}{more}", table(&AUDIT_COLUMNS, [audit_row(&shown.audit, zone)]))
     })?;
     Ok(Exit::Done)
 }
@@ -109,14 +113,14 @@ async fn latest_audit(table: &Table, now: DateTime<Utc>) -> Result<Option<AuditR
     Ok(page.into_items()?.pop())
 }
 
-/// Returns the cells of the table row of `audit`.
-fn audit_row(audit: &AuditView) -> Vec<String> {
+/// Returns the cells of the table row of `audit`. Its times are in the billing time zone `zone`.
+fn audit_row(audit: &AuditView, zone: Tz) -> Vec<String> {
     let counts: Vec<String> =
         audit.violations.iter().map(|(invariant, count)| format!("{count} {invariant}")).collect();
     vec![
         audit.id.clone(),
-        audit.started_at.format("%Y-%m-%d %H:%M").to_string(),
-        audit.ended_at.map_or_else(|| "not ended".to_owned(), |at| at.format("%Y-%m-%d %H:%M").to_string()),
+        format_minutes(audit.started_at, zone),
+        audit.ended_at.map_or_else(|| "not ended".to_owned(), |at| format_minutes(at, zone)),
         audit.accounts.to_string(),
         if counts.is_empty() { "none".to_owned() } else { counts.join(", ") },
     ]
