@@ -296,7 +296,7 @@ async fn run_action(
         Action::List(args) => list::list(context, desk, zone, args).await,
         Action::Show { order } => list::show(context, desk, zone, *order).await,
         Action::Pick(ids) => list::change_status(context, desk, ids, OrderStatus::Picked).await,
-        Action::PickList(args) => packing::pick_list(context, desk, args).await,
+        Action::PickList(args) => packing::pick_list(context, desk, open_table, args).await,
         Action::Ship(args) => packing::ship(context, desk, args).await,
         Action::Deliver(ids) => list::change_status(context, desk, ids, OrderStatus::Delivered).await,
         Action::Return { orders, unsellable } => {

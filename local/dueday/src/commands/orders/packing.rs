@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use billing::Label;
 use clap::Args;
 use orders::{NamedLine, OrderDesk, OrderId, OrderStatus, OrderToPack, Parcel, ShippingAddress, Step, WarehouseId};
-use orders_api::packing_slips;
+use orders_api::SlipPrinter;
 use serde::Serialize;
 use store::Paging;
 
@@ -14,6 +14,7 @@ use super::csv_file::{self, Line};
 use super::list::OrderView;
 use super::{list, parse_status};
 use crate::context::Context;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::terminal::table::{Column, table};
@@ -111,7 +112,12 @@ impl From<&OrderToPack> for OrderToPackView {
 }
 
 /// Lists the orders to pick.
-pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs) -> Result<Exit, Failure> {
+pub async fn pick_list(
+    context: &Context,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    args: &PickListArgs,
+) -> Result<Exit, Failure> {
     let paging = Paging { after: None, limit: args.limit };
     let page = desk.table.orders_of_warehouse(&args.warehouse, args.status, args.newest_first, &paging).await?;
     let orders = page.into_items()?;
@@ -124,7 +130,9 @@ pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs)
     let count = format_count(orders.len() as u64, "order");
     if let Some(path) = &args.slips {
         let failed = |error: std::io::Error| Failure::File { path: path.clone(), reason: error.to_string() };
-        std::fs::write(path, packing_slips(&orders)).map_err(failed)?;
+        let (orders_table, payments) = (&desk.table, &open_table.table);
+        let printer = SlipPrinter { orders_table, payments, merchant: &context.config.merchant.name };
+        std::fs::write(path, printer.print_slips(&orders, None).await?).map_err(failed)?;
         context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || {
             format!("the packing slips of {count} are in {}\n", path.display())
         })?;

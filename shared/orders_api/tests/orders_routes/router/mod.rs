@@ -12,5 +12,6 @@ mod lists;
 mod order_address;
 mod order_lines;
 mod packing;
+mod packing_slips;
 mod stock;
 pub mod test_desk;

@@ -10,7 +10,7 @@ use billing::{Account, Money};
 use clock::SimulatedClock;
 use emulator::{Engine, EngineConnection};
 use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
-use orders_api::{OrdersApi, StoredPayments};
+use orders_api::OrdersApi;
 use rest::{Caller, ConfidentialAccess};
 use serde_json::{Value, json};
 use store::Table;
@@ -165,7 +165,7 @@ impl TestDesk {
         let payments = payments_table(client).await;
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
-        let api = OrdersApi::new(desk.clone(), Arc::new(StoredPayments(payments.clone())), clock.clone());
+        let api = OrdersApi::new(desk.clone(), payments.clone(), "Example & Sons", clock.clone());
         Self { router: api.router(), desk, payments, clock, connection }
     }
 
