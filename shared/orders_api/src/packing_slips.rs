@@ -84,13 +84,15 @@ fn slip_values(
 /// Returns the values of `address` for the template. The name of the country is in capitals, as is usual in postal
 /// addresses: the name in `language`, or else the merchant's name of the country, or else its id.
 fn address_values(address: &ShippingAddress, language: &Language, countries: &HashMap<PlaceId, Label>) -> Value {
-    let ShippingAddress { name, street, postal_code, city, country, region: _ } = address;
+    let ShippingAddress { name, street, line2, postal_code, city, state, country, region: _, phone } = address;
     let [name, street, postal_code, city] = [name, street, postal_code, city].map(|label| label.as_str());
+    let [line2, state] = [line2, state].map(|label| label.as_ref().map(|label| label.as_str()));
+    let phone = phone.as_ref().map(|phone| phone.as_str());
     let own_name = || countries.get(country).map(|name| name.as_str().to_owned());
     let country_name = language.country_name(country.as_str()).or_else(own_name);
     let country = country_name.unwrap_or_else(|| country.as_str().to_owned()).to_uppercase();
     let language = &language.texts.language;
-    context! { name, street, postal_code, city, country, language }
+    context! { name, street, line2, postal_code, city, state, country, language, phone }
 }
 
 /// Returns `text` as a QR code in SVG.

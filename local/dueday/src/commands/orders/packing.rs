@@ -41,8 +41,20 @@ Example:
 const COLUMNS: [Column; 4] =
     [Column::whole("order"), Column::number("pieces"), Column::whole("product"), Column::text("ship to")];
 /// The columns of the list of orders to pick as CSV.
-const CSV_COLUMNS: [&str; 9] =
-    ["order", "placed_at", "name", "street", "postal_code", "city", "country", "product", "quantity"];
+const CSV_COLUMNS: [&str; 12] = [
+    "order",
+    "placed_at",
+    "name",
+    "street",
+    "line2",
+    "postal_code",
+    "city",
+    "state",
+    "country",
+    "phone",
+    "product",
+    "quantity",
+];
 /// The columns of the file of `dueday orders ship --file`.
 const FILE_COLUMNS: [&str; 3] = ["order", "carrier", "tracking_number"];
 
@@ -171,9 +183,12 @@ fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
                 &order.placed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
                 text(|address| address.name.as_str()),
                 text(|address| address.street.as_str()),
+                text(|address| address.line2.as_ref().map_or("", |line2| line2.as_str())),
                 text(|address| address.postal_code.as_str()),
                 text(|address| address.city.as_str()),
+                text(|address| address.state.as_ref().map_or("", |state| state.as_str())),
                 text(|address| address.country.as_str()),
+                text(|address| address.phone.as_ref().map_or("", |phone| phone.as_str())),
                 line.product.as_str(),
                 &line.quantity.to_string(),
             ];

@@ -2,6 +2,7 @@
 
 mod access;
 mod action_log;
+mod address_fields;
 mod company;
 mod corrections;
 mod erasure;

@@ -84,9 +84,12 @@ pub fn employee_body(name: &str) -> Value {
     })
 }
 
-/// Returns the body of a request that sets a valid shipping address in Leeds.
+/// Returns the body of a request that sets a valid shipping address in Leeds, with all fields.
 pub fn address_body() -> Value {
-    json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
+    json!({
+        "name": "Acme", "street": "1 High Street", "line2": "Unit 4", "postal_code": "LS1", "city": "Leeds",
+        "state": "West Yorkshire", "country": "gb", "region": "eu", "phone": "+44 113 496 0000",
+    })
 }
 
 /// Returns a connection that changes the responses to the first `requests` BatchGetItem requests: half of the keys stay
