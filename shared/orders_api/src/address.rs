@@ -2,6 +2,7 @@
 
 use ::orders::{PhoneNumber, PlaceId, ShippingAddress};
 use billing::Label;
+use rest::request_input::{Input, InvalidInput};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -28,6 +29,14 @@ pub struct AddressView {
     region: PlaceId,
     /// The phone number that the carrier may call; null if there is none.
     phone: Option<PhoneNumber>,
+}
+
+/// Reads an address with the fields and the checks of the API.
+///
+/// # Errors
+/// A field is missing, unknown or invalid. The error names the field and what is allowed.
+pub fn read_address(input: Input) -> Result<ShippingAddress, InvalidInput> {
+    input.read::<AddressView>().map(ShippingAddress::from)
 }
 
 impl From<ShippingAddress> for AddressView {

@@ -34,6 +34,7 @@ use store::Table;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use address::read_address;
 pub use desk_for_caller::StoredPayments;
 pub use openapi::document;
 pub use packing_slips::SlipPrinter;

@@ -119,6 +119,7 @@ enum Action {
     ///
     /// Stock is reserved for the orders that were waiting for the address. With --order, corrects only the address of this
     /// order.
+    #[command(after_help = address::AFTER_HELP)]
     Address(address::AddressArgs),
     /// Assign a customer and unshipped orders to another representative
     HandOver { account: AccountId, representative: EmployeeId },
