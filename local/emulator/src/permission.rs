@@ -15,8 +15,18 @@ pub struct Permission {
 }
 
 /// Returns the permissions that a request needs. A transaction needs the permission of each of its writes ("IAM for
-/// DynamoDB transactions" in the DynamoDB developer guide).
+/// DynamoDB transactions" in the DynamoDB developer guide). A BatchGetItem request needs the permission for each of its keys.
 pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permission> {
+    if operation == "BatchGetItem" {
+        let tables = request["RequestItems"].as_object().into_iter().flat_map(|tables| tables.values());
+        let keys = tables.filter_map(|table| table["Keys"].as_array()).flatten();
+        let permission = |key: &Value| Permission {
+            action: "dynamodb:BatchGetItem".to_owned(),
+            index: None,
+            partition: key["PK"]["S"].as_str().map(str::to_owned),
+        };
+        return keys.map(permission).collect();
+    }
     if operation != "TransactWriteItems" {
         let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
         return vec![Permission { action: format!("dynamodb:{operation}"), index, partition: partition_key(request) }];

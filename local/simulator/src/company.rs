@@ -168,13 +168,17 @@ impl Company {
         let customers = (0..size.customers)
             .map(|n| {
                 let country = countries.choose(&mut rng).expect("a country");
+                let has_optional_fields = n % 10 == 0;
                 let address = ShippingAddress {
                     name: label(&format!("Customer {n}")),
                     street: label(&format!("{n} Market Street")),
+                    line2: has_optional_fields.then(|| label("Floor 2")),
                     postal_code: label(&format!("{:05}", n % 100_000)),
                     city: label("Springfield"),
+                    state: has_optional_fields.then(|| label("Illinois")),
                     country: country.id.clone(),
                     region: country.region.clone(),
+                    phone: has_optional_fields.then(|| "+1 217 555 0100".parse().expect("a phone number")),
                 };
                 (format!("customer-{n}").parse().expect("an id"), rng.random_ratio(19, 20).then_some(address))
             })

@@ -11,7 +11,7 @@ use config::{ConfigError, Env, Variable, parse_web_page_url};
 use strum::IntoEnumIterator as _;
 
 variables! {
-    MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The merchant's name, for mails and receipts")
+    MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The merchant's name, for mails, receipts and packing slips")
         .rare_flag("merchant");
     MERCHANT_ADDRESS = Variable::new(&[Every], "DUEDAY_MERCHANT_ADDRESS", "ADDRESS",
         "The merchant's postal address in one line, for mails and receipts").rare_flag("merchant-address");

@@ -190,7 +190,7 @@ static SUPPORTED_LANGUAGES: LazyLock<[LanguageTexts; 7]> = LazyLock::new(|| {
 #[derive(Clone, Debug)]
 pub struct Language {
     pub texts: &'static LanguageTexts,
-    locale: Locale,
+    pub(crate) locale: Locale,
 }
 
 impl Language {

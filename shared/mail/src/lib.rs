@@ -5,6 +5,7 @@
 mod compose;
 mod config;
 mod connection_pool;
+mod country_names;
 mod language;
 mod login;
 mod mail_encoding;

@@ -2,6 +2,7 @@
 //! each change writes an entry of the action log with this caller.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use ::orders::{OrderDesk, PaymentsTable, Requester};
 use aws_sdk_dynamodb::types::TransactWriteItem;
@@ -37,7 +38,8 @@ impl FromRequestParts<OrdersApi> for DeskForCaller {
     async fn from_request_parts(parts: &mut Parts, api: &OrdersApi) -> Result<Self, Infallible> {
         let RequestActor(actor) = RequestActor::from_request_parts(parts, api).await?;
         let Ok(RequestTime { at, .. }) = RequestTime::from_request_parts(parts, api).await;
-        let requester = Requester { payments: api.payments.clone(), actor, at };
+        let payments = Arc::new(StoredPayments(api.payments.clone()));
+        let requester = Requester { payments, actor, at };
         Ok(Self(api.desk.requested_by(requester)))
     }
 }

@@ -16,6 +16,7 @@ mod openapi;
 mod order_view;
 mod orders;
 mod packing;
+mod packing_slips;
 mod parameters;
 mod products;
 mod skus;
@@ -24,23 +25,26 @@ mod warehouses;
 
 use std::sync::Arc;
 
-use ::orders::{OrderDesk, PaymentsTable};
+use ::orders::OrderDesk;
 use axum::Router;
 use axum::extract::FromRef;
 use clock::Clock;
 use rest::RequestTime;
+use store::Table;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use address::read_address;
 pub use desk_for_caller::StoredPayments;
 pub use openapi::document;
-pub use packing::packing_slips;
+pub use packing_slips::SlipPrinter;
 
-/// The state that all routes share: the order desk and the clock.
+/// The state that all routes share: the order desk, the payments table, the merchant's name and the clock.
 #[derive(Clone, Debug)]
 pub struct OrdersApi {
     desk: OrderDesk,
-    payments: Arc<dyn PaymentsTable>,
+    payments: Table,
+    merchant: Arc<str>,
     clock: Arc<dyn Clock>,
 }
 
@@ -52,9 +56,15 @@ impl FromRef<OrdersApi> for RequestTime {
 }
 
 impl OrdersApi {
-    /// Creates the API of `desk`. The changes of the requests are logged in the table `payments`.
-    pub fn new(desk: OrderDesk, payments: Arc<dyn PaymentsTable>, clock: Arc<dyn Clock>) -> Self {
-        Self { desk, payments, clock }
+    /// Creates the API of `desk`. The changes of the requests are logged in the table `payments`. Packing slips show the name
+    /// `merchant`.
+    pub fn new(desk: OrderDesk, payments: Table, merchant: &str, clock: Arc<dyn Clock>) -> Self {
+        Self { desk, payments, merchant: merchant.into(), clock }
+    }
+
+    /// Returns the printer of packing slips.
+    fn slip_printer(&self) -> SlipPrinter<'_> {
+        SlipPrinter { orders_table: &self.desk.table, payments: &self.payments, merchant: &self.merchant }
     }
 
     /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of

@@ -1,9 +1,11 @@
 //! The DynamoDB requests that create, update and read account items, and that set the mail status of an account after a
 //! bounce.
 
+use std::collections::{BTreeSet, HashMap};
+
 use super::items::read_account;
-use super::{Table, TableError, keys};
-use billing::{Account, AccountChanges, AccountId, EmailAddress, MailStatus, NewAction};
+use super::{Key, Table, TableError, keys};
+use billing::{Account, AccountChanges, AccountId, EmailAddress, Locale, MailStatus, NewAction};
 use dynamo::{ABSENT, Entity as _, Rewrite, TransactionOutcome};
 
 /// The result of creating or updating an account.
@@ -124,5 +126,14 @@ impl Table {
     /// request.
     pub async fn get_account(&self, id: &AccountId) -> Result<Option<Account>, TableError> {
         self.get(keys::key_of_account(id)).await?.map_or(Ok(None), |item| read_account(&item))
+    }
+
+    /// Returns the locales of `accounts`. The result lacks accounts that do not exist, were erased or cannot be read.
+    /// Sends a BatchGetItem request for each 100 accounts.
+    pub async fn get_locales(&self, accounts: &BTreeSet<AccountId>) -> Result<HashMap<AccountId, Locale>, TableError> {
+        let account_keys: Vec<Key> = accounts.iter().map(keys::key_of_account).collect();
+        let items = self.dynamo.get_all(&account_keys).await?;
+        let stored = items.iter().flatten().filter_map(|item| read_account(item).ok().flatten());
+        Ok(stored.map(|account| (account.id, account.locale)).collect())
     }
 }

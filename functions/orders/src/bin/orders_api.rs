@@ -6,7 +6,8 @@ use axum::response::IntoResponse as _;
 use clock::{Clock as _, SystemClock};
 use config::Env;
 use lambda_http::{Error, run};
-use orders_api::{OrdersApi, StoredPayments};
+use mail::MERCHANT;
+use orders_api::OrdersApi;
 use rest::{Problem, TokenRules};
 use store::TableConfig;
 
@@ -17,7 +18,7 @@ async fn main() -> Result<(), Error> {
     let (env, clock) = (Env::process(), Arc::new(SystemClock));
     let desk = orders_function::set_up(env, clock.clone()).await?;
     let payments = TableConfig::read(env)?.connect_with(desk.table.client().clone());
-    let api = OrdersApi::new(desk, Arc::new(StoredPayments(payments.clone())), clock.clone());
+    let api = OrdersApi::new(desk, payments.clone(), &env.text(&MERCHANT)?, clock.clone());
     // The entries of the action log are stored for the time that the policy of the payments table says.
     let refresh_policy = move |request: Request, next: Next| {
         let (payments, now) = (payments.clone(), clock.now());

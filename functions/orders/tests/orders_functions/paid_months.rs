@@ -79,10 +79,13 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     let address = ShippingAddress {
         name: label("Acme"),
         street: label("1 High Street"),
+        line2: None,
         postal_code: label("LS1"),
         city: label("Leeds"),
+        state: None,
         country: "gb".parse().unwrap(),
         region: "eu".parse().unwrap(),
+        phone: None,
     };
     desk.set_shipping_address(&order.customer, address).await.unwrap();
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(1));

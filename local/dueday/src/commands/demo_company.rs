@@ -69,10 +69,13 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
         let address = ShippingAddress {
             name: label(account.as_str())?,
             street: label(street)?,
+            line2: None,
             postal_code: label("00000")?,
             city: label(city)?,
+            state: None,
             country: country.parse().map_err(|_| invalid(country))?,
             region: region.parse().map_err(|_| invalid(region))?,
+            phone: None,
         };
         desk.set_shipping_address(&account, address).await?;
     }

@@ -14,7 +14,7 @@ use emulator::{EngineError, Limits};
 use gateways::STRIPE_WEBHOOK_SECRET;
 use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
-use orders_api::{OrdersApi, StoredPayments};
+use orders_api::OrdersApi;
 use outbound::{AddressPolicy, AllowedAddresses};
 use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
 use store::Table;
@@ -128,7 +128,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), &context.options)));
     let filler = OrderFiller::new(desk.clone());
     let checks = DailyChecks::new(deployment, desk.table.clone(), full_gateway.clone(), locked_folder.clone());
-    let orders = OrdersApi::new(desk, Arc::new(StoredPayments(deployment.table.clone())), context.clock.clone());
+    let merchant = &context.config.merchant.name;
+    let orders = OrdersApi::new(desk, deployment.table.clone(), merchant, context.clock.clone());
     let document = rest::openapi::merged_document(api::document(), orders_api::document());
     let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);

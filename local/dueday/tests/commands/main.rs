@@ -33,6 +33,7 @@ mod messages;
 mod narrow_terminal;
 mod order_events;
 mod orders;
+mod orders_address;
 mod orders_corrections;
 mod orders_model;
 mod orders_replace;

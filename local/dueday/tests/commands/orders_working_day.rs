@@ -215,7 +215,7 @@ fn assert_pick_list_has_the_same_orders_in_each_form(data: &Path, to_pick: &[Str
     orders.dedup();
     assert_eq!(orders, to_pick);
     let pieces = |product: &str| -> usize {
-        rows.iter().filter(|row| &row[7] == product).map(|row| row[8].parse::<usize>().unwrap()).sum()
+        rows.iter().filter(|row| &row[10] == product).map(|row| row[11].parse::<usize>().unwrap()).sum()
     };
     assert_eq!((pieces("beans"), pieces("filter")), (2 * ORDER_COUNT, ORDER_COUNT));
 

@@ -31,7 +31,7 @@ const ORDERS: &str = "orders";
 const LAST_DAY: &str = "2026-04-12";
 
 /// Texts of the test accounts' personal data. After an erasure, no item may contain them.
-const PERSONAL: [&str; 12] = [
+const PERSONAL: [&str; 14] = [
     "canary@example.com",
     "canary-plan@example.com",
     "Canary Name",
@@ -44,6 +44,8 @@ const PERSONAL: [&str; 12] = [
     "canary reason",
     "canary decision",
     "Canary Street",
+    "Canary Yard",
+    "+44 113 496 0777",
 ];
 
 /// The time at which the accounts are erased.
@@ -101,10 +103,13 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
     let address = ShippingAddress {
         name: "Canary Name".parse().unwrap(),
         street: "Canary Street".parse().unwrap(),
+        line2: Some("Canary Yard".parse().unwrap()),
         postal_code: "LS1".parse().unwrap(),
         city: "Leeds".parse().unwrap(),
+        state: None,
         country: "gb".parse().unwrap(),
         region: "eu".parse().unwrap(),
+        phone: Some("+44 113 496 0777".parse().unwrap()),
     };
     let customer = Customer { address: Some(address), ..Customer::new(account.id.clone(), None, erasure_time()) };
     orders.create_customer(&customer).await.unwrap();

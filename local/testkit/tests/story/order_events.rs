@@ -30,10 +30,13 @@ fn address() -> ShippingAddress {
     ShippingAddress {
         name: "Ada Example".parse().unwrap(),
         street: "1 Secret Street".parse().unwrap(),
+        line2: Some("Secret Back Yard".parse().unwrap()),
         postal_code: "99999".parse().unwrap(),
         city: "Hiddenville".parse().unwrap(),
+        state: Some("Hidden State".parse().unwrap()),
         country: "nl".parse().unwrap(),
         region: "eu".parse().unwrap(),
+        phone: Some("+31 20 555 0199".parse().unwrap()),
     }
 }
 
@@ -203,9 +206,9 @@ fn events_of_orders_match_their_schemas_and_contain_no_address() {
         assert!(errors.is_empty(), "{name}: {errors:?}\n{:#}", json_of(&event));
         checked.insert(name);
         let text = json_of(&event).to_string();
-        let address = address();
-        for personal in [&address.name, &address.street, &address.postal_code, &address.city] {
-            assert!(!text.contains(personal.as_str()), "{text}");
+        let Value::Object(address) = serde_json::to_value(address()).unwrap() else { panic!("an object") };
+        for (field, personal) in address.iter().filter(|(field, _)| !["country", "region"].contains(&field.as_str())) {
+            assert!(!text.contains(personal.as_str().unwrap()), "{field}: {text}");
         }
     }
     let all = EventType::iter().map(|event_type| event_type.to_string());

@@ -2,21 +2,29 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
-use super::{EmployeeId, PlaceId};
+use super::{EmployeeId, PhoneNumber, PlaceId};
 use billing::{AccountId, Label};
 use dynamo::shard_of;
 
 /// The address that the orders of a customer are shipped to.
+#[skip_serializing_none]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShippingAddress {
     pub name: Label,
     pub street: Label,
+    /// The second line, such as the apartment or the building.
+    pub line2: Option<Label>,
     pub postal_code: Label,
     pub city: Label,
+    /// The state or province.
+    pub state: Option<Label>,
     pub country: PlaceId,
     /// The region of the customer. Orders are shipped from a warehouse in this region, if possible.
     pub region: PlaceId,
+    /// The phone number that the carrier may call.
+    pub phone: Option<PhoneNumber>,
 }
 
 /// A customer of the order desk: a Dueday account that has an order or a shipping address.

@@ -12,7 +12,7 @@ use orders::{
     Assignment, Buckets, ConfidentialData, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Warehouse,
     WriteOutcome,
 };
-use orders_api::{OrdersApi, StoredPayments};
+use orders_api::OrdersApi;
 use rest::{Caller, ConfidentialAccess};
 use testkit::check_openapi_examples;
 
@@ -71,8 +71,8 @@ async fn responses_match_the_examples() {
     let table = OrdersTable::new(client.clone(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let desk = OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(4)).await.unwrap(), clock.clone());
-    let payments = Arc::new(StoredPayments(payments_table(client).await));
-    let router = OrdersApi::new(desk.clone(), payments, clock).router();
+    let payments = payments_table(client).await;
+    let router = OrdersApi::new(desk.clone(), payments, "Example Shop", clock).router();
     let router = router.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
     // Some examples need data that no example request creates: an order, which only a payment event can place, a second
     // representative, or a second warehouse.

@@ -106,10 +106,13 @@ impl World {
         let address = ShippingAddress {
             name: "Acme".parse().unwrap(),
             street: "1 High Street".parse().unwrap(),
+            line2: None,
             postal_code: "LS1".parse().unwrap(),
             city: "Leeds".parse().unwrap(),
+            state: None,
             country: "gb".parse().unwrap(),
             region: "eu".parse().unwrap(),
+            phone: None,
         };
         for number in 0..ACCOUNTS {
             let account = format!("account-{number:02}").parse().unwrap();

@@ -1,13 +1,11 @@
-//! Manages stock, shipping addresses and representatives.
+//! Manages stock and representatives.
 
 use billing::AccountId;
-use orders::{EmployeeId, Order, OrderDesk, OrderStatus, ProductId, ShippingAddress, WarehouseId, all_days};
+use orders::{EmployeeId, OrderDesk, ProductId, WarehouseId, all_days};
 use serde::Serialize;
 use ulid::Ulid;
 
-use super::AddressArgs;
 use super::fill_waiting_orders::FillReport;
-use super::list::OrderView;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
@@ -49,7 +47,7 @@ pub async fn fill_orders_after_change(context: &Context, desk: &OrderDesk, chang
 }
 
 /// Checks that `account` exists, because the order desk would create a customer for any account id.
-async fn require_account(open_table: &OpenTable, account: &AccountId) -> Result<(), Failure> {
+pub async fn require_account(open_table: &OpenTable, account: &AccountId) -> Result<(), Failure> {
     match open_table.table.get_account(account).await? {
         Some(_) => Ok(()),
         None => Err(Failure::Refused(format!("there is no account {account}"))),
@@ -86,42 +84,6 @@ pub async fn receive_delivery(
     let delivery = delivery.unwrap_or_else(|| context.clock.ulid());
     desk.receive_stock(product, warehouse, quantity, delivery).await?;
     fill_orders_after_change(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
-}
-
-/// Sets the shipping address of a customer or of a single order, and fills waiting orders.
-pub async fn set_address(
-    context: &Context,
-    desk: &OrderDesk,
-    open_table: &OpenTable,
-    args: &AddressArgs,
-) -> Result<Exit, Failure> {
-    require_account(open_table, &args.account).await?;
-    let address = ShippingAddress {
-        name: args.name.clone(),
-        street: args.street.clone(),
-        postal_code: args.postal_code.clone(),
-        city: args.city.clone(),
-        country: args.country.clone(),
-        region: args.region.clone(),
-    };
-    if let Some(order) = args.order {
-        let is_of_account = |order: &Order| match order.customer == args.account {
-            true => Ok(()),
-            false => Err(Failure::Refused(format!("the order {} is not an order of {}", order.id, args.account))),
-        };
-        let (order, _) = desk.correct_address(order, address, is_of_account).await?;
-        if order.status == OrderStatus::BackOrdered {
-            // The order may have waited only for an address.
-            return fill_orders_after_change(context, desk, &format!("the address of the order {} was set", order.id))
-                .await;
-        }
-        context.print(&OrderView::from(&order), || {
-            format!("the order {} will be shipped to the new address\n", order.id)
-        })?;
-        return Ok(Exit::Done);
-    }
-    desk.set_shipping_address(&args.account, address).await?;
-    fill_orders_after_change(context, desk, &format!("the address of {} was set", args.account)).await
 }
 
 /// Assigns a customer and its unshipped orders to another representative.

@@ -238,9 +238,12 @@ pub async fn show(context: &Context, desk: &OrderDesk, zone: Tz, id: OrderId) ->
 
 /// Returns an address in one line.
 pub fn address_line(address: &ShippingAddress) -> String {
-    let ShippingAddress { name, street, postal_code, city, country, .. } = address;
-    let [name, street, code, city] = [name, street, postal_code, city].map(|label| label.as_str());
-    format!("{name}, {street}, {code} {city}, {country}")
+    let ShippingAddress { name, street, line2, postal_code, city, state, country, region: _, phone } = address;
+    let [line2, state] = [line2, state].map(|label| label.as_ref().map(|label| label.as_str()));
+    let city = format!("{} {}", postal_code.as_str(), city.as_str());
+    let phone = phone.as_ref().map(|phone| phone.as_str());
+    let parts = [Some(name.as_str()), Some(street.as_str()), line2, Some(&city), state, Some(country.as_str()), phone];
+    Vec::from_iter(parts.into_iter().flatten()).join(", ")
 }
 
 /// Changes the status of each order to `next`. If an order cannot be changed, prints a message and continues. If orders

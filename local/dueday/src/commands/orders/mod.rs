@@ -1,5 +1,6 @@
 //! `dueday orders`: manages the order desk.
 
+mod address;
 mod audit;
 mod backfill;
 mod corrections;
@@ -17,7 +18,7 @@ mod stock;
 
 use std::path::PathBuf;
 
-use billing::{AccountId, Currency, Label};
+use billing::{AccountId, Currency};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
 use orders::{
@@ -116,8 +117,10 @@ enum Action {
     Replace(follow_ups::ReplaceArgs),
     /// Set a customer's shipping address
     ///
-    /// Stock is reserved for the orders that were waiting for the address.
-    Address(AddressArgs),
+    /// Stock is reserved for the orders that were waiting for the address. With --order, corrects only the address of this
+    /// order.
+    #[command(after_help = address::AFTER_HELP)]
+    Address(address::AddressArgs),
     /// Assign a customer and unshipped orders to another representative
     HandOver { account: AccountId, representative: EmployeeId },
     /// Show a product's stock by warehouse
@@ -215,28 +218,6 @@ struct ListArgs {
     limit: LimitArgs,
 }
 
-/// A customer's account and new shipping address.
-#[derive(Debug, Args)]
-struct AddressArgs {
-    account: AccountId,
-    #[arg(long)]
-    name: Label,
-    #[arg(long)]
-    street: Label,
-    #[arg(long, value_name = "CODE")]
-    postal_code: Label,
-    #[arg(long)]
-    city: Label,
-    #[arg(long)]
-    country: PlaceId,
-    /// The region, which determines the warehouse
-    #[arg(long)]
-    region: PlaceId,
-    /// Correct only the address of this order, which is not shipped yet
-    #[arg(long, value_name = "ORDER")]
-    order: Option<OrderId>,
-}
-
 /// Parses the status of an order, in upper or lower case.
 fn parse_status(text: &str) -> Result<OrderStatus, String> {
     use strum::IntoEnumIterator as _;
@@ -296,7 +277,7 @@ async fn run_action(
         Action::List(args) => list::list(context, desk, zone, args).await,
         Action::Show { order } => list::show(context, desk, zone, *order).await,
         Action::Pick(ids) => list::change_status(context, desk, ids, OrderStatus::Picked).await,
-        Action::PickList(args) => packing::pick_list(context, desk, args).await,
+        Action::PickList(args) => packing::pick_list(context, desk, open_table, args).await,
         Action::Ship(args) => packing::ship(context, desk, args).await,
         Action::Deliver(ids) => list::change_status(context, desk, ids, OrderStatus::Delivered).await,
         Action::Return { orders, unsellable } => {
@@ -310,7 +291,7 @@ async fn run_action(
         Action::Lines { order, lines } => list::change_lines(context, desk, *order, lines).await,
         Action::Split(args) => follow_ups::split(context, desk, args).await,
         Action::Replace(args) => follow_ups::replace(context, desk, args).await,
-        Action::Address(address) => fulfilment::set_address(context, desk, open_table, address).await,
+        Action::Address(args) => address::set_address(context, desk, open_table, args).await,
         Action::HandOver { account, representative } => {
             fulfilment::hand_over(context, desk, open_table, account, representative).await
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use billing::Label;
 use clap::Args;
 use orders::{NamedLine, OrderDesk, OrderId, OrderStatus, OrderToPack, Parcel, ShippingAddress, Step, WarehouseId};
-use orders_api::packing_slips;
+use orders_api::SlipPrinter;
 use serde::Serialize;
 use store::Paging;
 
@@ -14,6 +14,7 @@ use super::csv_file::{self, Line};
 use super::list::OrderView;
 use super::{list, parse_status};
 use crate::context::Context;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
 use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::terminal::table::{Column, table};
@@ -40,8 +41,20 @@ Example:
 const COLUMNS: [Column; 4] =
     [Column::whole("order"), Column::number("pieces"), Column::whole("product"), Column::text("ship to")];
 /// The columns of the list of orders to pick as CSV.
-const CSV_COLUMNS: [&str; 9] =
-    ["order", "placed_at", "name", "street", "postal_code", "city", "country", "product", "quantity"];
+const CSV_COLUMNS: [&str; 12] = [
+    "order",
+    "placed_at",
+    "name",
+    "street",
+    "line2",
+    "postal_code",
+    "city",
+    "state",
+    "country",
+    "phone",
+    "product",
+    "quantity",
+];
 /// The columns of the file of `dueday orders ship --file`.
 const FILE_COLUMNS: [&str; 3] = ["order", "carrier", "tracking_number"];
 
@@ -111,7 +124,12 @@ impl From<&OrderToPack> for OrderToPackView {
 }
 
 /// Lists the orders to pick.
-pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs) -> Result<Exit, Failure> {
+pub async fn pick_list(
+    context: &Context,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    args: &PickListArgs,
+) -> Result<Exit, Failure> {
     let paging = Paging { after: None, limit: args.limit };
     let page = desk.table.orders_of_warehouse(&args.warehouse, args.status, args.newest_first, &paging).await?;
     let orders = page.into_items()?;
@@ -124,7 +142,9 @@ pub async fn pick_list(context: &Context, desk: &OrderDesk, args: &PickListArgs)
     let count = format_count(orders.len() as u64, "order");
     if let Some(path) = &args.slips {
         let failed = |error: std::io::Error| Failure::File { path: path.clone(), reason: error.to_string() };
-        std::fs::write(path, packing_slips(&orders)).map_err(failed)?;
+        let (orders_table, payments) = (&desk.table, &open_table.table);
+        let printer = SlipPrinter { orders_table, payments, merchant: &context.config.merchant.name };
+        std::fs::write(path, printer.print_slips(&orders, None).await?).map_err(failed)?;
         context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || {
             format!("the packing slips of {count} are in {}\n", path.display())
         })?;
@@ -163,9 +183,12 @@ fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
                 &order.placed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
                 text(|address| address.name.as_str()),
                 text(|address| address.street.as_str()),
+                text(|address| address.line2.as_ref().map_or("", |line2| line2.as_str())),
                 text(|address| address.postal_code.as_str()),
                 text(|address| address.city.as_str()),
+                text(|address| address.state.as_ref().map_or("", |state| state.as_str())),
                 text(|address| address.country.as_str()),
+                text(|address| address.phone.as_ref().map_or("", |phone| phone.as_str())),
                 line.product.as_str(),
                 &line.quantity.to_string(),
             ];

@@ -47,10 +47,13 @@ async fn policy_of_erase_function_for_the_order_desk_matches_its_requests() {
     let address = ShippingAddress {
         name: "Acme".parse().unwrap(),
         street: "1 High Street".parse().unwrap(),
+        line2: None,
         postal_code: "LS1".parse().unwrap(),
         city: "Leeds".parse().unwrap(),
+        state: None,
         country: "gb".parse().unwrap(),
         region: "eu".parse().unwrap(),
+        phone: None,
     };
     let account: billing::AccountId = "acme".parse().unwrap();
     let customer = Customer::new(account.clone(), None, world.recorded.clock.now());

@@ -1,17 +1,18 @@
 //! Tests of the IAM policies of the order desk's two Lambda functions.
 
-use std::sync::Arc;
-
 use audit_function::{Checks, Response};
 use axum::Extension;
+use axum::body::Body;
+use axum::http::Request;
 use billing::Account;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{Buckets, Customer, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
-use orders_api::{OrdersApi, StoredPayments};
-use rest::ConfidentialAccess;
+use orders_api::OrdersApi;
+use rest::{Caller, ConfidentialAccess};
 use simulator::{Company, CompanySize};
 use testkit::sample;
+use tower::ServiceExt as _;
 
 use crate::permissions::{World, assert_policy, send, six_oclock};
 
@@ -115,8 +116,9 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     }
     // The function reads the policy before a request, if its copy is too old.
     world.recorded.table.refresh_policy(clock.now()).await.unwrap();
-    let payments = Arc::new(StoredPayments(world.recorded.table.clone()));
-    let router = OrdersApi::new(desk, payments, clock.clone()).router().layer(Extension(ConfidentialAccess));
+    let payments = world.recorded.table.clone();
+    let router =
+        OrdersApi::new(desk, payments, "Example Shop", clock.clone()).router().layer(Extension(ConfidentialAccess));
     let employee = |name: &str| {
         format!(
             r#"{{"name": "{name}", "assignment": {{"job": "sales", "job_title": "Sales", "represents_customers": true,
@@ -220,6 +222,10 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     }
     let replace = format!("POST /orders/{}/replacements", other.order);
     assert_eq!(send(&router, &replace, r#"{"reason": "lost"}"#).await, 201);
+    // A browser gets packing slips. For these, the function reads the languages of the customers.
+    let slips = Request::builder().uri("/warehouses/ams/orders?status=PICKED").header("accept", "text/html");
+    let slips = slips.extension(Caller::Operator).body(Body::empty()).unwrap();
+    assert_eq!(router.clone().oneshot(slips).await.unwrap().status(), 200);
     // The cancellation of a cancelled order succeeds, and the response is stored under the idempotency key.
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);

@@ -8,7 +8,7 @@ use super::super::{OrdersTable, keys};
 use super::{DATA, id_in_pk, id_in_sk, item_with};
 use crate::{
     BackOrderReason, Customer, EmployeeId, FollowUp, FollowUpReason, Order, OrderId, OrderLine, OrderRefunds,
-    OrderStatus, Parcel, PlaceId, ProductId, RecordedRefund, Shipment, ShippingAddress, WarehouseId,
+    OrderStatus, Parcel, PhoneNumber, PlaceId, ProductId, RecordedRefund, Shipment, ShippingAddress, WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
@@ -235,29 +235,34 @@ pub(in crate::table) fn read_warehouse_relation(item: &Item) -> Result<(Key, Vec
     Ok((keys::key_of_relation(order, keys::key_of_customer(&relation.customer)), read_lines(relation.lines)))
 }
 
-/// A shipping address, as a map in the item of an order or of a customer.
+/// A shipping address, as a map in the item of an order or of a customer. Items of earlier versions lack the optional
+/// attributes.
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct AddressItem {
     name: Label,
     street: Label,
+    line2: Option<Label>,
     postal_code: Label,
     city: Label,
+    state: Option<Label>,
     country: PlaceId,
     region: PlaceId,
+    phone: Option<PhoneNumber>,
 }
 
 impl From<ShippingAddress> for AddressItem {
     fn from(address: ShippingAddress) -> Self {
-        let ShippingAddress { name, street, postal_code, city, country, region } = address;
-        Self { name, street, postal_code, city, country, region }
+        let ShippingAddress { name, street, line2, postal_code, city, state, country, region, phone } = address;
+        Self { name, street, line2, postal_code, city, state, country, region, phone }
     }
 }
 
 impl From<AddressItem> for ShippingAddress {
     fn from(address: AddressItem) -> Self {
-        let AddressItem { name, street, postal_code, city, country, region } = address;
-        Self { name, street, postal_code, city, country, region }
+        let AddressItem { name, street, line2, postal_code, city, state, country, region, phone } = address;
+        Self { name, street, line2, postal_code, city, state, country, region, phone }
     }
 }
 

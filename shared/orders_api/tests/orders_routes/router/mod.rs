@@ -2,6 +2,7 @@
 
 mod access;
 mod action_log;
+mod address_fields;
 mod company;
 mod corrections;
 mod erasure;
@@ -12,5 +13,6 @@ mod lists;
 mod order_address;
 mod order_lines;
 mod packing;
+mod packing_slips;
 mod stock;
 pub mod test_desk;

@@ -71,7 +71,7 @@ async fn packing_slips_have_a_page_with_code_address_and_products_for_each_order
     assert!(!page.contains("<?xml"), "HTML contains no XML declaration");
     assert!(
         page.contains(&order_id(0))
-            && page.contains("1 High Street<br>LS1 Leeds<br>gb")
+            && page.contains("1 High Street<br>Unit 4<br>LS1 Leeds, West Yorkshire<br>")
             && page.contains("House Blend")
     );
     assert!(page.contains("next page</a>"), "there are more orders");

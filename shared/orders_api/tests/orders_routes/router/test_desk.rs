@@ -10,7 +10,7 @@ use billing::{Account, Money};
 use clock::SimulatedClock;
 use emulator::{Engine, EngineConnection};
 use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
-use orders_api::{OrdersApi, StoredPayments};
+use orders_api::OrdersApi;
 use rest::{Caller, ConfidentialAccess};
 use serde_json::{Value, json};
 use store::Table;
@@ -84,9 +84,12 @@ pub fn employee_body(name: &str) -> Value {
     })
 }
 
-/// Returns the body of a request that sets a valid shipping address in Leeds.
+/// Returns the body of a request that sets a valid shipping address in Leeds, with all fields.
 pub fn address_body() -> Value {
-    json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
+    json!({
+        "name": "Acme", "street": "1 High Street", "line2": "Unit 4", "postal_code": "LS1", "city": "Leeds",
+        "state": "West Yorkshire", "country": "gb", "region": "eu", "phone": "+44 113 496 0000",
+    })
 }
 
 /// Returns a connection that changes the responses to the first `requests` BatchGetItem requests: half of the keys stay
@@ -165,7 +168,7 @@ impl TestDesk {
         let payments = payments_table(client).await;
         let desk =
             OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
-        let api = OrdersApi::new(desk.clone(), Arc::new(StoredPayments(payments.clone())), clock.clone());
+        let api = OrdersApi::new(desk.clone(), payments.clone(), "Example & Sons", clock.clone());
         Self { router: api.router(), desk, payments, clock, connection }
     }
 
