@@ -78,6 +78,9 @@ pub enum Invariant {
     Paid,
     /// Every receipt for a SKU with products has an order.
     Ordered,
+    /// Every relation of the orders table (an item by which an index finds an entity) agrees with the entity's own item,
+    /// and none is missing.
+    Related,
     /// The stock and the quarter totals could be compared with the records from which they can be computed again.
     Compared,
 }
@@ -147,6 +150,10 @@ impl Invariant {
             Self::Paid => {
                 "Find the payment with `dueday receipts ACCOUNT`. Cancel the order with `dueday orders cancel ORDER` if \
                  it was never paid."
+            }
+            Self::Related => {
+                "Compare the item with the own item of the same `PK`, and correct, create or delete the wrong item by hand: \
+                 docs/orders.md, \"The audit\"."
             }
             Self::Compared => {
                 "Compare the stock and the quarter totals with `dueday orders audit`: docs/orders.md, \"The audit\"."

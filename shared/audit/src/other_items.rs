@@ -1,4 +1,4 @@
-//! The check of the items outside of the partitions of accounts.
+//! The check of the items outside of the partitions of accounts, and the violations of faulty items of both tables.
 
 use store::{CheckedItems, FaultyItem, ItemFault, NamedOwner, Table, TableError};
 
@@ -11,7 +11,7 @@ use super::{BrokenInvariant, Invariant};
 /// # Errors
 /// [`TableError`] if a request fails.
 pub async fn check_other_items(table: &Table, checked: CheckedItems) -> Result<Vec<BrokenInvariant>, TableError> {
-    let mut broken: Vec<_> = checked.faulty.into_iter().map(violation_of_faulty_item).collect();
+    let mut broken: Vec<_> = checked.faulty.iter().map(BrokenInvariant::from).collect();
     for NamedOwner { key, account, subscriptions } in checked.owners {
         let mut add = |what: String| {
             broken.push(BrokenInvariant { invariant: Invariant::Owned, key: key.to_string(), what });
@@ -39,12 +39,14 @@ fn exists<T>(read: Result<Option<T>, TableError>) -> Result<bool, TableError> {
     }
 }
 
-/// Returns the violation for `faulty`, an item outside of the accounts.
-fn violation_of_faulty_item(FaultyItem { key, fault, what }: FaultyItem) -> BrokenInvariant {
-    let invariant = match fault {
-        ItemFault::Unreadable => Invariant::Readable,
-        ItemFault::Altered => Invariant::Consistent,
-        ItemFault::Expiry => Invariant::Expiring,
-    };
-    BrokenInvariant { invariant, key: key.to_string(), what }
+impl From<&FaultyItem> for BrokenInvariant {
+    fn from(FaultyItem { key, fault, what }: &FaultyItem) -> Self {
+        let invariant = match fault {
+            ItemFault::Unreadable => Invariant::Readable,
+            ItemFault::Altered => Invariant::Consistent,
+            ItemFault::Expiry => Invariant::Expiring,
+            ItemFault::Relation => Invariant::Related,
+        };
+        Self { invariant, key: key.to_string(), what: what.clone() }
+    }
 }

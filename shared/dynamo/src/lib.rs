@@ -19,6 +19,7 @@ mod expression;
 mod idempotency;
 mod instant;
 mod item;
+mod item_check;
 mod items;
 mod key;
 mod lease;
@@ -48,6 +49,7 @@ pub use idempotency::{
 };
 pub use instant::Instant;
 pub use item::{expiry, from_item, is_expired, key_of, to_item};
+pub use item_check::{FaultyItem, ItemFault, ItemKind, check_item, entity_item, is_of_kind};
 pub use items::Items;
 pub use key::Key;
 pub use lease::{Lease, LeaseHolder, LeaseResult, LeaseTerms};

@@ -7,13 +7,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
 use super::items::{CREATIONS, creations_of_account, is_erased_account};
-use super::other_items::{FaultyItem, NamedOwner, check_other_item, named_owner};
+use super::other_items::{NamedOwner, check_other_item, named_owner};
 use super::{Item, Key, Payments, Table, TableError, keys};
 use billing::{
     Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, GatewayToken, LoggedAction, Receipt, Refund,
     Subscription, WaivedPeriod,
 };
-use dynamo::{Entity, Items, Query, Scan, is_expired, key_of, s, values};
+use dynamo::{Entity, FaultyItem, Items, Query, Scan, is_expired, key_of, s, values};
 
 /// The character between the partition key and the sort key in the stored text of a position in a scan. No partition
 /// key contains this character.

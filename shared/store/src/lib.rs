@@ -120,7 +120,7 @@ pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use limits::LimitedOperation;
 pub use notice_claims::NoticeClaimOutcome;
-pub use other_items::{FaultyItem, ItemFault, NamedOwner, check_other_item, named_owner};
+pub use other_items::{NamedOwner, check_other_item, named_owner};
 pub use policy::{MAX_COPY_AGE, POLICY_DIFFERS_MESSAGE, SetPolicyOutcome};
 pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
 pub use runs::{RunEnd, RunRecord, RunSums, StoredRuns};
@@ -133,8 +133,8 @@ pub use subscriptions::{CreateOutcome, UpdateOutcome};
 use policy::PolicyCopy;
 
 pub use dynamo::{
-    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Items, Key, KeySchema, NotRewritten, Page, Paging,
-    Replayed, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, ignore_refusal, key_of,
+    Cursor, FaultyItem, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, ItemFault, Items, Key, KeySchema, NotRewritten,
+    Page, Paging, Replayed, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, ignore_refusal, key_of,
     load_sdk_config, timeouts,
 };
 

@@ -1,15 +1,12 @@
 //! Checks the items outside of the partitions of accounts: each must be readable, contain what this program would store
 //! with the same content, and expire within the time of its kind.
 
-use std::collections::BTreeSet;
-
-use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{
     AUDIT_RETENTION, AcceptedDifference, AccountId, AuditRecord, AuditViolation, DayReconciliation, Delivery, Erasure,
     Finding, LoggedAction, PaymentMethodSetup, RECONCILIATION_RETENTION, SubscriptionId, WebhookEndpoint,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use dynamo::{Entity, IDEMPOTENCY_RECORDS, TIME_TO_LIVE, from_item, key_of};
+use dynamo::{Entity as _, FaultyItem, IDEMPOTENCY_RECORDS, ItemKind, check_item, entity_item, from_item, key_of};
 
 use super::card_links::{CardLink, card_link_item};
 use super::day_total::check_charge_total;
@@ -30,65 +27,41 @@ const MAX_RETENTION: TimeDelta = TimeDelta::days(3_650);
 /// The longest time for which an idempotency record is stored: an import stores its records for a week.
 const MAX_IDEMPOTENCY_RETENTION: TimeDelta = TimeDelta::days(7);
 
-/// The time that an item may expire after its retention: clocks of machines differ, and a checkout page expires a day
-/// after the creation of its setup.
-const TOLERANCE: TimeDelta = TimeDelta::days(2);
-
-/// Reads an item. Returns the item that this program would store with the same content, as far as the content
-/// determines it.
-type ReadItem = fn(&Item) -> Result<Item, TableError>;
-
-/// The kinds of items outside of accounts. The columns are: the prefixes of the partition key and of the sort key, the
-/// function that reads the item, and the longest time until the item expires (`None` if it never expires).
-const KINDS: [(&str, &str, ReadItem, Option<TimeDelta>); 22] = [
+/// The kinds of items outside of accounts.
+const KINDS: [ItemKind; 22] = [
     (keys::SETTINGS, keys::SETTINGS, settings_item, None),
     (keys::HEARTBEAT, keys::HEARTBEAT, any_content, None),
     (keys::EXECUTION_LEASES, keys::EXECUTION_LEASES, check_execution_lease, None),
     (keys::CODES, keys::CODES, code_item, None),
     (keys::RUNS_OF_DAY, keys::RUNS, check_run, Some(MAX_RETENTION)),
     (keys::RUNS_OF_DAY, keys::CHARGE_TOTALS, check_charge_total, Some(MAX_RETENTION)),
-    (keys::ERASURES, keys::ERASURE, entity_item::<Erasure>, None),
-    (keys::ACTIONS_OF_MONTH, keys::ACTIONS, entity_item::<LoggedAction>, Some(MAX_RETENTION)),
-    (keys::AUDITS, keys::AUDIT, entity_item::<AuditRecord>, Some(AUDIT_RETENTION)),
-    (keys::AUDIT, keys::VIOLATIONS, entity_item::<AuditViolation>, Some(AUDIT_RETENTION)),
-    (keys::RECONCILIATIONS, keys::RECONCILED_DAYS, entity_item::<DayReconciliation>, Some(RECONCILIATION_RETENTION)),
+    (keys::ERASURES, keys::ERASURE, entity_item::<Payments, Erasure>, None),
+    (keys::ACTIONS_OF_MONTH, keys::ACTIONS, entity_item::<Payments, LoggedAction>, Some(MAX_RETENTION)),
+    (keys::AUDITS, keys::AUDIT, entity_item::<Payments, AuditRecord>, Some(AUDIT_RETENTION)),
+    (keys::AUDIT, keys::VIOLATIONS, entity_item::<Payments, AuditViolation>, Some(AUDIT_RETENTION)),
+    (
+        keys::RECONCILIATIONS,
+        keys::RECONCILED_DAYS,
+        entity_item::<Payments, DayReconciliation>,
+        Some(RECONCILIATION_RETENTION),
+    ),
     (
         keys::RECONCILIATIONS,
         keys::ACCEPTED_DIFFERENCES,
-        entity_item::<AcceptedDifference>,
+        entity_item::<Payments, AcceptedDifference>,
         Some(RECONCILIATION_RETENTION),
     ),
     (keys::RECONCILIATIONS, keys::SEEN_PAYMENTS, check_seen_payments, Some(SEEN_PAYMENTS_RETENTION)),
-    (keys::SETUPS, keys::SETUPS, entity_item::<PaymentMethodSetup>, Some(SETUP_RETENTION)),
+    (keys::SETUPS, keys::SETUPS, entity_item::<Payments, PaymentMethodSetup>, Some(SETUP_RETENTION)),
     (keys::CARD_LINKS, keys::CARD_LINKS, card_link_item, Some(MAX_RETENTION)),
     (keys::LIMITS, keys::LIMITS, check_limit, Some(COUNTER_RETENTION)),
     (keys::DELIVERIES_OF_ENDPOINT, keys::DELIVERIES, delivery_item, Some(DELIVERY_RETENTION)),
     (keys::NOTICES, keys::NOTICES, check_notice, Some(NOTICE_RETENTION)),
-    (keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS, entity_item::<WebhookEndpoint>, None),
+    (keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS, entity_item::<Payments, WebhookEndpoint>, None),
     (keys::INBOUND_EVENTS, keys::INBOUND_EVENTS, any_content, Some(INBOUND_EVENT_RETENTION)),
     (keys::OPEN_FINDINGS, keys::FINDINGS, finding_copy, None),
     (IDEMPOTENCY_RECORDS, IDEMPOTENCY_RECORDS, dynamo::check_idempotency_record, Some(MAX_IDEMPOTENCY_RETENTION)),
 ];
-
-/// What is wrong with an item.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ItemFault {
-    /// The item cannot be read.
-    Unreadable,
-    /// The item differs from the item that this program would store with the same content.
-    Altered,
-    /// The item expires at an impossible time, or does not expire although it should.
-    Expiry,
-}
-
-/// An item outside of the accounts that is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FaultyItem {
-    pub key: Key,
-    pub fault: ItemFault,
-    /// The description of the fault.
-    pub what: String,
-}
 
 /// The account and the subscriptions that an item outside of the accounts names. They must exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,25 +74,7 @@ pub struct NamedOwner {
 
 /// Returns what is wrong with `item`, an item outside of the accounts, at the time `now`.
 pub fn check_other_item(item: &Item, now: DateTime<Utc>) -> Vec<FaultyItem> {
-    let key = key_of(item);
-    let faulty = |fault, what: String| FaultyItem { key: key.clone(), fault, what };
-    let is_kind = |(pk, sk, ..): &&(&str, &str, ReadItem, _)| key.pk.starts_with(pk) && key.sk.starts_with(sk);
-    let Some((_, _, read, retention)) = KINDS.iter().find(is_kind) else {
-        return vec![faulty(ItemFault::Unreadable, "its key has an unknown prefix".to_owned())];
-    };
-    let mut faults = Vec::new();
-    match read(item) {
-        Ok(expected) => {
-            let altered = altered_attributes(item, &expected, retention.is_some());
-            if !altered.is_empty() {
-                faults.push(faulty(ItemFault::Altered, format!("unexpected: {}", altered.join(", "))));
-            }
-        }
-        Err(error) => faults.push(faulty(ItemFault::Unreadable, error.to_string())),
-    }
-    let fault_of_expiry = retention.and_then(|retention| fault_of_expiry(item, now + retention + TOLERANCE));
-    faults.extend(fault_of_expiry.map(|what| faulty(ItemFault::Expiry, what)));
-    faults
+    check_item(&KINDS, item, now)
 }
 
 /// Returns the account and the subscriptions that `item` names, if it is a setup, a card link or a copy of a finding.
@@ -141,23 +96,6 @@ pub fn named_owner(item: &Item) -> Option<NamedOwner> {
     Some(NamedOwner { key, account, subscriptions })
 }
 
-/// Returns the names of the stored attributes that differ from `expected`, sorted. An absent attribute that has a
-/// default is no difference. If the item `expires` and its content does not determine when, any TTL is accepted.
-fn altered_attributes(stored: &Item, expected: &Item, expires: bool) -> Vec<String> {
-    let is_free = |name: &str| expires && name == TIME_TO_LIVE && !expected.contains_key(TIME_TO_LIVE);
-    let altered = stored.iter().filter(|(name, value)| !is_free(name) && expected.get(*name) != Some(*value));
-    altered.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// Returns a description if `item` does not expire, or expires after `latest`.
-fn fault_of_expiry(item: &Item, latest: DateTime<Utc>) -> Option<String> {
-    let ttl = item.get(TIME_TO_LIVE).and_then(|ttl: &AttributeValue| ttl.as_n().ok()?.parse().ok());
-    match ttl.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
-        None => Some("it never expires, because it has no TTL that can be read".to_owned()),
-        Some(at) => (at > latest).then(|| format!("it expires at {at}, but items of its kind expire by {latest}")),
-    }
-}
-
 /// Returns the item that this program would store for the delivery in `item`. Earlier versions stored all deliveries to
 /// an endpoint in one partition.
 fn delivery_item(item: &Item) -> Result<Item, TableError> {
@@ -167,11 +105,6 @@ fn delivery_item(item: &Item) -> Result<Item, TableError> {
         expected.extend(earlier.attributes());
     }
     Ok(expected)
-}
-
-/// Returns the item that this program would store for the entity in `item`.
-fn entity_item<T: Entity<Payments>>(item: &Item) -> Result<Item, TableError> {
-    Ok(T::from_item(item)?.to_item())
 }
 
 /// Returns the copy of the open finding in `item`.

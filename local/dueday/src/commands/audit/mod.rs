@@ -80,6 +80,8 @@ In the audits of the function on AWS, if there is an order desk:
   total_stock          the total stock of a product is the sum over the warehouses
   quarter_total        the total of a representative is the sum of the orders
   compared             these numbers could be compared (`dueday orders audit`)
+  related              every item by which an index finds an entity agrees with the
+                       entity's own item, and none is missing
 
 With --fix, the command shows and makes the repairs of NextPaymentDate and NextReminderDate, and of the leases and dates \
 that a clock that was ahead wrote, if nothing else is wrong with the subscription. Audit again afterwards.
