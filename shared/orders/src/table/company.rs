@@ -122,6 +122,20 @@ fn entity_log_entry<E: ReferencedEntity>(before: Option<&E>, after: &E) -> ItemC
     })
 }
 
+/// Returns the own item of `entity`.
+pub(super) fn own_item<E: ReferencedEntity>(entity: &E) -> Item {
+    item_with(keys::key_of_own_item(keys::key_of_reference(E::KIND, entity.id())), None, entity)
+}
+
+/// Returns the relations of `entity`: the items that relate it to another entity or to a name, and the item by which
+/// GSI-1 lists it among all entities of its kind. Each contains all fields of the entity.
+pub(super) fn relations_of_entity<E: ReferencedEntity>(entity: &E) -> Vec<Item> {
+    let partition = keys::key_of_reference(E::KIND, entity.id());
+    let ends = entity.relation_keys().into_iter().chain([keys::list_of_references(E::KIND)]);
+    let relation = |end| item_with(keys::key_of_relation(partition.clone(), end), Some(partition.clone()), entity);
+    ends.map(relation).collect()
+}
+
 impl OrdersTable {
     /// Returns whether there is an entity of `kind` with this id. Sends one strongly consistent GetItem request.
     pub async fn has_entity(&self, kind: ReferenceKind, id: &str) -> Result<bool, TableError> {
@@ -161,7 +175,7 @@ impl OrdersTable {
     pub async fn put_entity<E: ReferencedEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_reference(E::KIND, entity.id());
         let list = keys::list_of_references(E::KIND);
-        let stored = self.query_partition(partition.clone(), Selection::all_items()).await?;
+        let stored = self.query_partition(partition, Selection::all_items()).await?;
         let find = |sk: &str| stored.iter().find(|item| key_of(item).sk == sk);
         // The item by which the entity is listed contains the fields of the stored entity. If an earlier version of
         // Dueday wrote the entity, this item is missing or contains no fields, so the entity is written again.
@@ -169,19 +183,15 @@ impl OrdersTable {
         if before.as_ref() == Some(entity) {
             return Ok(WriteOutcome::Done);
         }
-        let mut relation_keys = entity.relation_keys();
-        relation_keys.push(list);
-        let mut writes = self.transaction().put(item_with(keys::key_of_own_item(partition.clone()), None, entity));
-        for item in &stored {
-            let Key { pk, sk } = key_of(item);
-            if sk != pk && !relation_keys.contains(&sk) {
-                writes = writes.delete(Key { pk, sk });
+        let relations = relations_of_entity(entity);
+        let mut writes = self.transaction().put(own_item(entity));
+        for key in stored.iter().map(key_of) {
+            if key.sk != key.pk && relations.iter().all(|relation| key_of(relation) != key) {
+                writes = writes.delete(key);
             }
         }
-        for end in relation_keys {
-            let is_stored = find(&end).is_some();
-            let relation: Item =
-                item_with(keys::key_of_relation(partition.clone(), end), Some(partition.clone()), entity);
+        for relation in relations {
+            let is_stored = find(&key_of(&relation).sk).is_some();
             writes = if is_stored { writes.replace(relation) } else { writes.create(relation) };
         }
         let (kind, _) = entity.logged_fields();

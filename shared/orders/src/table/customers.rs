@@ -8,14 +8,13 @@ use super::items::{self, relation};
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange};
-use dynamo::{Entity as _, Key, Page, Paging, TableError};
+use dynamo::{Entity as _, Item, Page, Paging, TableError, key_of};
 
-/// Returns the key of the relation from a customer to its representative: the item that relates the two.
-fn representative_relation_key(customer: &Customer) -> Key {
-    keys::key_of_relation(
-        keys::key_of_customer(&customer.account),
-        keys::key_of_representative(customer.representative.as_ref()),
-    )
+/// Returns the relation from a customer to its representative: the item by which GSI-1 finds the customers of a
+/// representative.
+pub(super) fn representative_relation(customer: &Customer) -> Item {
+    let partition = keys::key_of_customer(&customer.account);
+    relation(partition.clone(), keys::key_of_representative(customer.representative.as_ref()), partition)
 }
 
 /// Returns the entry of the action log for the change of a customer; `before` is `None` if the customer is new.
@@ -43,8 +42,7 @@ impl OrdersTable {
     /// transaction. Returns `Refused` if the customer exists. Returns `NoAccount` if the table has a requester and the
     /// account does not exist in the payments table or is being erased.
     pub async fn create_customer(&self, customer: &Customer) -> Result<WriteOutcome, TableError> {
-        let Key { pk, sk } = representative_relation_key(customer);
-        let writes = self.transaction().create(customer.to_item()).create(relation(pk.clone(), sk, pk));
+        let writes = self.transaction().create(customer.to_item()).create(representative_relation(customer));
         writes
             .check_account(&customer.account)
             .log(ActionKind::ChangeCustomer, || customer_log_entry(None, customer))
@@ -70,8 +68,7 @@ impl OrdersTable {
             writes = writes.check_unchanged(representative);
         }
         if before.representative != after.representative {
-            let Key { pk, sk } = representative_relation_key(after);
-            writes = writes.delete(representative_relation_key(before)).create(relation(pk.clone(), sk, pk));
+            writes = writes.delete(key_of(&representative_relation(before))).create(representative_relation(after));
         }
         if before.address != after.address && after.address.is_some() {
             writes = writes.request_fill(&FillTarget::Customer(after.account.clone()), change);

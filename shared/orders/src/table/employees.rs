@@ -72,7 +72,7 @@ impl EmployeeList<'_> {
 
 /// Returns the items by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
 /// representatives, and in the list of planned changes.
-fn relations_of(employee: &Employee) -> Vec<Item> {
+pub(super) fn relations_of_employee(employee: &Employee) -> Vec<Item> {
     let partition = keys::key_of_employee(&employee.id);
     let mut relations = vec![items::employee_relation(employee, keys::key_of_employee_name(employee.name.as_str()))];
     if let Some(assignment) = &employee.assignment {
@@ -134,7 +134,7 @@ impl OrdersTable {
         let mut writes = self.transaction().create(hired.to_item());
         writes = writes.create(items::job_record_item(&new_job_record(&hired.id, assignment, confidential.hired_on)));
         writes = writes.create(items::confidential_item(&hired, confidential));
-        let writes = relations_of(&hired).into_iter().fold(writes, WriteTransaction::create);
+        let writes = relations_of_employee(&hired).into_iter().fold(writes, WriteTransaction::create);
         writes.log(ActionKind::HireEmployee, || employee_log_entry(None, &hired)).commit().await
     }
 
@@ -232,7 +232,7 @@ impl OrdersTable {
         confidential: Option<(&ConfidentialData, &ConfidentialData)>,
     ) -> WriteTransaction<'_> {
         let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
-        let (old, new) = (relations_of(before), relations_of(&after));
+        let (old, new) = (relations_of_employee(before), relations_of_employee(&after));
         let mut writes = self.transaction().change(before, &after);
         for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
             writes = writes.delete_if_present(removed);

@@ -8,7 +8,7 @@ use super::super::{
     BackOrderReason, Customer, Order, OrderId, OrderLine, OrderMovement, OrderStatus, ProductId, StockEffect,
 };
 use super::items;
-use super::orders::move_products;
+use super::orders::{move_products, relations_of_order};
 use super::products::lines_as_text;
 use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
@@ -59,13 +59,8 @@ impl OrdersTable {
         if is_split {
             writes = change_relations(writes, before, after);
         }
-        writes = writes.create(follow_up.to_item()).create(items::representative_relation(follow_up));
-        for line in &follow_up.lines {
-            writes = writes.create(items::product_relation(follow_up, line));
-        }
-        if let Some(relation) = items::warehouse_relation(follow_up, &follow_up.lines) {
-            writes = writes.create(relation);
-        }
+        writes = writes.create(follow_up.to_item());
+        writes = relations_of_order(follow_up, &follow_up.lines).into_iter().fold(writes, WriteTransaction::create);
         writes = match is_split && before.status == OrderStatus::Open {
             true => hand_over_stock(writes, new, at),
             false => {

@@ -25,15 +25,29 @@ pub const CUSTOMER_PREFIX: &str = "CUSTOMER#";
 pub const ORDER_PREFIX: &str = "ORDER#";
 pub const PRODUCT_PREFIX: &str = "PRODUCT#";
 pub const WAREHOUSE_PREFIX: &str = "WAREHOUSE#";
-const REGION_PREFIX: &str = "REGION#";
+pub const REGION_PREFIX: &str = "REGION#";
 pub const COUNTRY_PREFIX: &str = "COUNTRY#";
-const LOCATION_PREFIX: &str = "LOCATION#";
-const JOB_PREFIX: &str = "JOB#";
-const DEPARTMENT_PREFIX: &str = "DEPT#";
+pub const LOCATION_PREFIX: &str = "LOCATION#";
+pub const JOB_PREFIX: &str = "JOB#";
+pub const DEPARTMENT_PREFIX: &str = "DEPT#";
 pub const SKU_PREFIX: &str = "SKU#";
 
+// The prefixes of the sort keys by which GSI-1 finds entities by name.
+pub const EMPLOYEE_NAME_PREFIX: &str = "NAME#";
+pub const JOB_TITLE_PREFIX: &str = "TITLE#";
+pub const REGION_NAME_PREFIX: &str = "REGION-NAME#";
+pub const COUNTRY_NAME_PREFIX: &str = "COUNTRY-NAME#";
+pub const PRODUCT_NAME_PREFIX: &str = "PRODUCT-NAME#";
+
+// The sort keys of the items by which GSI-1 lists all entities of a kind.
+pub const ALL_REGIONS: &str = "REGIONS";
+pub const ALL_COUNTRIES: &str = "COUNTRIES";
+pub const ALL_LOCATIONS: &str = "LOCATIONS";
+pub const ALL_JOBS: &str = "JOBS";
+pub const ALL_DEPARTMENTS: &str = "DEPARTMENTS";
+
 /// The sort key of the item with the refunds of an order.
-const REFUNDS: &str = "REFUNDS";
+pub const REFUNDS: &str = "REFUNDS";
 /// The prefix of the sort keys of the entries of an employee's job history.
 pub const JOB_HISTORY_PREFIX: &str = "JH#";
 /// The sort key of the items with the confidential data of employees. The partition of GSI-1 with this key lists the
@@ -53,6 +67,13 @@ pub const ALL_PRODUCTS: &str = "PRODUCTS";
 pub const MOVEMENT_PREFIX: &str = "MOVEMENT#";
 /// The partition key of all fill tasks: the requests to try again to fill backordered orders.
 pub const FILLS: &str = "FILLS";
+
+/// The partition key and the sort key of the item with the settings.
+pub const SETTINGS: &str = "SETTINGS";
+/// The prefix of the sort keys of the delivery records, which an earlier version of Dueday wrote.
+pub const DELIVERY_RECORD_PREFIX: &str = "ARRIVAL#";
+/// The sort key of the record that a SKU without products was reported to the operator.
+pub const NO_PRODUCTS_REPORT: &str = "WITHOUT-PRODUCTS";
 
 /// The number of digits of the largest amount in minor units. Amounts are padded with zeros to this length, so that
 /// their texts sort like the numbers.
@@ -143,11 +164,11 @@ pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
 /// Returns the sort key of the items by which GSI-1 lists all entities of `kind`.
 pub fn list_of_references(kind: ReferenceKind) -> String {
     let list = match kind {
-        ReferenceKind::Region => "REGIONS",
-        ReferenceKind::Country => "COUNTRIES",
-        ReferenceKind::Location => "LOCATIONS",
-        ReferenceKind::Job => "JOBS",
-        ReferenceKind::Department => "DEPARTMENTS",
+        ReferenceKind::Region => ALL_REGIONS,
+        ReferenceKind::Country => ALL_COUNTRIES,
+        ReferenceKind::Location => ALL_LOCATIONS,
+        ReferenceKind::Job => ALL_JOBS,
+        ReferenceKind::Department => ALL_DEPARTMENTS,
     };
     list.to_owned()
 }
@@ -158,10 +179,10 @@ pub fn key_of_sku(sku: &Sku) -> String {
 }
 
 /// Returns the sort key of the items by which GSI-1 finds entities by their `name`, ignoring case and extra white
-/// space. `kind` says which kind of name it is. The key is in Unicode normalization form C: a letter with an accent has
+/// space. `prefix` says which kind of name it is. The key is in Unicode normalization form C: a letter with an accent has
 /// the same key, whether it is written as one character or as two.
-fn build_name_key(kind: &str, name: &str) -> String {
-    format!("{kind}{SEPARATOR}{}", normalize_name(name))
+fn build_name_key(prefix: &str, name: &str) -> String {
+    format!("{prefix}{}", normalize_name(name))
 }
 
 /// Returns the text by which names are compared: in lower case, in Unicode normalization form C, and without extra white
@@ -174,27 +195,27 @@ pub fn normalize_name(name: &str) -> String {
 
 /// Returns the sort key of the items by which GSI-1 finds employees with this name.
 pub fn key_of_employee_name(name: &str) -> String {
-    build_name_key("NAME", name)
+    build_name_key(EMPLOYEE_NAME_PREFIX, name)
 }
 
 /// Returns the sort key of the items by which GSI-1 finds employees and jobs with this job title.
 pub fn key_of_job_title(title: &str) -> String {
-    build_name_key("TITLE", title)
+    build_name_key(JOB_TITLE_PREFIX, title)
 }
 
 /// Returns the sort key of the items by which GSI-1 finds regions with this name.
 pub fn key_of_region_name(name: &str) -> String {
-    build_name_key("REGION-NAME", name)
+    build_name_key(REGION_NAME_PREFIX, name)
 }
 
 /// Returns the sort key of the items by which GSI-1 finds the country with this name, and its locations.
 pub fn key_of_country_name(name: &str) -> String {
-    build_name_key("COUNTRY-NAME", name)
+    build_name_key(COUNTRY_NAME_PREFIX, name)
 }
 
 /// Returns the sort key of the items by which GSI-1 finds products with this name.
 pub fn key_of_product_name(name: &str) -> String {
-    build_name_key("PRODUCT-NAME", name)
+    build_name_key(PRODUCT_NAME_PREFIX, name)
 }
 
 /// Returns the sort key of the entry in the job history for the job that an employee started on the day `from`.
@@ -234,12 +255,12 @@ pub fn key_of_order_movement(order: OrderId, version: u64) -> Key {
 /// Returns the key of the item with which an earlier version of Dueday recorded that a delivery was added to the stock.
 /// The present version records a movement instead.
 pub fn key_of_delivery_record(id: &ProductId, delivery: Ulid) -> Key {
-    key_of_relation(key_of_product(id), format!("ARRIVAL#{delivery}"))
+    key_of_relation(key_of_product(id), format!("{DELIVERY_RECORD_PREFIX}{delivery}"))
 }
 
 /// Returns the key of the item which records that a SKU without products was reported to the operator.
 pub fn key_of_no_products_report(id: &Sku) -> Key {
-    key_of_relation(key_of_sku(id), "WITHOUT-PRODUCTS")
+    key_of_relation(key_of_sku(id), NO_PRODUCTS_REPORT)
 }
 
 /// Returns the key of the product or the customer whose orders a fill task tries to fill. In the items that relate
@@ -264,7 +285,7 @@ pub fn key_of_fill_task(target: &FillTarget) -> Key {
 
 /// Returns the key of the item with the settings that all processes of the order desk share.
 pub fn key_of_settings() -> Key {
-    key_of_own_item("SETTINGS".to_owned())
+    key_of_own_item(SETTINGS.to_owned())
 }
 
 /// Returns the value of `Data` in the own item of an order and in its relations: the status and the time of the

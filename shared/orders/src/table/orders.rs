@@ -66,6 +66,14 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
     Ok(ProductOrder { order: items::order_id_in(item)?, status, placed_at, quantity })
 }
 
+/// Returns the relations of `order`, which has the lines `lines`: the items by which GSI-1 finds the order by its
+/// representative, its products, and the warehouse that ships it.
+pub(super) fn relations_of_order(order: &Order, lines: &[OrderLine]) -> Vec<Item> {
+    let to_products = lines.iter().map(|line| items::product_relation(order, line));
+    let all = [items::representative_relation(order)].into_iter().chain(to_products);
+    all.chain(items::warehouse_relation(order, lines)).collect()
+}
+
 impl OrdersTable {
     /// Returns an order and its lines, or `None` if the order does not exist. The lines are read from the order's own
     /// item, not from the items that relate the order to its products: a query can return some items from before a
@@ -153,14 +161,8 @@ impl OrdersTable {
         refunds: Option<&OrderRefunds>,
         at: DateTime<Utc>,
     ) -> Result<WriteOutcome, TableError> {
-        let mut writes =
-            self.transaction().create_entity(order.to_item()).create(items::representative_relation(order));
-        for line in lines {
-            writes = writes.create(items::product_relation(order, line));
-        }
-        if let Some(relation) = items::warehouse_relation(order, lines) {
-            writes = writes.create(relation);
-        }
+        let writes = self.transaction().create_entity(order.to_item());
+        let mut writes = relations_of_order(order, lines).into_iter().fold(writes, WriteTransaction::create);
         if order.status.has_stock_deducted() {
             writes = move_products(writes, order, lines, StockEffect::Deducted, (order.version, at));
         }

@@ -6,7 +6,7 @@ use super::super::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock,
 use super::items::{self, NoAttributes, QuantityItem, StoredSku, item_with, relation};
 use super::orders::{ProductOrder, read_product_order};
 use super::partition_queries::Selection;
-use super::write_transaction::WriteOutcome;
+use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label, Sku};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
@@ -17,17 +17,21 @@ pub(super) fn lines_as_text(lines: &[OrderLine]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
+/// Returns the relations of `product`: the items by which GSI-1 finds it by its name, and in the list of all products.
+pub(super) fn relations_of_product(product: &Product) -> [Item; 2] {
+    let partition = keys::key_of_product(&product.id);
+    let to = |end: String| relation(partition.clone(), end, &partition);
+    [to(keys::key_of_product_name(product.name.as_str())), to(keys::ALL_PRODUCTS.to_owned())]
+}
+
 impl OrdersTable {
     /// Creates a product without stock in one transaction, which also writes the items by which GSI-1 finds the
     /// product: by its name, and in the list of all products. Returns `Refused` if the product exists.
     pub async fn create_product(&self, product: &Product) -> Result<WriteOutcome, TableError> {
-        let partition = keys::key_of_product(&product.id);
         let new = Product { total_stock: 0, ..product.clone() };
         let writes = self.transaction().create(new.to_item());
-        let writes =
-            writes.create(relation(partition.clone(), keys::key_of_product_name(product.name.as_str()), &partition));
         let change = || ItemChange::new(&product.id, 1).field("name", None, Some(product.name.as_str()));
-        let writes = writes.create(relation(partition.clone(), keys::ALL_PRODUCTS, &partition));
+        let writes = relations_of_product(product).into_iter().fold(writes, WriteTransaction::create);
         writes.log(ActionKind::PutProduct, change).commit().await
     }
 

@@ -3,10 +3,10 @@
 use super::super::{Warehouse, WarehouseId};
 use super::items::{relation, warehouse_list_relation};
 use super::partition_queries::Selection;
-use super::write_transaction::WriteOutcome;
+use super::write_transaction::{WriteOutcome, WriteTransaction};
 use super::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
-use dynamo::{Entity as _, TableError};
+use dynamo::{Entity as _, Item, TableError};
 
 /// Returns the entry of the action log for the change of a warehouse; `before` is `None` if the warehouse is new.
 fn warehouse_log_entry(before: Option<&Warehouse>, after: &Warehouse) -> ItemChange {
@@ -15,19 +15,21 @@ fn warehouse_log_entry(before: Option<&Warehouse>, after: &Warehouse) -> ItemCha
     change.field("region", before.map(|before| &before.region), Some(&after.region))
 }
 
+/// Returns the relations of `warehouse`: the items by which GSI-1 finds it by its region, and in the list of all
+/// warehouses.
+pub(super) fn relations_of_warehouse(warehouse: &Warehouse) -> [Item; 2] {
+    let partition = keys::key_of_warehouse(&warehouse.id);
+    let to_region = relation(partition.clone(), keys::key_of_region(&warehouse.region), partition);
+    [to_region, warehouse_list_relation(warehouse)]
+}
+
 impl OrdersTable {
     /// Creates a warehouse in one transaction, which also writes the items by which GSI-1 finds the warehouse: by its
     /// region, and in the list of all warehouses. Returns `Refused` if the warehouse exists.
     pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
-        let partition = keys::key_of_warehouse(&warehouse.id);
-        let to_region = relation(partition.clone(), keys::key_of_region(&warehouse.region), partition);
-        self.transaction()
-            .create(warehouse.to_item())
-            .create(to_region)
-            .create(warehouse_list_relation(warehouse))
-            .log(ActionKind::PutWarehouse, || warehouse_log_entry(None, warehouse))
-            .commit()
-            .await
+        let writes = self.transaction().create(warehouse.to_item());
+        let writes = relations_of_warehouse(warehouse).into_iter().fold(writes, WriteTransaction::create);
+        writes.log(ActionKind::PutWarehouse, || warehouse_log_entry(None, warehouse)).commit().await
     }
 
     /// Changes the name or the region of a warehouse in one transaction, which also changes the items by which GSI-1
