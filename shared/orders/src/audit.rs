@@ -1,4 +1,5 @@
-//! The audit of the order desk's table: compares each stored number with the records from which it can be computed again.
+//! The audit of the order desk's table: compares each stored number with the records from which it can be computed again,
+//! and can check all items.
 //!
 //! A scan is not a snapshot: a number can change while the scan reads the records of this number. So a difference is
 //! reported only if a second scan finds it again, and if the number was not written during the second scan: its
@@ -10,8 +11,9 @@ use super::table::{AuditScan, NumberRevision, UnopenedStock, WriteOutcome};
 use super::{
     AuditedItem, AuditedNumber, Ledger, Movement, MovementKind, NumberDifference, Order, OrdersTable, StockChange,
 };
+use chrono::{DateTime, Utc};
 use clock::Clock;
-use dynamo::TableError;
+use dynamo::{FaultyItem, TableError};
 
 /// The largest number of times that the table is scanned again, to verify the differences of the first scan or to compute
 /// opening movements.
@@ -31,7 +33,7 @@ pub struct OrdersAudit {
 /// The result of an audit.
 #[derive(Debug, Default)]
 pub struct AuditReport {
-    /// The number of items that the first scan read, including the items that are unreadable.
+    /// The number of items that the first scan read.
     pub items: u64,
     /// The verified differences, sorted.
     pub differences: Vec<NumberDifference>,
@@ -40,8 +42,8 @@ pub struct AuditReport {
     /// The stocks from before movements were recorded that have no opening movement yet. They are not compared with
     /// their movements.
     pub unopened: Vec<AuditedNumber>,
-    /// The errors of the items that cannot be read.
-    pub unreadable: Vec<TableError>,
+    /// The faulty items, such as items that cannot be read; empty unless [`OrdersAudit::with_items_checked`] was called.
+    pub faulty: Vec<FaultyItem>,
 }
 
 /// Returns the stock that `change` changed, as a number that the audit compares.
@@ -78,7 +80,7 @@ async fn scan_again_in_time(
 }
 
 /// Returns the revision of each of `numbers`: a value that changes with each write of the number. An item that cannot
-/// be read has the default revision, so it counts as unchanged; the report of the audit also lists it as unreadable.
+/// be read has the default revision, so it counts as unchanged; it is also a faulty item.
 async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<NumberRevision>, TableError> {
     let revision = |number| async move {
         match table.revision_of(number).await {
@@ -96,25 +98,27 @@ impl OrdersAudit {
         Self { table, scan, ledger: Ledger::default(), report: AuditReport::default() }
     }
 
+    /// Returns the same audit, which also checks all items at the time `now`.
+    pub fn with_items_checked(self, now: DateTime<Utc>) -> Self {
+        Self { scan: self.scan.with_items_checked(now), ..self }
+    }
+
     /// Returns the number of items that the first scan has read so far.
     pub fn items(&self) -> u64 {
-        self.report.items
+        self.scan.items_read()
     }
 
     /// Reads the next page of the first scan, and returns its orders; `None` after the last page.
     pub async fn next_orders(&mut self) -> Result<Option<Vec<Order>>, TableError> {
         let Some(page) = self.scan.next_page().await? else { return Ok(None) };
         let mut orders = Vec::new();
-        for item in page {
-            self.report.items = self.report.items.saturating_add(1);
-            match item {
-                Ok(item) => {
-                    self.ledger.add(&item);
-                    if let AuditedItem::Order(order) = item {
-                        orders.push(*order);
-                    }
-                }
-                Err(error) => self.report.unreadable.push(error),
+        self.report.items = self.scan.items_read();
+        self.report.faulty.extend(self.scan.take_faulty());
+        // An item that cannot be read is a faulty item.
+        for item in page.into_iter().flatten() {
+            self.ledger.add(&item);
+            if let AuditedItem::Order(order) = item {
+                orders.push(*order);
             }
         }
         Ok(Some(orders))

@@ -24,6 +24,7 @@ pub use model::*;
 pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 pub use table::{
     CreditedOrder, DateRange, EmployeeDetails, EmployeeList, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
-    OrdersScan, OrdersTable, PaymentsTable, ProductOrder, ReferencedEntity, RefusedWrite, Requester, StockBefore,
-    WaitingOrdersPage, WriteOutcome, is_order_key, normalize_name, read_order_from_stream_image,
+    OrdersPage, OrdersScan, OrdersTable, PaymentsTable, ProductOrder, ReferencedEntity, RefusedWrite, Requester,
+    StockBefore, WaitingOrdersPage, WriteOutcome, is_order_key, item_kinds, normalize_name,
+    read_order_from_stream_image,
 };

@@ -336,7 +336,7 @@ fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
 }
 
 /// Returns the name of the orders table in a data folder.
-fn orders_table_name() -> &'static str {
+pub(super) fn orders_table_name() -> &'static str {
     ORDERS_TABLE.default.unwrap_or_default()
 }
 

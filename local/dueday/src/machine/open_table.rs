@@ -12,7 +12,7 @@ use gateways::{FullGateway, GatewayError, amount_rules_of_account, stripe_amount
 use orders::{Buckets, OrderDesk, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
-use super::data_folder::FolderRequirement;
+use super::data_folder::{FolderRequirement, orders_table_name};
 use super::encryption_keys::read_keys;
 use super::gateway::{Gateway, SANDBOX_OF_STACK, STRIPE};
 use super::local_machine::Machine;
@@ -233,12 +233,18 @@ impl OpenTable {
         if let Some(machine) = &self.machine {
             return machine.order_desk(context).await;
         }
-        let table = OrdersTable::new(self.table.client().clone(), name);
+        let table = self.orders_table(name);
         match table.get_or_store_buckets(initial).await {
             Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
             Err(error) if error.is_missing_table() => Err(Failure::NoTable { name: name.to_owned() }),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the orders table of this machine or on AWS, where it has the name `name`. Sends no request.
+    pub fn orders_table(&self, name: &str) -> OrdersTable {
+        let name = if self.machine.is_some() { orders_table_name() } else { name };
+        OrdersTable::new(self.table.client().clone(), name)
     }
 
     /// Opens the table `name` on AWS.

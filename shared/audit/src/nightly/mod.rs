@@ -59,7 +59,10 @@ impl NightlyAudit {
         let before = ended.first();
         // Only if the previous audit has counted no orders, check whether there are orders now.
         let has_orders = match &self.orders {
-            Some(orders) if before.is_some_and(|before| before.orders == 0) => orders.first_paid_at().await?.is_some(),
+            Some(orders) if before.is_some_and(|before| before.orders == 0) => match orders.first_paid_at().await {
+                Err(TableError::Unreadable { .. }) => true,
+                first => first?.is_some(),
+            },
             _ => false,
         };
         let part = records_of_a_night(before, has_orders);

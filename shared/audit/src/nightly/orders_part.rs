@@ -1,10 +1,11 @@
 //! The checks of the order desk, which are a part of the audit. They compare the receipts of each account with the
-//! orders of these receipts, then the orders with their receipts, and at the end the stored numbers (the stock and the
-//! quarter totals) with the records from which these numbers can be computed again.
+//! orders of these receipts, then the orders with their receipts, and check all items of the orders table. At the end
+//! they compare the stored numbers (the stock and the quarter totals) with the records from which these numbers can be
+//! computed again.
 
 use std::ops::Range;
 
-use ::orders::{Order, OrdersTable};
+use ::orders::{Order, OrdersPage, OrdersTable};
 use billing::{AuditRecord, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
 use store::{AccountPartition, Table, TableError};
@@ -58,6 +59,13 @@ fn position_of_orders(after: Option<String>) -> String {
     after.map_or_else(|| ORDERS_PREFIX.to_owned(), |after| format!("{ORDERS_PREFIX} {after}"))
 }
 
+/// Returns the time from which each payment must have an order. Returns `now` if there is no order.
+async fn ordered_from(orders: &OrdersTable, now: DateTime<Utc>) -> Result<DateTime<Utc>, TableError> {
+    // Payments before the first order need no order: the merchant may not have used the order desk yet.
+    let first = orders.first_paid_at().await?.unwrap_or(now);
+    Ok(orders.ordered_from().await?.map_or(first, |from| from.max(first)))
+}
+
 /// The comparison of the receipts of accounts with their orders.
 pub(super) struct ReceiptCheck<'a> {
     checker: OrderChecker<'a>,
@@ -70,9 +78,11 @@ impl<'a> ReceiptCheck<'a> {
     /// Creates the check of receipts, and reads the time from which each payment must have an order. `now` is the time
     /// of the audit.
     pub async fn new(payments: &'a Table, orders: &'a OrdersTable, now: DateTime<Utc>) -> Result<Self, TableError> {
-        // Payments before the first order need no order: the merchant may not have used the order desk yet.
-        let first = orders.first_paid_at().await?.unwrap_or(now);
-        let from = orders.ordered_from().await?.map_or(first, |from| from.max(first));
+        let from = match ordered_from(orders, now).await {
+            // The settings cannot be read, which is a violation of its own. Then no payment is required to have an order.
+            Err(TableError::Unreadable { .. }) => now,
+            from => from?,
+        };
         Ok(Self { checker: OrderChecker::new(payments, orders), ordered: from..now - MAX_ORDER_DELAY, now })
     }
 
@@ -86,11 +96,9 @@ impl<'a> ReceiptCheck<'a> {
         let receipts: Vec<Receipt> = partition.unexpired_receipts(self.now).cloned().collect();
         receipts.iter().for_each(|receipt| recorder.add_receipt(receipt.processed_at));
         let differences = self.checker.check_receipts(&receipts, &self.ordered).await?;
-        // Leave out the unreadable items of the account: the check of the account already reports them.
-        let of_account: Vec<OrderDifference> = partition.unreadable.iter().map(OrderDifference::unreadable).collect();
-        let is_new = |difference: &OrderDifference| {
-            difference.check != Invariant::Readable || of_account.iter().all(|other| other.item != difference.item)
-        };
+        // Leave out the unreadable items: the check of the account, and the check of all items of the orders table, report
+        // them.
+        let is_new = |difference: &OrderDifference| difference.check != Invariant::Readable;
         Ok(differences.into_iter().filter(is_new).map(BrokenInvariant::from).collect())
     }
 }
@@ -148,31 +156,25 @@ impl NightlyAudit {
         };
         let now = self.clock.now();
         let checker = OrderChecker::new(&self.table, table);
-        let mut scan = table.orders_after(after.as_deref());
+        let mut scan = table.orders_after(after.as_deref(), now);
         recorder.add_orders(0, Vec::new(), position_of_orders(after)).await?;
         loop {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
             }
-            let Some(page) = scan.next_page().await? else { return Ok(true) };
-            let (mut orders, mut broken): (Vec<Order>, Vec<BrokenInvariant>) = Default::default();
-            for item in page {
-                match item {
-                    Ok(order) => orders.push(order),
-                    Err(error) => broken.push(OrderDifference::unreadable(&error).into()),
-                }
-            }
+            let Some(OrdersPage { orders, faulty }) = scan.next_page().await? else { return Ok(true) };
+            let mut broken: Vec<BrokenInvariant> = faulty.iter().map(BrokenInvariant::from).collect();
             let from = receipts_from(recorder.audit(), self.table.receipt_retention(), now);
             let count = u64::try_from(orders.len()).unwrap_or(u64::MAX);
             let is_checked = |order: &Order| order.follow_up.is_some() || order.placed_at >= from;
             let recent: Vec<Order> = orders.into_iter().filter(is_checked).collect();
             let differences = checker.check_orders(&recent, now).await?;
             broken.extend(differences.into_iter().map(BrokenInvariant::from));
-            let Some(position) = scan.position() else {
+            if scan.is_at_end() {
                 recorder.add_orders(count, broken, NUMBERS_POSITION.to_owned()).await?;
                 return Ok(true);
-            };
-            recorder.add_orders(count, broken, position_of_orders(Some(position))).await?;
+            }
+            recorder.add_orders(count, broken, position_of_orders(scan.position())).await?;
         }
     }
 }

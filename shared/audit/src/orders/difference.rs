@@ -2,9 +2,12 @@
 
 use orders::{AuditedNumber, NumberDifference};
 use serde::Serialize;
-use store::TableError;
+use store::{FaultyItem, ItemFault, TableError};
 
 use super::super::{BrokenInvariant, Invariant};
+
+/// The expected value in the difference for an item that cannot be read.
+const READABLE_ITEM: &str = "a readable item";
 
 /// A difference that the audit of the order desk found: the stored value of a number or item is not the value that
 /// follows from other records.
@@ -21,12 +24,25 @@ pub struct OrderDifference {
 impl OrderDifference {
     /// Returns the difference for an item that cannot be read.
     pub fn unreadable(error: &TableError) -> Self {
-        let (expected, found) = ("a readable item".to_owned(), error.to_string());
+        let (expected, found) = (READABLE_ITEM.to_owned(), error.to_string());
         let item = match error {
             TableError::Unreadable { key, .. } => key.to_string(),
             _ => "-".to_owned(),
         };
         Self { check: Invariant::Readable, item, expected, found }
+    }
+}
+
+impl From<&FaultyItem> for OrderDifference {
+    fn from(faulty: &FaultyItem) -> Self {
+        let expected = match faulty.fault {
+            ItemFault::Unreadable => READABLE_ITEM,
+            ItemFault::Altered => "attributes that agree with each other and with the key",
+            ItemFault::Expiry => "an item that expires in time",
+            ItemFault::Relation => "relations that agree with the entity",
+        };
+        let BrokenInvariant { invariant, key, what } = faulty.into();
+        Self { check: invariant, item: key, expected: expected.to_owned(), found: what }
     }
 }
 

@@ -66,7 +66,8 @@ impl<'a> OrderChecker<'a> {
     ) -> Result<Vec<Option<Result<Money, TableError>>>, TableError> {
         let ids: Vec<(OrderId, AccountId)> =
             receipts.iter().map(|receipt| (order_id_of_receipt(receipt), receipt.account.clone())).collect();
-        self.orders.totals_of_orders(&ids).await
+        let orders = self.orders.get_orders(&ids).await?;
+        Ok(orders.into_iter().map(|order| order.map(|order| order.map(|order| order.total))).collect())
     }
 
     /// Returns whether each payment for `sku` must have an order: the SKU has products, and no payment was made while
@@ -153,20 +154,29 @@ impl<'a> OrderChecker<'a> {
         Ok(found.into_iter().flatten().chain(self.check_follow_ups(&follow_ups).await?).collect())
     }
 
-    /// Returns a difference for each of the follow-up orders `orders` whose main order does not exist. A follow-up
-    /// order has no receipt of its own.
+    /// Returns a difference for each of the follow-up orders `orders` whose main order does not exist, or does not count
+    /// it. A follow-up order has no receipt of its own.
     async fn check_follow_ups(&self, orders: &[&Order]) -> Result<Vec<OrderDifference>, TableError> {
         let main: Vec<(OrderId, AccountId)> =
             orders.iter().map(|order| (order.id.main(), order.customer.clone())).collect();
-        let totals = self.orders.totals_of_orders(&main).await?;
-        let without_main = orders.iter().zip(totals).filter(|(_, total)| total.is_none());
-        let difference = |(order, _): (&&Order, _)| OrderDifference {
-            check: Invariant::Paid,
-            item: order.id.to_string(),
-            expected: format!("a main order {} of {}", order.id.main(), order.customer),
-            found: "none".to_owned(),
+        let main = self.orders.get_orders(&main).await?;
+        let difference = |(order, main): (&&Order, Option<Result<Order, TableError>>)| {
+            let (check, expected, found) = match main {
+                None => {
+                    let expected = format!("a main order {} of {}", order.id.main(), order.customer);
+                    (Invariant::Paid, expected, "none".to_owned())
+                }
+                Some(Ok(main)) if main.follow_ups.saturating_add(1) < order.id.part() => {
+                    let expected =
+                        format!("a main order with FollowUps of at least {}", order.id.part().saturating_sub(1));
+                    (Invariant::Consistent, expected, main.follow_ups.to_string())
+                }
+                // The check of all items reports an order that cannot be read.
+                Some(_) => return None,
+            };
+            Some(OrderDifference { check, item: order.id.to_string(), expected, found })
         };
-        Ok(without_main.map(difference).collect())
+        Ok(orders.iter().zip(main).filter_map(difference).collect())
     }
 
     /// Compares the main order `order` with the receipt of its payment, which must not have expired at `now`. Sends one

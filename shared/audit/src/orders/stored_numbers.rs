@@ -24,7 +24,7 @@ pub fn numbers_not_compared() -> BrokenInvariant {
 
 /// Compares the stock and the quarter totals in `table` with the records from which they can be computed again. A
 /// number that changes during the check is no violation. Returns `None` if the scans do not end before `deadline`; then
-/// no number was compared. Ignores items that cannot be read, because [`orders::OrdersScan`] returns their errors.
+/// no number was compared. Ignores items that cannot be read, because [`orders::OrdersScan`] returns them.
 pub async fn check_stored_numbers(
     table: &OrdersTable,
     clock: &dyn Clock,

@@ -6,6 +6,7 @@
 
 mod buckets;
 mod company;
+mod contradictions;
 mod customer;
 mod fill_task;
 mod follow_up;

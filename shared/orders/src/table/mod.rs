@@ -22,16 +22,20 @@
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
 mod audit;
+mod audit_scan;
 mod company;
 mod customers;
 mod employees;
 mod fill_tasks;
 mod follow_ups;
+mod item_kinds;
 mod items;
 mod keys;
 mod list_pages;
 mod order_lines;
 mod orders;
+mod orders_scan;
+mod partition_check;
 mod partition_queries;
 mod products;
 mod quarter_totals;
@@ -47,15 +51,17 @@ mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
 
-pub use audit::OrdersScan;
-pub(crate) use audit::{AuditScan, NumberRevision, UnopenedStock};
+pub(crate) use audit::{NumberRevision, UnopenedStock};
+pub(crate) use audit_scan::AuditScan;
 pub use company::ReferencedEntity;
 pub use employees::{EmployeeDetails, EmployeeList};
 pub use fill_tasks::WaitingOrdersPage;
 pub(crate) use follow_ups::NewFollowUp;
+pub use item_kinds::item_kinds;
 pub use keys::normalize_name;
 pub use list_pages::OrderList;
 pub use orders::{ChangeRecords, CreditedOrder, DateRange, ProductOrder};
+pub use orders_scan::{OrdersPage, OrdersScan};
 pub use requester::{PaymentsTable, Requester};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use stock::StockBefore;

@@ -13,7 +13,7 @@ use super::write_transaction::WriteTransaction;
 use super::{OrdersTable, keys};
 use billing::{Currency, Money};
 use dynamo::shard_of;
-use dynamo::{Entity as _, Key, TableError};
+use dynamo::{Entity as _, Item, Key, TableError};
 
 /// The number of partitions of GSI-1 over which the totals of a quarter are spread. This number must never change: it
 /// is a part of the computation of the key of a total, so with another number a representative would get a second item
@@ -24,6 +24,14 @@ const TOTAL_BUCKETS: u32 = 8;
 fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
     let bucket = shard_of(representative.as_str(), TOTAL_BUCKETS);
     keys::key_of_relation(keys::key_of_employee(representative), keys::key_of_quarter_totals(quarter, currency, bucket))
+}
+
+/// Returns the item that this program would store for the quarter total in `item`.
+pub(super) fn quarter_total_item(item: &Item) -> Result<Item, TableError> {
+    let stored = StoredTotal::from_item(item)?;
+    let QuarterTotal { representative, quarter, total, .. } = &stored.total;
+    let key = total_key(representative, *quarter, total.currency());
+    Ok(StoredTotal { key, ..stored }.to_item())
 }
 
 impl OrdersTable {

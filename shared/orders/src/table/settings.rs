@@ -11,7 +11,7 @@ use super::super::{Buckets, OrderStatus, all_days};
 use super::items::{item_with, number};
 use super::{OrdersTable, keys};
 use billing::ActionKind;
-use dynamo::{Instant, Paging, TableError, TransactionOutcome, UpdateItemOutcome, from_item};
+use dynamo::{Instant, Item, Paging, TableError, TransactionOutcome, UpdateItemOutcome, from_item};
 
 /// The attributes of the item with the settings.
 #[derive(Serialize, Deserialize)]
@@ -24,20 +24,30 @@ struct SettingsItem {
     ordered_from: Option<Instant>,
 }
 
+/// Returns the item that this program would store for the settings in `item`.
+pub(super) fn settings_item(item: &Item) -> Result<Item, TableError> {
+    Ok(item_with(keys::key_of_settings(), None, &from_item::<SettingsItem>(item)?))
+}
+
 impl OrdersTable {
+    /// Returns the stored number of buckets; `None` if no number is stored. Sends one GetItem request.
+    pub(super) async fn stored_buckets(&self) -> Result<Option<Buckets>, TableError> {
+        let item = self.dynamo.get(keys::key_of_settings()).await?;
+        item.map(|item| Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))).transpose()
+    }
+
     /// Returns the stored number of buckets (partitions of GSI-2). If no number is stored yet, stores `initial`. Sends
     /// one GetItem request. If no number is stored, also sends a conditional PutItem request and another GetItem
     /// request.
     pub async fn get_or_store_buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
         let key = keys::key_of_settings();
-        if let Some(item) = self.dynamo.get(key.clone()).await? {
-            return Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets));
+        if let Some(buckets) = self.stored_buckets().await? {
+            return Ok(buckets);
         }
         self.dynamo
             .put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count(), ordered_from: None }))
             .await?;
-        let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
-        Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
+        self.stored_buckets().await?.ok_or(TableError::Missing { key })
     }
 
     /// Returns the time from which each payment must have an order; `None` if no such time is stored. Sends one GetItem
@@ -52,8 +62,7 @@ impl OrdersTable {
     /// cannot be read. Sends one GetItem request, and one Query request for each bucket (partition of GSI-2) and
     /// status. Sends these queries again after each order that cannot be read.
     pub async fn first_paid_at(&self) -> Result<Option<DateTime<Utc>>, TableError> {
-        let Some(item) = self.dynamo.get(keys::key_of_settings()).await? else { return Ok(None) };
-        let buckets = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);
+        let Some(buckets) = self.stored_buckets().await? else { return Ok(None) };
         let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
         let mut paging = Paging { after: None, limit: Some(1) };
         loop {
@@ -90,8 +99,7 @@ impl OrdersTable {
     /// - [`TableError::Contended`] if another process has changed the number at the same time.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let key = keys::key_of_settings();
-        let item = self.dynamo.get(key.clone()).await?.ok_or(TableError::Missing { key: key.clone() })?;
-        let stored = Buckets::new(from_item::<SettingsItem>(&item)?.buckets);
+        let stored = self.stored_buckets().await?.ok_or_else(|| TableError::Missing { key: key.clone() })?;
         if stored.count() >= buckets.count() {
             return Ok(stored);
         }

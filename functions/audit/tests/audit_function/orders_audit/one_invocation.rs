@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::world::{ORDERS, World, at, audit, violations};
+use super::world::{World, at, audit, violations};
 
 #[tokio::test]
 async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_movements() {
@@ -21,13 +21,13 @@ async fn audit_compares_the_orders_with_the_receipts_and_the_stock_with_its_move
 #[tokio::test]
 async fn audit_requires_no_order_before_the_order_desk_was_used_or_while_the_queue_may_deliver_the_payment() {
     let world = World::new().await;
-    world.delete(ORDERS, &format!("ORDER#{}", world.orders[1]), "CUSTOMER#").await;
+    world.delete_order(world.orders[1]).await;
     // The columns are: the time of the audit, the time from which each payment must have an order, and the expected
-    // number of violations.
+    // number of violations. One of them is the stock movement of the deleted order.
     for (now, ordered_from, expected) in [
-        ("2027-01-10T17:00:00Z", None, 0),
-        ("2027-01-10T19:00:00Z", None, 1),
-        ("2027-01-10T19:00:00Z", Some("2027-01-10T06:00:01Z"), 0),
+        ("2027-01-10T17:00:00Z", None, 1),
+        ("2027-01-10T19:00:00Z", None, 2),
+        ("2027-01-10T19:00:00Z", Some("2027-01-10T06:00:01Z"), 1),
     ] {
         world.system.clock.set(at(now));
         if let Some(from) = ordered_from {
@@ -45,13 +45,12 @@ async fn item_that_cannot_be_read_is_a_violation_and_does_not_stop_the_audit() {
     world.system.clock.set(at("2027-01-12T01:40:00Z"));
     let (checks, deadline) = (world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z"));
     // Two payments have no order, because the products of their SKU cannot be read.
-    for order in [1, 2] {
-        world.delete(ORDERS, &format!("ORDER#{}", world.orders[order]), "CUSTOMER#").await;
-    }
+    let [first, second] = [world.delete_order(world.orders[1]).await, world.delete_order(world.orders[2]).await];
     world.make_unreadable("SKU#gold", "PRODUCT#beans").await;
     let response = audit(&checks, deadline).await;
     assert_eq!((response.complete, response.accounts, response.orders), (true, 12, 10), "{response:?}");
-    assert_eq!(world.violations(&response.audit).await, violations(&[("readable", "SKU#gold PRODUCT#beans")]));
+    let expected = [("readable", "SKU#gold PRODUCT#beans"), ("related", &first), ("related", &second)];
+    assert_eq!(world.violations(&response.audit).await, violations(&expected));
 }
 
 #[tokio::test]
@@ -59,11 +58,11 @@ async fn first_order_that_cannot_be_read_hides_no_missing_order() {
     let world = World::new().await;
     world.system.clock.set(at("2027-01-12T01:40:00Z"));
     let (unreadable, missing) = (world.make_first_order_unreadable().await, world.orders[1].to_string());
-    world.delete(ORDERS, &format!("ORDER#{missing}"), "CUSTOMER#").await;
+    let movement = world.delete_order(world.orders[1]).await;
     let response = audit(&world.checks(world.system.clock.clone()), at("2027-01-12T01:55:00Z")).await;
     assert_eq!((response.complete, response.orders), (true, 10), "{response:?}");
     assert_eq!(
         world.violations(&response.audit).await,
-        violations(&[("ordered", &missing), ("readable", &unreadable)])
+        violations(&[("ordered", &missing), ("readable", &unreadable), ("related", &movement)])
     );
 }

@@ -120,14 +120,28 @@ impl World {
         }
     }
 
-    /// Adds large items to the table, between the orders, so that a scan reads the orders in several list pages. The
-    /// audit does not compare these items.
+    /// Adds a large item to each order, so that a scan reads the orders in several list pages: a failed refund with a
+    /// long id.
     pub async fn add_large_items(&self) {
         for order in &self.orders {
-            let [key, filler] = [format!("ORDER#{order}-"), "x".repeat(300_000)].map(AttributeValue::S);
+            let number = |number: u8| AttributeValue::N(number.to_string());
+            let id = AttributeValue::S("x".repeat(300_000));
+            let refund = [("Id", id), ("Amount", number(1)), ("HasFailed", AttributeValue::Bool(true))];
+            let refund = AttributeValue::M(refund.map(|(name, value)| (name.to_owned(), value)).into());
             let put = self.desk.table.client().put_item().table_name(ORDERS);
-            put.item("PK", key.clone()).item("SK", key).item("Filler", filler).send().await.unwrap();
+            let put = put.item("PK", AttributeValue::S(format!("ORDER#{order}")));
+            let put = put.item("SK", AttributeValue::S("REFUNDS".to_owned())).item("Version", number(1));
+            put.item("Refunds", AttributeValue::L(vec![refund])).send().await.unwrap();
         }
+    }
+
+    /// Deletes `order` and its relations, but not its stock movement. Returns the key of the movement, which is a violation
+    /// of `related`, because its order does not exist.
+    pub async fn delete_order(&self, order: OrderId) -> String {
+        for sk in ["CUSTOMER#", "EMP#", "PRODUCT#", "WAREHOUSE#"] {
+            self.delete(ORDERS, &format!("ORDER#{order}"), sk).await;
+        }
+        format!("ORDER#{order} MOVEMENT#000001")
     }
 
     /// Deletes the item of `table` with the partition key `pk` whose sort key begins with `sk`.
@@ -159,7 +173,7 @@ impl World {
 
     /// Damages the stored data: deletes an order, the receipt of a second order, and a stock movement of a third order.
     pub async fn damage(&self) {
-        self.delete(ORDERS, &format!("ORDER#{}", self.orders[1]), "CUSTOMER#").await;
+        self.delete_order(self.orders[1]).await;
         self.delete(ORDERS, &format!("ORDER#{}", self.orders[5]), "MOVEMENT#").await;
         let payments = self.system.deployment.table.name().to_owned();
         self.delete(&payments, "ACC#account-03", "REC#").await;
@@ -168,7 +182,8 @@ impl World {
     /// Returns the violations that the audit finds after [`World::damage`].
     pub fn damages(&self) -> Vec<(String, String)> {
         let (missing, unpaid) = (self.orders[1].to_string(), self.orders[3].to_string());
-        violations(&[("ordered", &missing), ("paid", &unpaid), ("stock", "beans in ams")])
+        let movement = format!("ORDER#{missing} MOVEMENT#000001");
+        violations(&[("ordered", &missing), ("paid", &unpaid), ("related", &movement), ("stock", "beans in ams")])
     }
 
     /// Returns the checks of the audit function for both tables, with the time of `clock`.

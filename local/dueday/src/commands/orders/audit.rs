@@ -1,5 +1,5 @@
-//! `dueday orders audit`: compares the stock with its movements, the quarter totals with the orders, and the orders
-//! with the receipts of their payments.
+//! `dueday orders audit`: checks all items of the orders table, and compares the stock with its movements, the quarter
+//! totals with the orders, and the orders with the receipts of their payments.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,9 @@ use audit::{Invariant, MAX_ORDER_DELAY, OrderDifference, OrderSummary, compare_o
 use chrono::{DateTime, Utc};
 use clap::Args;
 use indicatif::ProgressBar;
-use orders::{AuditReport, OrderDesk, OrdersAudit, open_stocks};
+use orders::{AuditReport, OrdersAudit, OrdersTable, open_stocks};
 use serde::Serialize;
+use store::{ItemFault, TableError};
 
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
@@ -21,6 +22,11 @@ use crate::{Exit, Failure};
 pub const AFTER_HELP: &str = "\
 The checks:
   readable       every item can be read
+  consistent     every attribute agrees with its key, and with the attributes
+                 that determine it
+  related        every item by which an index finds an entity agrees with the
+                 entity's own item, and none is missing
+  expiring       only the saved responses to requests expire, and all of them do
   stock          the stock of a product in a warehouse is the sum of its movements
   total_stock    the total stock of a product is the sum of its stock in all warehouses
   quarter_total  the quarter total of a representative is the sum of the orders that count
@@ -53,7 +59,7 @@ pub struct AuditArgs {
 /// The output of the command with `--json`.
 #[derive(Debug, Serialize)]
 struct OrdersAuditReport {
-    /// The number of items of the orders table that were compared.
+    /// The number of items of the orders table.
     items: u64,
     orders: u64,
     /// The number of receipts for SKUs whose payments need an order.
@@ -72,31 +78,36 @@ struct OrdersAuditReport {
 
 pub async fn audit(
     context: &Context,
-    desk: &OrderDesk,
+    orders: &OrdersTable,
     open_table: &OpenTable,
     args: &AuditArgs,
 ) -> Result<Exit, Failure> {
     let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
     let verifying = || progress.set_message("verifying differences with another scan");
     let now = context.clock.now();
-    let mut audit = OrdersAudit::begin(&desk.table);
+    let mut audit = OrdersAudit::begin(orders).with_items_checked(now);
     let mut recent = OrderSummary::new(now, open_table.table.receipt_retention());
-    while let Some(orders) = audit.next_orders().await? {
-        orders.iter().for_each(|order| recent.add(order));
+    while let Some(page) = audit.next_orders().await? {
+        page.iter().for_each(|order| recent.add(order));
         progress.set_message(format!("{} read", format_count(audit.items(), "item")));
     }
-    let AuditReport { items, differences, unverified, unopened, unreadable } = audit.finish(verifying).await?;
+    let AuditReport { items, differences, unverified, unopened, faulty } = audit.finish(verifying).await?;
     let mut all: Vec<OrderDifference> = differences.iter().map(OrderDifference::from).collect();
     // An unreadable item of the orders table may be a movement. An opening movement that is computed without this
     // movement would be wrong, so no opening movements are written.
-    let is_readable = unreadable.is_empty();
-    all.extend(unreadable.iter().map(OrderDifference::unreadable));
+    let is_readable = faulty.iter().all(|faulty| faulty.fault != ItemFault::Unreadable);
+    all.extend(faulty.iter().map(OrderDifference::from));
     let ordered = match context.options.table() {
         // On AWS, a merchant may have turned on the order desk later. Payments before the first order do not need an
         // order.
         Some(_) => {
             let first = recent.first_paid_at().unwrap_or(now);
-            desk.table.ordered_from().await?.map_or(first, |from| from.max(first))..now - MAX_ORDER_DELAY
+            let from = match orders.ordered_from().await {
+                // The settings cannot be read, which is a difference. Then no payment is required to have an order.
+                Err(TableError::Unreadable { .. }) => now,
+                from => from?.map_or(first, |from| from.max(first)),
+            };
+            from..now - MAX_ORDER_DELAY
         }
         // In the local system, the order desk is always on, so each payment needs an order. This process has placed the
         // orders of all payments, unless another process serves the table: that process may not have placed the newest
@@ -105,7 +116,7 @@ pub async fn audit(
         None => DateTime::<Utc>::MIN_UTC..now,
     };
     let on_receipts = |read| progress.set_message(format!("{} compared", format_count(read, "receipt")));
-    let tables = (&open_table.table, &desk.table);
+    let tables = (&open_table.table, orders);
     let paid = compare_orders_with_receipts(tables, &recent, now, ordered, on_receipts).await?;
     all.extend(paid.differences);
     all.sort();
@@ -113,7 +124,7 @@ pub async fn audit(
     let opened = match args.open {
         true if is_readable => {
             let opening = || progress.set_message("computing the opening movements");
-            Some(open_stocks(&desk.table, context.clock.as_ref(), &unopened, opening).await?)
+            Some(open_stocks(orders, context.clock.as_ref(), &unopened, opening).await?)
         }
         true => Some(0),
         false => None,
@@ -172,6 +183,10 @@ fn orders_audit_text(report: &OrdersAuditReport) -> String {
     } else if *without_opening > 0 {
         let count = format_count(*without_opening as u64, "stock");
         lines += &format!("{count} without an opening movement: write them with `dueday orders audit --open`\n");
+    }
+    if !by_check.is_empty() {
+        lines += "\nNext steps\n";
+        by_check.keys().for_each(|check| lines += &format!("{check}: {}\n", check.next_step()));
     }
     lines
 }

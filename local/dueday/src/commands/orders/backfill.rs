@@ -207,7 +207,7 @@ async fn missing_months(
     while let Some(chunk) = receipts.next().await {
         let chunk = chunk.map_err(|error| error.1)?;
         let ids: Vec<_> = chunk.iter().map(|receipt| (order_id_of_receipt(receipt), receipt.account.clone())).collect();
-        let orders = desk.table.totals_of_orders(&ids).await?;
+        let orders = desk.table.get_orders(&ids).await?;
         for (receipt, _) in chunk.iter().zip(orders).filter(|(_, order)| order.is_none()) {
             match receipt.net().minor() > 0 && !is_erased(payments, &receipt.account).await? {
                 true => months.push(paid_period(receipt)),

@@ -24,6 +24,7 @@ use clap::{Args, Subcommand};
 use orders::{
     Buckets, EmployeeId, OrderDesk, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId,
 };
+use store::TableError;
 use ulid::Ulid;
 
 use super::list_output::LimitArgs;
@@ -240,7 +241,14 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
         return shards::print_estimate(context, estimate);
     }
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
+    let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await;
+    let desk = match (desk, &args.action) {
+        // The settings of the order desk cannot be read, so no other command works. The audit reports them.
+        (Err(Failure::Table(TableError::Unreadable { .. })), Action::Audit(audit)) => {
+            return audit::audit(context, &open_table.orders_table(&args.orders_table), &open_table, audit).await;
+        }
+        (desk, _) => desk?,
+    };
     // `publish_all_changes` places the orders of paid months. An import may define the products of SKUs for which
     // months are already paid, so `publish_all_changes` is called after an import, and before every other command.
     let is_import = matches!(args.action, Action::Import { .. });
@@ -303,7 +311,7 @@ async fn run_action(
         Action::WriteOff(args) => stock::write_off(context, desk, args).await,
         Action::Transfer(args) => stock::transfer(context, desk, args).await,
         Action::Movements(args) => stock::movements(context, desk, zone, args).await,
-        Action::Audit(args) => audit::audit(context, desk_without_requester, open_table, args).await,
+        Action::Audit(args) => audit::audit(context, &desk_without_requester.table, open_table, args).await,
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, desk_without_requester, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
 use emulator::Injector;
 use futures::future::join_all;
 use orders::{OrderStatus, OrdersAudit, open_stocks};
 use simulator::{Company, CompanySize};
 
 use crate::order_desk::races::YieldBeforeEachCall;
-use crate::order_desk::world::{World, fill_all};
+use crate::order_desk::world::{World, fill_all, test_time};
 
 /// The size of the sample company in these tests.
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 6, employees: 20, products: 3, warehouses: 3, months: 2 };
@@ -66,14 +67,21 @@ impl World {
         delete.send().await.unwrap();
     }
 
-    /// Adds large items, which the audit does not compare. They make a scan of the table so long that the orders and
-    /// the products are on different list pages.
+    /// Adds large items, which the audit does not compare: idempotency records with large responses. They make a scan
+    /// of the table so long that the orders and the products are on different list pages.
     async fn add_large_items(&self) {
+        let expires = (test_time() + TimeDelta::days(1)).timestamp();
         for number in 0..8 {
-            let text = |text: String| AttributeValue::S(text);
-            let (key, filler) = (text(format!("PADDING#{number}")), text("x".repeat(300_000)));
-            let names = ["PK", "SK", "Filler"].map(str::to_owned);
-            self.put_item(names.into_iter().zip([key.clone(), key, filler]).collect()).await;
+            let key = AttributeValue::S(format!("IDEM#{number}"));
+            let record = [
+                ("PK", key.clone()),
+                ("SK", key),
+                ("RequestHash", AttributeValue::S("hash".to_owned())),
+                ("Answer", AttributeValue::S("x".repeat(300_000))),
+                ("AnswerVersion", AttributeValue::N("1".to_owned())),
+                ("TTL", AttributeValue::N(expires.to_string())),
+            ];
+            self.put_item(record.map(|(name, value)| (name.to_owned(), value)).into()).await;
         }
     }
 
@@ -112,7 +120,7 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         damaged.insert(name.to_owned(), AttributeValue::N((number_attribute(&item, name) + 1).to_string()));
         world.put_item(damaged).await;
         let found = world.audit().await;
-        assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
+        assert!(found.iter().any(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
         world.put_item(item).await;
         assert_eq!(world.audit().await, Vec::<String>::new(), "{pk} {sk} repaired");
     }
@@ -120,7 +128,7 @@ async fn each_damaged_number_and_each_lost_movement_is_found() {
         let item = world.first_item(pk, sk).await;
         world.delete_item(&item).await;
         let found = world.audit().await;
-        assert!(!found.is_empty() && found.iter().all(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
+        assert!(found.iter().any(|line| line.contains("expected")), "{pk} {sk}: {found:?}");
         world.put_item(item).await;
     }
     // An item without a required attribute cannot be read. The audit must report this item.
@@ -234,10 +242,11 @@ async fn audit_while_orders_change_reports_no_difference() {
         }));
         let auditing = async {
             for _ in 0..10 {
-                let mut audit = OrdersAudit::begin(&desk.table);
+                let mut audit = OrdersAudit::begin(&desk.table).with_items_checked(test_time());
                 while audit.next_orders().await.unwrap().is_some() {}
                 let report = audit.finish(|| ()).await.unwrap();
                 assert_eq!((report.differences, report.unopened), (vec![], vec![]), "seed {seed}");
+                assert_eq!(report.faulty, [], "seed {seed}");
             }
         };
         futures::join!(placing, auditing);

@@ -12,6 +12,7 @@ use orders::{
     AuditReport, Buckets, DateRange, NumberDifference, OrderDesk, OrdersAudit, OrdersTable, PaidPeriod, WriteOutcome,
 };
 use simulator::{Company, OrdersTableContents};
+use store::FaultyItem;
 use ulid::Ulid;
 
 /// The number of buckets (partitions of an index) over which the table distributes the orders of one status.
@@ -93,7 +94,8 @@ async fn create_table(company: &Company, stock: u64) -> PreparedTable {
     for (employee, assignment, confidential) in &company.employees {
         assert_done(table.hire(employee, assignment, confidential).await.unwrap());
     }
-    let desk = OrderDesk::new(table.clone(), Buckets::new(BUCKETS), new_clock());
+    let buckets = table.get_or_store_buckets(Buckets::new(BUCKETS)).await.unwrap();
+    let desk = OrderDesk::new(table.clone(), buckets, new_clock());
     let mut received = BTreeMap::new();
     for product in &company.products {
         assert_done(table.create_product(product).await.unwrap());
@@ -187,9 +189,10 @@ impl World {
     /// Audits the table. Returns a line for each number that differs from the records, and a line for each number or
     /// item that the audit could not compare.
     pub async fn audit(&self) -> Vec<String> {
-        let mut audit = OrdersAudit::begin(&self.desk_without_faults().table);
+        let desk = self.desk_without_faults();
+        let mut audit = OrdersAudit::begin(&desk.table).with_items_checked(desk.clock().now());
         while audit.next_orders().await.unwrap().is_some() {}
-        let AuditReport { differences, unverified, unopened, unreadable, .. } = audit.finish(|| ()).await.unwrap();
+        let AuditReport { differences, unverified, unopened, faulty, .. } = audit.finish(|| ()).await.unwrap();
         let differences = differences.iter().map(|difference| {
             let NumberDifference { number, expected, found } = difference;
             let found = found.map_or("none".to_owned(), |found| number.text_of(found));
@@ -198,7 +201,7 @@ impl World {
         differences
             .chain(unverified.iter().map(|number| format!("{number}: changed")))
             .chain(unopened.iter().map(|number| format!("{number}: no opening movement")))
-            .chain(unreadable.iter().map(ToString::to_string))
+            .chain(faulty.iter().map(|FaultyItem { key, what, .. }| format!("{key}: {what}")))
             .collect()
     }
 }

@@ -101,6 +101,8 @@ pub struct EmployeeItem {
     version: u64,
 }
 
+dynamo::attributes!(EmployeeItem { CREATED_DATE = created_date, });
+
 impl From<Assignment> for AssignmentItem {
     fn from(assignment: Assignment) -> Self {
         let Assignment { job, job_title, represents_customers, department, warehouse } = assignment;
@@ -207,7 +209,23 @@ pub(in crate::table) fn employee_relation(employee: &Employee, end: String) -> I
 /// Returns the employee from `item`, a relation that contains all attributes of the employee. Returns `None` if the
 /// relation has no attributes, because an earlier version of Dueday wrote it.
 pub(in crate::table) fn read_employee_relation(item: &Item) -> Result<Option<Employee>, TableError> {
-    item.contains_key("CreatedDate").then(|| Employee::from_item(item)).transpose()
+    item.contains_key(CREATED_DATE).then(|| Employee::from_item(item)).transpose()
+}
+
+/// Returns the item that this program would store instead of `stored`, the item with the confidential data of `employee`.
+/// Earlier versions of Dueday stored it under another key, and without the attributes of the employee.
+pub(in crate::table) fn expected_confidential_item(employee: &Employee, stored: &Item) -> Result<Item, TableError> {
+    let confidential = read_confidential(stored)?;
+    let (mut expected, earlier) =
+        (confidential_item(employee, &confidential), earlier_key_of_confidential_item(&confidential));
+    if key_of(stored) == earlier {
+        expected.extend(earlier.attributes());
+    }
+    if !stored.contains_key(CREATED_DATE) {
+        let of_employee = to_item(&employee.attributes());
+        expected.retain(|name, _| !of_employee.contains_key(name));
+    }
+    Ok(expected)
 }
 
 /// Reads the confidential data of an employee: the salary from the attributes, and the hire date from `Data`.

@@ -134,11 +134,11 @@ impl Entity<OrdersTable> for StoredSku {
 
 /// The record of a delivery that an earlier version of Dueday added to the stock. Because of this record, a repeated request
 /// does not add the delivery again.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct DeliveryItem {
     /// The warehouse of the delivery; `None` in old records, which were written before this attribute existed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warehouse: Option<WarehouseId>,
     /// The number of delivered pieces.
     pub stock: u64,
