@@ -34,6 +34,7 @@ mod narrow_terminal;
 mod order_events;
 mod orders;
 mod orders_address;
+mod orders_audit;
 mod orders_corrections;
 mod orders_model;
 mod orders_replace;

@@ -1,28 +1,9 @@
-//! Tests of the commands that change the stock, and of the audit of the order desk.
+//! Tests of the commands that change the stock.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use emulator::Engine;
-
 use crate::demo_folder::write_demo_folder;
-use crate::orders::{STOCK, folder_with_payments, json_output, run};
-
-/// An item of a table, by attribute name.
-type Item = HashMap<String, AttributeValue>;
-
-/// Deletes the first item of `table` whose partition key begins with `pk` and whose sort key begins with `sk`.
-#[tokio::main]
-async fn delete_first_item(data: &Path, table: &str, pk: &str, sk: &str) {
-    let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
-    let items = engine.client().scan().table_name(table).into_paginator().items().send();
-    let items: Vec<Item> = items.collect::<Result<_, _>>().await.unwrap();
-    let begins = |item: &Item, name: &str, prefix: &str| item[name].as_s().unwrap().starts_with(prefix);
-    let item = items.iter().find(|item| begins(item, "PK", pk) && begins(item, "SK", sk)).unwrap();
-    let key = ["PK", "SK"].map(|name| (name.to_owned(), item[name].clone()));
-    engine.client().delete_item().table_name(table).set_key(Some(key.into())).send().await.unwrap();
-}
+use crate::orders::{json_output, run};
 
 #[test]
 fn stock_is_counted_written_off_and_moved_and_each_change_is_listed() {
@@ -76,28 +57,4 @@ fn stock_is_counted_written_off_and_moved_and_each_change_is_listed() {
     assert!(stdout.contains("cork") && stdout.ends_with("1 movement\n"), "{stdout}");
     let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
     assert!(code == 0 && stdout.ends_with(": no differences\n"), "{stdout}{stderr}");
-}
-
-#[test]
-fn audit_names_each_order_and_receipt_without_its_counterpart() {
-    let folder = tempfile::tempdir().unwrap();
-    let stock = folder.path().join("stock.csv");
-    std::fs::write(&stock, STOCK).unwrap();
-    let data = folder_with_payments(folder.path());
-    assert_eq!(run(&data, &["orders", "import", stock.to_str().unwrap()]).0, 0);
-    let report = json_output(&data, &["orders", "audit"]);
-    assert_eq!((&report["orders"], &report["receipts"]), (&3.into(), &3.into()), "{report}");
-    assert_eq!((&report["differences"], &report["changed"]), (&serde_json::json!([]), &serde_json::json!([])));
-
-    delete_first_item(&data, "dueday-orders", "ORDER#", "CUSTOMER#acme");
-    let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
-    assert!(code == 1 && stdout.contains("an order of acme for gold"), "{stdout}{stderr}");
-    assert!(stdout.contains("1 difference (ordered 1)"), "{stdout}");
-
-    // Now each receipt has an order, but the order of `bell` has no receipt.
-    delete_first_item(&data, "dueday", "ACC#acme", "REC#");
-    delete_first_item(&data, "dueday", "ACC#bell", "REC#");
-    let (code, stdout, stderr) = run(&data, &["orders", "audit"]);
-    assert!(code == 1 && stdout.contains("a receipt of 12.99 EUR for bell"), "{stdout}{stderr}");
-    assert!(stdout.contains("1 difference (paid 1)"), "{stdout}");
 }
