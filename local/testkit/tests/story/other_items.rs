@@ -1,7 +1,7 @@
 //! Tests of the audit of the items outside of accounts: each attribute of each kind of item is corrupted, and the audit
 //! finds the corruption, or the list [`MISSED`] contains the reason why it does not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use audit::{AuditRecorder, BrokenInvariant, Invariant, check_other_items};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -9,16 +9,17 @@ use billing::{
     AcceptedDifference, ActionKind, AuditRecord, ClaimToken, DayReconciliation, DifferenceKind, Finding, FindingReason,
     NewAction, StoredSecret, WebhookEndpoint,
 };
-use chrono::{NaiveDate, TimeDelta};
+use chrono::TimeDelta;
 use erasing::request_erasure;
 use store::{Batch, CardLink, Claim, Item, check_other_item, key_of_heartbeat};
 use ulid::Ulid;
 
 use crate::erasure::{erasure_action, erasure_time, world_with_two_accounts};
+use crate::item_corruptions::{AuditedCorruptions, Missed, corruptions, text};
 use crate::world::{World, date, new_subscription};
 
-/// The attributes whose corruption the audit may miss: the kind of the item, the attribute, and the reason.
-const MISSED: [(&str, &str, &str); 70] = [
+/// The attributes whose corruption the audit may miss.
+const MISSED: [Missed; 73] = [
     ("ACTIONS ACTION", "After", "it only matters to a reader of the action log"),
     ("ACTIONS ACTION", "Item", "it only matters to a reader of the action log"),
     ("ACTIONS ACTION", "ProcessedDate", "it only matters to a reader of the action log"),
@@ -31,9 +32,11 @@ const MISSED: [(&str, &str, &str); 70] = [
     ("AUDITS AUDIT", "Scheduled", "another process continues the audit"),
     ("AUDITS AUDIT", "Subscriptions", "it is only shown"),
     ("AUDITS AUDIT", "Version", "a version only counts writes"),
+    ("AUDITS AUDIT", "WithGatewayLists", "it is only shown"),
     ("CARDLINK CARDLINK", "Account", "the owner is looked up: see the test below"),
     ("CARDLINK CARDLINK", "DueDate", "the page shows whether the payment is owed"),
     ("CARDLINK CARDLINK", "TTL", "the link expires a second later"),
+    ("CTL CTL", "Charging", "only the merchant knows whether charging is on, and `dueday status` shows it"),
     ("CTL CTL", "CreatedAt", "only a write of the heartbeat matters, not its content"),
     (
         "CTL CTL",
@@ -50,6 +53,7 @@ const MISSED: [(&str, &str, &str); 70] = [
     ("ERASURES ERASURE", "ErasureDate", "it only decides when the erasure is overdue"),
     ("ERASURES ERASURE", "Version", "a version only counts writes"),
     ("FINDINGS FND", "Amount", "it is only shown"),
+    ("FINDINGS FND", "Blocks", "the finding in the account decides, and its subscription counts it"),
     ("FINDINGS FND", "CreatedDate", "it is only shown"),
     ("FINDINGS FND", "SKU", "it is only shown"),
     ("FINDINGS FND", "Version", "a version only counts writes"),
@@ -119,11 +123,6 @@ const KINDS: [&str; 20] = [
     "WEBHOOKS ENDPOINT",
 ];
 
-/// Returns the text of the attribute `name` of `item`.
-fn text<'a>(item: &'a Item, name: &str) -> &'a str {
-    item[name].as_s().unwrap()
-}
-
 /// Returns the kind of `item`: the first parts of its keys. Processed inbound events have an old prefix.
 fn kind_of(item: &Item) -> String {
     let first = |name| match text(item, name).split_once('#') {
@@ -191,32 +190,6 @@ async fn other_items() -> Vec<Item> {
     items.into_iter().filter(|item| !text(item, "PK").starts_with("ACC#")).collect()
 }
 
-/// Returns the corrupted copies of `item`, each with a description: the attribute `name` is removed, has another type,
-/// and has another value.
-fn corruptions(item: &Item, name: &str) -> Vec<(&'static str, Item)> {
-    let with = |value: AttributeValue| Item::from_iter([(name.to_owned(), value)]);
-    let replaced = |value| item.clone().into_iter().chain(with(value)).collect();
-    let removed = item.clone().into_iter().filter(|(other, _)| other != name).collect();
-    let mut all = vec![("removed", removed)];
-    match &item[name] {
-        AttributeValue::S(text) => {
-            all.push(("number", replaced(AttributeValue::N("7".to_owned()))));
-            // A date, and the date of an instant, become the next day.
-            let (day, rest) = text.split_at_checked(10).unwrap_or((text, ""));
-            let next_day = day.parse::<NaiveDate>().map(|on| format!("{}{rest}", on.succ_opt().unwrap()));
-            let other = next_day.unwrap_or_else(|_| format!("{text}x"));
-            all.push(("changed", replaced(AttributeValue::S(other))));
-        }
-        AttributeValue::N(number) => {
-            all.push(("text", replaced(AttributeValue::S("x".to_owned()))));
-            let other = number.parse::<i64>().unwrap() + 1;
-            all.push(("changed", replaced(AttributeValue::N(other.to_string()))));
-        }
-        _ => all.push(("text", replaced(AttributeValue::S("x".to_owned())))),
-    }
-    all
-}
-
 #[tokio::test]
 async fn audit_finds_each_corrupted_attribute_outside_of_accounts_or_the_reason_is_listed() {
     let (items, now) = (other_items().await, erasure_time());
@@ -225,31 +198,17 @@ async fn audit_finds_each_corrupted_attribute_outside_of_accounts_or_the_reason_
     for item in &items {
         assert_eq!(check_other_item(item, now), [], "{item:?}");
     }
-    let (mut table, mut missed, mut found) = (String::new(), BTreeMap::new(), 0);
-    let mut seen = BTreeSet::new();
+    let mut audited = AuditedCorruptions::default();
     for item in &items {
         for name in item.keys().filter(|name| !["PK", "SK"].contains(&name.as_str())) {
             for (corruption, corrupted) in corruptions(item, name) {
                 let is_found = !check_other_item(&corrupted, now).is_empty();
-                let (kind, line) = (kind_of(item), format!("{name} {corruption}"));
-                if is_found {
-                    found += 1;
-                } else {
-                    missed.entry((kind.clone(), name.clone())).or_insert_with(Vec::new).push(corruption);
-                }
-                if seen.insert((kind.clone(), line.clone())) {
-                    table += &format!("{kind:20} {line:32} {}\n", if is_found { "found" } else { "missed" });
-                }
+                audited.add((&kind_of(item), name), corruption, is_found);
             }
         }
     }
-    let listed: BTreeSet<(String, String)> =
-        MISSED.iter().map(|(kind, name, _)| ((*kind).to_owned(), (*name).to_owned())).collect();
-    let missed_keys: BTreeSet<(String, String)> = missed.keys().cloned().collect();
-    let unlisted: Vec<_> = missed.iter().filter(|(key, _)| !listed.contains(key)).collect();
-    let unused: Vec<_> = listed.difference(&missed_keys).collect();
-    assert!(unlisted.is_empty() && unused.is_empty(), "not listed: {unlisted:#?}\nalways found: {unused:#?}\n{table}");
-    assert!(found > 200, "{found}");
+    audited.assert_missed(&MISSED);
+    assert!(audited.found > 200, "{}", audited.found);
 }
 
 #[tokio::test]
