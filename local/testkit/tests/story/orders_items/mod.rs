@@ -4,14 +4,17 @@
 mod world;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use audit::Invariant;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use orders::item_kinds;
+use emulator::{Call, EngineConnection, Operation};
+use orders::{BackOrderReason, Order, OrderStatus, OrdersAudit, OrdersTable, item_kinds};
+use serde_json::json;
 use store::{Item, key_of};
 
-use self::world::{DeskWorld, audit_time};
+use self::world::{DeskWorld, ORDERS, audit_time};
 use crate::item_corruptions::{AuditedCorruptions, Missed, corruptions};
 
 /// The attributes whose corruption the audit may miss.
@@ -186,6 +189,83 @@ async fn unreadable_item_of_each_kind_is_a_violation_of_both_audits_and_stops_ne
         }
         world.put(item.clone()).await;
     }
+}
+
+#[tokio::test]
+async fn order_that_no_list_contains_and_follow_up_order_that_is_not_counted_are_found() {
+    let world = DeskWorld::new().await;
+    // The columns are: the attribute, its new value in each item, the violated invariant, and the number of differences.
+    // A main order without follow-up orders has no attribute `FollowUps`, so the value 0 is another difference.
+    for (name, value, check, count) in [
+        ("Bucket", "4", Invariant::Consistent, 5),
+        ("FollowUps", "0", Invariant::Consistent, 2),
+        ("PaymentAmount", "1", Invariant::Paid, 4),
+        ("Total", "1", Invariant::QuarterTotal, 2),
+    ] {
+        let items: Vec<Item> = world.items().await.into_iter().filter(|item| item.contains_key(name)).collect();
+        for item in &items {
+            let mut changed = item.clone();
+            changed.insert(name.to_owned(), AttributeValue::N(value.to_owned()));
+            world.put(changed).await;
+        }
+        let found = world.audit().await;
+        assert_eq!(found.iter().filter(|found| found.check == check).count(), count, "{name}: {found:#?}");
+        for item in items {
+            world.put(item).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_broken_rule_about_the_values_of_an_order_is_named() {
+    let world = DeskWorld::new().await;
+    let orders = world.orders().await;
+    for order in &orders {
+        assert_eq!(order.contradictions(), [] as [&str; 0], "{order:?}");
+    }
+    let find = |status| orders.iter().find(|order| order.status == status && order.id.is_main()).unwrap().clone();
+    let (shipped, open) = (find(OrderStatus::Shipped), find(OrderStatus::Open));
+    let (waiting, returned) = (find(OrderStatus::BackOrdered), find(OrderStatus::Returned));
+    let follow_up = orders.iter().find(|order| !order.id.is_main()).unwrap();
+    // The columns are: an order that breaks one rule, and the beginning of the rule.
+    for (order, rule) in [
+        (Order { waits_for: waiting.waits_for, ..open.clone() }, "WaitsFor"),
+        (Order { waits_for: None, missing: Vec::new(), ..waiting.clone() }, "WaitsFor"),
+        (Order { waits_for: Some(BackOrderReason::Address), ..waiting.clone() }, "Missing"),
+        (Order { warehouse: open.warehouse.clone(), ..waiting.clone() }, "Warehouse"),
+        (Order { warehouse: None, ..open.clone() }, "Warehouse"),
+        (Order { shipment: shipped.shipment.clone(), ..open.clone() }, "ShippedDate"),
+        (Order { is_written_off: true, ..open.clone() }, "WrittenOff"),
+        (Order { follow_up: None, ..follow_up.clone() }, "Follows"),
+        (Order { follow_up: follow_up.follow_up, ..shipped.clone() }, "Follows"),
+        (Order { follow_ups: 1, ..follow_up.clone() }, "FollowUps"),
+        (Order { total: returned.total, ..follow_up.clone() }, "PaymentAmount"),
+    ] {
+        let broken = order.contradictions();
+        assert!(broken.len() == 1 && broken[0].starts_with(rule), "{rule}: {broken:?}");
+    }
+}
+
+#[tokio::test]
+async fn relation_that_is_written_after_the_scan_has_read_its_entity_is_no_difference() {
+    let world = DeskWorld::new().await;
+    let relation =
+        json!({ "PK": { "S": "PRODUCT#beans" }, "SK": { "S": "PRODUCTS" }, "Data": { "S": "PRODUCT#beans" } });
+    let key = json!({ "PK": relation["PK"], "SK": relation["SK"] });
+    let engine = world.world.system.engine.clone();
+    engine.execute("DeleteItem", &json!({ "TableName": ORDERS, "Key": key })).unwrap();
+    assert_eq!(world.audit().await[0].item, "PRODUCT#beans PRODUCTS");
+    // The request with which the scan reads the partition again finds the relation.
+    let connection = EngineConnection::with_faults(move |call: &Call<'_>| {
+        if call.operation == Operation::DynamoDb("Query") {
+            engine.execute("PutItem", &json!({ "TableName": ORDERS, "Item": relation })).unwrap();
+        }
+        None
+    });
+    let client = world.world.system.with_connection(Arc::new(connection)).table.client().clone();
+    let mut audit = OrdersAudit::begin(&OrdersTable::new(client, ORDERS)).with_items_checked(audit_time());
+    while audit.next_orders().await.unwrap().is_some() {}
+    assert_eq!(audit.finish(|| ()).await.unwrap().faulty, []);
 }
 
 #[tokio::test]

@@ -11,8 +11,10 @@ use orders::{
     Assignment, Buckets, ConfidentialData, Country, Department, DeskError, Employee, FillPass, FillTarget, Job,
     Location, MovementRequest, Order, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersAudit, OrdersTable, PaidPeriod,
     Parcel, Product, ProductId, RefundEvent, Region, ShippingAddress, Step, WaitingOrder, Warehouse, WarehouseId,
+    all_days,
 };
 use store::{IdempotentRequest, Item, Paging, StoredResponse, key_of};
+use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
 use crate::world::{World, billing_time, date, subscription_of_acme};
@@ -212,6 +214,13 @@ impl DeskWorld {
     /// Returns all items of the orders table.
     pub async fn items(&self) -> Vec<Item> {
         self.desk.table.client().scan().table_name(ORDERS).send().await.unwrap().items.unwrap_or_default()
+    }
+
+    /// Returns all orders.
+    pub async fn orders(&self) -> Vec<Order> {
+        let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
+        let buckets = self.desk.buckets();
+        self.desk.table.orders_in(&statuses, all_days(), buckets, &Paging::all()).await.unwrap().into_items().unwrap()
     }
 
     /// Stores `item` in the orders table.
