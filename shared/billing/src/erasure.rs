@@ -40,7 +40,7 @@ impl Erasure {
 
     /// Returns whether the erasure waits at `now`, and was requested [`Erasure::MAX_WAIT`] ago or earlier.
     pub fn is_overdue(&self, now: DateTime<Utc>) -> bool {
-        self.waits_for.is_some() && self.requested_at + Self::MAX_WAIT <= now
+        self.waits_for.is_some() && now.signed_duration_since(self.requested_at) >= Self::MAX_WAIT
     }
 }
 

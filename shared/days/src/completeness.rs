@@ -47,12 +47,20 @@ pub struct ShardProof {
     /// The reason why a run stopped early or deferred rows (left them to a later run). If there are several such runs,
     /// the reason of the last run. `None` if there is no such run.
     pub stopped: Option<String>,
+    /// Whether a run of the shard may still be running: it has no recorded end, and its time limit has not passed.
+    #[serde(skip)]
+    pub may_be_running: bool,
 }
 
 impl ShardProof {
     /// Returns whether the records prove that the day is complete in this shard.
     pub fn is_complete(&self) -> bool {
         matches!(self.walked, ShardState::Complete | ShardState::Running) && self.adds_up
+    }
+
+    /// Returns whether a run of the shard was killed, and no other run continues.
+    pub fn is_cut_off(&self) -> bool {
+        self.walked == ShardState::Open && !self.may_be_running
     }
 
     /// Returns the number of rows that the runs left without a final outcome. A row is counted once for each run that
@@ -153,16 +161,19 @@ impl DayRecords {
             sums,
             adds_up: ends().all(|end| end.counts.adds_up()),
             stopped,
+            may_be_running: walks.records.iter().any(|run| self.may_be_running(run)),
         }
     }
 
     /// Returns the unfinished shards, each with its state. A shard is unfinished if a run of the shard was cut off,
-    /// stopped early or left rows unfinished, and no later runs have walked the shard to its end.
+    /// stopped early or left rows unfinished, and no later runs have walked the shard to its end. While a run of the shard
+    /// may be running, the shard is not unfinished yet.
     pub fn unfinished_shards(&self) -> Vec<(u32, ShardState)> {
         let unfinished_state = |shard| {
             let walks = self.walks_of_shard(&self.records, shard);
             let invalidating = self.invalidating_runs(shard, &walks);
-            (!invalidating.is_empty()).then(|| (shard, walks.incomplete_state(&invalidating)))
+            let is_running = walks.records.iter().any(|run| self.may_be_running(run));
+            (!invalidating.is_empty() && !is_running).then(|| (shard, walks.incomplete_state(&invalidating)))
         };
         self.shards().into_iter().filter_map(unfinished_state).collect()
     }

@@ -48,6 +48,12 @@ pub enum Concern {
         all_shards: usize,
         stopped: Option<String>,
     },
+    /// A run of today was killed, and no other run continues.
+    #[error("the {batch} of {date}, today, were cut off in {shards} of {all_shards} shards, and no run continues")]
+    CutOffToday { batch: Batch, date: NaiveDate, shards: usize, all_shards: usize },
+    /// The gateway has rejected the charges of payments that are not settled yet.
+    #[error("payments whose charge the gateway has rejected: {count}")]
+    RejectedPayments { count: u64 },
     #[error("run records of the {batch} of {date} cannot be read: {count}; {first}")]
     UnreadableRuns { batch: Batch, date: NaiveDate, count: usize, first: String },
     #[error("payments are due and not settled; the oldest has been due since {since}")]
@@ -85,8 +91,23 @@ pub enum Concern {
 
 impl Concern {
     /// Returns what a person does about the concern, as an imperative sentence.
-    pub fn next_step(&self) -> &'static str {
-        match self {
+    pub fn next_step(&self) -> String {
+        let step = match self {
+            Self::DayNotDone { batch, date, .. } => {
+                return format!(
+                    "Run the day again with `dueday run {batch} --date {date}`; on AWS: docs/trouble.md, \"A day is not done\"."
+                );
+            }
+            Self::CutOffToday { batch, date, .. } => {
+                return format!(
+                    "Run the batch again with `dueday run {batch} --date {date}`; on AWS, start the day again."
+                );
+            }
+            Self::Violations { audit, .. } => {
+                return format!(
+                    "See them with `dueday audit show {audit}`, repair them, and audit the same items again."
+                );
+            }
             Self::ChargingOff => "Switch it on with `dueday charging on`.",
             Self::ClockBehind { .. } => {
                 "Set the clock of this machine right. If the earlier run had the wrong clock: `dueday confirm-clock`."
@@ -94,12 +115,15 @@ impl Concern {
             Self::CopiedTable { .. } => {
                 "Compare the table with the gateway, and confirm it with `dueday confirm-table`."
             }
-            Self::DayNotDone { .. } => "Run the day again: docs/trouble.md, \"A day is not done\".",
             Self::TodayStopped { .. } => {
                 "See the shards with `dueday runs`, remove the cause, and run the batch again."
             }
             Self::UnreadableRuns { .. } => "Run the day again, and delete the unreadable records.",
             Self::LatePayments { .. } => "See the payments with `dueday due`, and why with `dueday why`.",
+            Self::RejectedPayments { .. } => {
+                "See the reason with `dueday why`, and correct the subscription: docs/trouble.md. A run of the next day tries \
+                 again."
+            }
             Self::OpenFindings { .. } => "See them with `dueday findings`, and resolve each.",
             Self::PostponedPayments { .. } => "Repair them with `dueday audit --fix`.",
             Self::DisabledEndpoint { .. } => "Enable it with `dueday webhooks enable`, or delete it.",
@@ -107,7 +131,6 @@ impl Concern {
                 "Repair the items, or restore them from a backup."
             }
             Self::LateErasure { .. } => "End what it waits for: docs/privacy.md.",
-            Self::Violations { .. } => "See them with `dueday audit show`.",
             Self::NoAudit { .. } => "Audit now with `dueday audit`, and find out why no schedule does.",
             Self::LateAudit { .. } => {
                 "Audit now with `dueday audit`, and find out in the log why the scheduled audit does not end."
@@ -116,7 +139,8 @@ impl Concern {
             Self::NoComparison { .. } => "Compare now with `dueday reconcile`, and find out why no schedule does.",
             Self::PolicyDifference { .. } => "Remove the variable, or change the policy with `dueday settings`.",
             Self::Queue { .. } => "See the messages: docs/operations.md, \"Alarms\".",
-        }
+        };
+        step.to_owned()
     }
 }
 
@@ -142,35 +166,46 @@ impl ProvenDay {
         concern.into_iter().chain(self.concern_of_unreadable_runs()).collect()
     }
 
-    /// Returns the concern if the day has ended and is not done.
+    /// Returns the concern if the day has ended and is not done. Rejected charges are a concern of their own, because no
+    /// other run completes their day.
     fn concern_of_ended_day(&self) -> Option<Concern> {
         let Self { batch, date, shards, .. } = self;
-        (self.state() == DayState::NotDone).then(|| Concern::DayNotDone {
-            batch: *batch,
-            date: *date,
-            complete_shards: self.complete_shards(),
-            shards: shards.len(),
-            stopped: self.reason_of(|shard| !shard.is_complete()),
-        })
+        let is_left = |shard: &&ShardProof| !shard.is_complete() && shard.walked != ShardState::Rejected;
+        let stopped = match self.state() {
+            DayState::Done | DayState::Running => return None,
+            DayState::Expired => Some("its run records have expired".to_owned()),
+            DayState::NotDone if !shards.is_empty() && !shards.iter().any(|shard| is_left(&shard)) => return None,
+            DayState::NotDone => self.reason_of(is_left),
+        };
+        let complete_shards = self.complete_shards();
+        Some(Concern::DayNotDone { batch: *batch, date: *date, complete_shards, shards: shards.len(), stopped })
     }
 
-    /// Returns the concern if runs of today have stopped or left rows unfinished. A shard that no run has reached yet
-    /// is no concern, because runs follow.
+    /// Returns the concern if runs of today have stopped, were cut off or left rows unfinished. A shard that no run has
+    /// reached yet is no concern, because runs follow.
     fn concern_of_today(&self) -> Option<Concern> {
-        let kinds = [
-            (ShardState::Stopped, "have stopped"),
-            (ShardState::Rejected, "have rejected charges"),
-            (ShardState::LeftBehind, "have left rows unfinished"),
+        let Self { batch, date, .. } = self;
+        let all_shards = self.shards.len();
+        let cut_off = self.shards.iter().filter(|shard| shard.is_cut_off()).count();
+        if cut_off > 0 {
+            return Some(Concern::CutOffToday { batch: *batch, date: *date, shards: cut_off, all_shards });
+        }
+        type Selection = fn(&ShardProof) -> bool;
+        let kinds: [(Selection, &'static str); 3] = [
+            (|shard| shard.walked == ShardState::Stopped, "have stopped"),
+            (|shard| shard.walked == ShardState::LeftBehind, "have left rows unfinished"),
+            (|shard| !shard.adds_up, "have counts that do not add up"),
         ];
-        kinds.into_iter().find_map(|(state, what)| {
-            let count = self.shards.iter().filter(|shard| shard.walked == state).count();
-            (count > 0).then(|| Concern::TodayStopped {
-                batch: self.batch,
-                date: self.date,
+        kinds.into_iter().find_map(|(is_of_kind, what)| {
+            let shards = self.shards.iter().filter(|shard| is_of_kind(shard)).count();
+            let stopped = self.reason_of(|shard| is_of_kind(shard));
+            (shards > 0).then_some(Concern::TodayStopped {
+                batch: *batch,
+                date: *date,
                 what,
-                shards: count,
-                all_shards: self.shards.len(),
-                stopped: self.reason_of(|shard| shard.walked == state),
+                shards,
+                all_shards,
+                stopped,
             })
         })
     }
@@ -190,7 +225,8 @@ impl ProvenDay {
 /// Returns everything that needs a person, the most urgent first. This function is the only one that decides.
 pub fn find_concerns(facts: &SystemFacts) -> Vec<Concern> {
     let mut concerns = Vec::new();
-    if !facts.charging {
+    // A copied table is not charged until a person has confirmed it, whether charging is on or off.
+    if !facts.charging && facts.copy_noticed_at.is_none() {
         concerns.push(Concern::ChargingOff);
     }
     concerns.extend(
@@ -202,6 +238,9 @@ pub fn find_concerns(facts: &SystemFacts) -> Vec<Concern> {
     concerns.extend(facts.copy_noticed_at.map(|noticed_at| Concern::CopiedTable { noticed_at }));
     concerns.extend(facts.days.iter().flat_map(|day| day.concerns(facts.today)));
     concerns.extend(facts.late_payments_since.map(|since| Concern::LatePayments { since }));
+    if facts.rejected_payments > 0 {
+        concerns.push(Concern::RejectedPayments { count: facts.rejected_payments });
+    }
     concerns.extend(concerns_about_payments(facts.open_findings, &facts.unreadable_findings, facts.postponed_payments));
     concerns.extend(
         facts
@@ -251,21 +290,21 @@ fn concerns_about_erasures(facts: &SystemFacts) -> impl Iterator<Item = Concern>
 fn concerns_about_audits(facts: &SystemFacts) -> Vec<Concern> {
     // An audit in the future was made with a clock that was ahead.
     let audits: Vec<&LatestAudit> = facts.audits.iter().filter(|audit| audit.started_at <= facts.now).collect();
-    // Report the violations of the newest audit and of the newest ended audit. An audit on AWS takes many nights, so a
-    // running audit has not checked all accounts yet.
-    let ended = audits.iter().position(|audit| audit.ended_at.is_some()).unwrap_or_default();
-    let counted = audits.iter().enumerate().filter(|(n, audit)| (*n == 0 || *n == ended) && audit.violations > 0);
+    // The violations of an audit count until a later audit of the same items has ended. A running audit has not checked
+    // all items yet.
+    let is_repeated = |n: usize| audits[..n].iter().any(|newer| newer.ended_at.is_some() && newer.covers(audits[n]));
+    let counted = audits.iter().enumerate().filter(|(n, audit)| audit.violations > 0 && !is_repeated(*n));
     let mut concerns: Vec<_> =
         counted.map(|(_, audit)| Concern::Violations { audit: audit.id, count: audit.violations }).collect();
-    let is_long_ago = |date: NaiveDate| date + MAX_DAYS_WITHOUT_AUDIT < facts.today;
-    match audits.first() {
-        None if is_long_ago(facts.created_on) => concerns.push(Concern::NoAudit { since: None }),
-        Some(audit) if audit.ended_at.is_none() && audit.started_at + MAX_AUDIT_DURATION < facts.now => {
+    // The schedule continues its audit for many nights. An audit of a person that was killed is not continued.
+    let running = audits.iter().find(|audit| audit.is_scheduled).filter(|audit| audit.ended_at.is_none());
+    let latest = audits.iter().filter_map(|audit| audit.ended_at).max().map(|at| at.date_naive());
+    let is_late = latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_AUDIT < facts.today;
+    match running {
+        Some(audit) if audit.started_at + MAX_AUDIT_DURATION < facts.now => {
             concerns.push(Concern::LateAudit { audit: audit.id, since: audit.started_at.date_naive() });
         }
-        Some(LatestAudit { ended_at: Some(ended_at), .. }) if is_long_ago(ended_at.date_naive()) => {
-            concerns.push(Concern::NoAudit { since: Some(ended_at.date_naive()) });
-        }
+        None if is_late => concerns.push(Concern::NoAudit { since: latest }),
         _ => {}
     }
     concerns
@@ -277,7 +316,7 @@ fn concerns_about_comparisons(facts: &SystemFacts) -> Vec<Concern> {
     let mut concerns: Vec<_> =
         different.map(|day| Concern::Differences { date: day.date, count: day.differences }).collect();
     // A day in the future was compared with a clock that was ahead.
-    let is_compared = |day: &&LatestComparison| day.is_complete && day.date <= facts.today;
+    let is_compared = |day: &&LatestComparison| day.ended_at.is_some() && day.date <= facts.today;
     let latest = facts.comparisons.iter().find(is_compared).map(|compared| compared.date);
     if latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_COMPARISON < facts.today {
         concerns.push(Concern::NoComparison { after: latest });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Days, NaiveDate, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 use strum::{Display, EnumIter};
@@ -71,7 +71,11 @@ pub async fn incomplete_batches(
     Ok(incomplete)
 }
 
-/// The run records of a day, and the descriptions of those that cannot be read.
+/// The time before midnight in UTC at which a day begins in the first time zone (Kiribati), and an hour more for clocks that
+/// differ.
+const EARLIEST_ZONE: TimeDelta = TimeDelta::hours(15);
+
+/// The run records of a day, and the descriptions of those that cannot be used.
 type CachedRuns = (Vec<RunRecord>, Vec<String>);
 
 /// A reader of the run records of one batch, day by day. If the state of a day also depends on the runs of later days,
@@ -140,7 +144,19 @@ impl<'a> DayReader<'a> {
             return Ok(runs.clone());
         }
         let StoredRuns { records, unreadable } = self.table.get_stored_runs(self.batch, on, self.shard).await?;
-        let runs = (records, unreadable.iter().map(ToString::to_string).collect());
+        let mut unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+        // A run never begins before its day, in any time zone. A record that says so belongs to another day, and counts as
+        // a cut-off run, as an unreadable record does.
+        let earliest = on.and_time(NaiveTime::MIN).and_utc() - EARLIEST_ZONE;
+        let checked = records.into_iter().map(|run| match run.end {
+            Some(_) if run.started_at < earliest => {
+                unreadable.push(format!("the run record {} of {on} began before this day", run.id));
+                RunRecord { deadline: Some(run.started_at), from: None, end: None, ..run }
+            }
+            _ => run,
+        });
+        let records = checked.collect();
+        let runs = (records, unreadable);
         self.cache.insert(on, CachedRuns::clone(&runs));
         Ok(runs)
     }

@@ -7,6 +7,7 @@ mod concern;
 mod day;
 mod late_payments;
 mod postponed_payments;
+mod rejected_payments;
 mod requested_day;
 mod shard_walks;
 mod system_facts;

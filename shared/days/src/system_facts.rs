@@ -35,6 +35,9 @@ pub struct SystemFacts {
     /// The payment date of the oldest payment of an earlier day that a run should have settled; `None` if there is
     /// none. Payments whose outcome a bank or a dispute delays do not count.
     pub late_payments_since: Option<NaiveDate>,
+    /// The number of payments whose charge the gateway has rejected, and that are not settled yet. Only counted if a run of
+    /// `days` has rejected a charge.
+    pub rejected_payments: u64,
     pub open_findings: usize,
     pub unreadable_findings: Vec<String>,
     pub postponed_payments: u64,
@@ -79,6 +82,22 @@ pub struct LatestAudit {
     /// When the audit ended; `None` if it is running or was interrupted.
     pub ended_at: Option<DateTime<Utc>>,
     pub violations: u64,
+    /// Whether the schedule has started the audit and continues it.
+    #[serde(skip)]
+    pub is_scheduled: bool,
+    /// Whether the audit compares the table with the lists of the gateway.
+    #[serde(skip)]
+    pub has_gateway_lists: bool,
+    /// Whether the audit has checked orders.
+    #[serde(skip)]
+    pub has_orders: bool,
+}
+
+impl LatestAudit {
+    /// Returns whether this audit checks all items that the audit `other` checks.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        (self.has_gateway_lists || !other.has_gateway_lists) && (self.has_orders || !other.has_orders)
+    }
 }
 
 /// The latest day that was compared with the gateway.
@@ -89,21 +108,29 @@ pub struct LatestComparison {
     /// When the comparison was complete; `None` if it is running or was interrupted.
     pub ended_at: Option<DateTime<Utc>>,
     pub differences: u64,
-    /// Whether the comparison has ended, and has compared each list of the gateway.
+    /// Whether the gateway does not offer all lists, so that not everything was compared.
     #[serde(skip)]
-    pub is_complete: bool,
+    pub has_missing_lists: bool,
 }
 
 impl From<AuditRecord> for LatestAudit {
     fn from(audit: AuditRecord) -> Self {
         let violations = audit.violation_count();
-        Self { id: audit.id, started_at: audit.started_at, ended_at: audit.ended_at, violations }
+        Self {
+            id: audit.id,
+            started_at: audit.started_at,
+            ended_at: audit.ended_at,
+            violations,
+            is_scheduled: audit.is_scheduled,
+            has_gateway_lists: audit.has_gateway_lists,
+            has_orders: audit.orders > 0,
+        }
     }
 }
 
 impl From<DayReconciliation> for LatestComparison {
     fn from(day: DayReconciliation) -> Self {
-        let is_complete = day.ended_at.is_some() && day.not_compared.is_empty();
-        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count(), is_complete }
+        let has_missing_lists = !day.not_compared.is_empty();
+        Self { date: day.on, ended_at: day.ended_at, differences: day.difference_count(), has_missing_lists }
     }
 }

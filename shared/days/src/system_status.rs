@@ -10,13 +10,11 @@ use strum::IntoEnumIterator as _;
 use super::concern::{Concern, find_concerns};
 use super::late_payments::late_payments_since;
 use super::postponed_payments::count_postponed_payments;
+use super::rejected_payments::count_rejected_payments;
 use super::system_facts::{LatestAudit, LatestComparison, ProvenDay, SystemFacts};
 use super::{DayReader, DayState};
 use billing::{ChargeTotal, PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
-
-/// How many of the newest audits are read to find the latest audit that has ended.
-const AUDITS_TO_READ: usize = 20;
 
 /// How many of the latest compared days are read. The differences that were found on these days are reported as
 /// problems. A difference stays a problem until it was corrected or a person has accepted it, and the day was compared
@@ -32,8 +30,8 @@ pub struct SystemStatus {
     pub charging: bool,
     /// The limits of the payment batch, by name.
     pub limits: BTreeMap<String, String>,
-    /// The state of the payment batch and of the reminder batch on yesterday (unless the table was created today) and
-    /// on today.
+    /// The state of the payment batch and of the reminder batch on yesterday (unless the table was created yesterday or
+    /// today) and on today.
     pub days: Vec<BatchDay>,
     /// The charges of today.
     pub charged_today: ChargedToday,
@@ -80,7 +78,8 @@ impl SystemStatus {
     pub async fn read(table: &Table, settings: &Settings, now: DateTime<Utc>) -> Result<Self, TableError> {
         let policy = table.policy();
         let (today, created_on) = (policy.date_at(now), policy.date_at(settings.created_at()));
-        let yesterday = today.pred_opt().filter(|yesterday| *yesterday >= created_on);
+        // On the day on which the table was created, the runs may have been over.
+        let yesterday = today.pred_opt().filter(|yesterday| *yesterday > created_on);
         let mut days = Vec::new();
         for batch in Batch::ALL {
             let mut reader = DayReader::new(table, batch, settings.shards, now);
@@ -90,7 +89,7 @@ impl SystemStatus {
         }
         days.sort_by_key(|day| day.date);
         let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
-        let audits = table.get_audits(&newest(AUDITS_TO_READ), now).await?;
+        let audits = table.get_audits(&Paging::all(), now).await?;
         let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?;
         let findings = table.list_open_findings().await?;
         let erasures = table.get_erasures(&Paging::all()).await?;
@@ -99,7 +98,9 @@ impl SystemStatus {
             endpoints.items.into_iter().filter_map(|endpoint| Some((endpoint.id, endpoint.disabled_because?)));
         let texts = |errors: Vec<TableError>| errors.iter().map(ToString::to_string).collect();
         let unreadable_records = [erasures.unreadable, audits.unreadable, comparisons.unreadable].into_iter().flatten();
+        let rejected_payments = count_rejected_payments(table, &days, today).await?;
         let facts = SystemFacts {
+            rejected_payments,
             now,
             today,
             created_on,
@@ -130,8 +131,9 @@ impl SystemStatus {
             oldest_due_on: oldest_due_on(table, settings.shards, today).await?,
             open_findings: facts.open_findings,
             postponed_payments: facts.postponed_payments,
-            latest_audit: facts.audits.first().cloned(),
-            latest_comparison: facts.comparisons.first().cloned(),
+            // An audit or a comparison in the future was made with a clock that was ahead.
+            latest_audit: facts.audits.iter().find(|audit| audit.started_at <= now).cloned(),
+            latest_comparison: facts.comparisons.iter().find(|compared| compared.date <= today).cloned(),
             concerns: find_concerns(&facts),
         })
     }

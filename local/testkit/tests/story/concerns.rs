@@ -13,7 +13,7 @@ use crate::world::{billing_time, date};
 fn shard(batch: Batch, walked: ShardState, stopped: Option<&str>) -> ShardProof {
     let (counts, sums) = (RunCounts::none(batch), RunSums::default());
     let stopped = stopped.map(str::to_owned);
-    ShardProof { batch, shard: 0, walked, runs: 1, counts, sums, adds_up: true, stopped }
+    ShardProof { batch, shard: 0, walked, runs: 1, counts, sums, adds_up: true, stopped, may_be_running: true }
 }
 
 /// Returns an erasure that was requested on `on` and waits for `waits_for`.
@@ -42,12 +42,15 @@ fn quiet_facts() -> SystemFacts {
         started_at: billing_time("2026-03-10"),
         ended_at: Some(billing_time("2026-03-10")),
         violations: 0,
+        is_scheduled: true,
+        has_gateway_lists: false,
+        has_orders: true,
     };
     let compared = LatestComparison {
         date: date("2026-03-09"),
         ended_at: Some(billing_time("2026-03-10")),
         differences: 0,
-        is_complete: true,
+        has_missing_lists: false,
     };
     SystemFacts {
         now: billing_time("2026-03-10") + TimeDelta::hours(6),
@@ -63,6 +66,7 @@ fn quiet_facts() -> SystemFacts {
             day(Batch::Payments, "2026-03-10"),
         ],
         late_payments_since: None,
+        rejected_payments: 0,
         open_findings: 0,
         unreadable_findings: Vec::new(),
         postponed_payments: 0,
@@ -94,13 +98,21 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
     type Change = fn(&mut SystemFacts);
     // The columns are: the fact, the change of the quiet facts, and a part of the reported concern (empty if nothing
     // needs a person).
-    let cases: [(&str, Change, &str); 52] = [
+    let cases: &[(&str, Change, &str)] = &[
         ("nothing", |_| {}, ""),
         ("charging is off", |f| f.charging = false, "charging is switched off"),
         ("the clock is behind", |f| f.latest_run_at = Some(f.now + TimeDelta::minutes(61)), "so no run starts"),
         ("the clock is an hour behind", |f| f.latest_run_at = Some(f.now + TimeDelta::hours(1)), ""),
         ("no run yet", |f| f.latest_run_at = None, ""),
         ("a copied table", |f| f.copy_noticed_at = Some(f.now), "a copy or a restored backup"),
+        (
+            "a copied table whose charges are off",
+            |f| {
+                f.copy_noticed_at = Some(f.now);
+                f.charging = false;
+            },
+            "a copy or a restored backup",
+        ),
         // Yesterday.
         (
             "no reminders",
@@ -112,10 +124,11 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         ("a gap", |f| set_shard(f, PAYMENTS_YESTERDAY, Gap, None), "are not done"),
         ("an unfinished shard", |f| set_shard(f, PAYMENTS_YESTERDAY, Unfinished, None), "are not done"),
         ("rows left behind", |f| set_shard(f, PAYMENTS_YESTERDAY, LeftBehind, None), "are not done"),
-        ("a rejected charge", |f| set_shard(f, PAYMENTS_YESTERDAY, Rejected, None), "are not done"),
+        ("a rejected charge that is settled", |f| set_shard(f, PAYMENTS_YESTERDAY, Rejected, None), ""),
+        ("a rejected charge", |f| f.rejected_payments = 1, "payments whose charge the gateway has rejected: 1"),
         ("a stopped run", |f| set_shard(f, PAYMENTS_YESTERDAY, Stopped, Some("401")), "are complete; 401"),
         ("a second run is running", |f| set_shard(f, PAYMENTS_YESTERDAY, Running, None), ""),
-        ("expired records", |f| set_shard(f, PAYMENTS_YESTERDAY, Expired, None), ""),
+        ("expired records", |f| set_shard(f, PAYMENTS_YESTERDAY, Expired, None), "its run records have expired"),
         (
             "counts that do not add up",
             |f| f.days[PAYMENTS_YESTERDAY].shards[0].adds_up = false,
@@ -129,6 +142,19 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         // Today.
         ("today has no run yet", |f| set_shard(f, PAYMENTS_TODAY, Missing, None), ""),
         ("today's run is running", |f| set_shard(f, PAYMENTS_TODAY, Open, None), ""),
+        (
+            "today's run was killed",
+            |f| {
+                set_shard(f, PAYMENTS_TODAY, Open, None);
+                f.days[PAYMENTS_TODAY].shards[1].may_be_running = false;
+            },
+            "the payments of 2026-03-10, today, were cut off in 1 of 2 shards, and no run continues",
+        ),
+        (
+            "counts of today that do not add up",
+            |f| f.days[PAYMENTS_TODAY].shards[0].adds_up = false,
+            "today, have counts that do not add up in 1 of 2 shards",
+        ),
         ("today's run continues", |f| set_shard(f, PAYMENTS_TODAY, Unfinished, None), ""),
         (
             "a ceiling would be exceeded",
@@ -151,7 +177,7 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
             |f| set_shard(f, REMINDERS_TODAY, LeftBehind, None),
             "today, have left rows unfinished in 1 of 2",
         ),
-        ("a rejected charge today", |f| set_shard(f, PAYMENTS_TODAY, Rejected, None), "today, have rejected charges"),
+        ("a rejected charge today that is settled", |f| set_shard(f, PAYMENTS_TODAY, Rejected, None), ""),
         ("complete after a stop", |f| set_shard(f, PAYMENTS_TODAY, Complete, Some("401")), ""),
         (
             "an unreadable run record",
@@ -206,6 +232,39 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         ),
         ("an audit of many nights", |f| f.audits[0].ended_at = None, ""),
         (
+            "a killed audit of a person after an old audit",
+            |f| {
+                f.audits[0].ended_at = Some(billing_time("2026-03-06"));
+                f.audits.insert(0, LatestAudit { ended_at: None, is_scheduled: false, ..f.audits[0].clone() });
+            },
+            "no audit was made since 2026-03-06",
+        ),
+        (
+            "violations of an audit that a later audit of fewer items does not repeat",
+            |f| {
+                f.audits[0].violations = 2;
+                f.audits.insert(0, LatestAudit { violations: 0, has_orders: false, ..f.audits[0].clone() });
+            },
+            "found: 2",
+        ),
+        (
+            "violations of an audit that a later audit of the same items does not find",
+            |f| {
+                f.audits[0].violations = 2;
+                f.audits.insert(0, LatestAudit { violations: 0, ..f.audits[0].clone() });
+            },
+            "",
+        ),
+        (
+            "violations of an audit with the lists of the gateway",
+            |f| {
+                f.audits[0].violations = 2;
+                f.audits[0].has_gateway_lists = true;
+                f.audits.insert(0, LatestAudit { violations: 0, has_gateway_lists: false, ..f.audits[0].clone() });
+            },
+            "found: 2",
+        ),
+        (
             "a new table without audit and comparison",
             |f| {
                 f.created_on = date("2026-03-07");
@@ -219,17 +278,14 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
             |f| f.comparisons[0].differences = 1,
             "differences between the table and the gateway on 2026-03-09: 1",
         ),
-        (
-            "no comparison that has ended",
-            |f| f.comparisons[0].is_complete = false,
-            "no day was compared with the gateway",
-        ),
+        ("no comparison that has ended", |f| f.comparisons[0].ended_at = None, "no day was compared with the gateway"),
         (
             "a comparison in the future",
             |f| f.comparisons[0].date = date("2036-03-09"),
             "no day was compared with the gateway",
         ),
         ("an audit in the future", |f| f.audits[0].started_at = billing_time("2036-03-10"), "no audit was made yet"),
+        ("a gateway without lists", |f| f.comparisons[0].has_missing_lists = true, ""),
         ("no comparison ever", |f| f.comparisons.clear(), "no day was compared with the gateway"),
         (
             "no comparison for days",
@@ -237,7 +293,7 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
             "no day after 2026-03-06 was compared",
         ),
     ];
-    for (fact, change, expected) in cases {
+    for &(fact, change, expected) in cases {
         let mut facts = quiet_facts();
         change(&mut facts);
         let concerns = find_concerns(&facts);

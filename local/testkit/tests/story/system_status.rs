@@ -240,3 +240,25 @@ async fn unreadable_or_copied_run_record_stops_only_its_shard() {
     let of_payments = |(day, state): &(String, DayState)| !day.ends_with("payments") || *state == DayState::Done;
     assert!(states(&done).iter().all(of_payments), "{done:?}");
 }
+
+#[tokio::test]
+async fn rejected_charge_needs_a_person_until_its_payment_is_settled() {
+    let world = World::new().await;
+    let rejected = Subscription { payment_method: card("pm_unknown"), ..new_subscription(10, "2026-03-01") };
+    world.store(&rejected).await;
+    for day in ["2026-03-09", "2026-03-10"] {
+        world.run_reminders(day).await;
+        world.run_payments(day).await;
+    }
+    audit_and_compare(&world, "2026-03-10").await;
+    let expected = "payments whose charge the gateway has rejected: 1";
+    assert_eq!(problems(&status_on(&world, "2026-03-10").await), [expected]);
+
+    // The day of the rejection stays incomplete, but that needs no person.
+    world.change_subscription(&rejected, |s| Subscription { payment_method: card("pm_card_visa"), ..s.clone() }).await;
+    world.run_reminders("2026-03-11").await;
+    world.run_payments("2026-03-11").await;
+    let settled = status_on(&world, "2026-03-11").await;
+    assert_eq!(states(&settled)[1], ("2026-03-10 payments".to_owned(), DayState::NotDone), "{settled:?}");
+    assert_eq!(problems(&settled), [""; 0]);
+}

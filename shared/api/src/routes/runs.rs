@@ -77,7 +77,7 @@ pub struct ShardWalk {
 
 impl From<ShardProof> for ShardWalk {
     fn from(proof: ShardProof) -> Self {
-        let ShardProof { batch, shard, walked, runs, counts, sums, adds_up, stopped } = proof;
+        let ShardProof { batch, shard, walked, runs, counts, sums, adds_up, stopped, .. } = proof;
         Self { batch, shard, walked, runs, counts, sums: RunSumsView::from_sums(&sums), adds_up, stopped }
     }
 }

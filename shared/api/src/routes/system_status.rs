@@ -103,7 +103,7 @@ impl From<BatchDay> for BatchDayView {
 }
 
 impl From<LatestAudit> for LatestAuditView {
-    fn from(LatestAudit { id, started_at, ended_at, violations }: LatestAudit) -> Self {
+    fn from(LatestAudit { id, started_at, ended_at, violations, .. }: LatestAudit) -> Self {
         Self { id: id.to_string(), started_at, ended_at, violations }
     }
 }
