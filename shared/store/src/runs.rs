@@ -10,7 +10,7 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use super::{Batch, Item, Key, Lane, Page, Paging, Position, RunCounts, Table, TableError, keys};
-use billing::{Currency, Money, Sums};
+use billing::{Currency, Money, Sums, days_after};
 use dynamo::PrefixQuery;
 use dynamo::build_difference;
 use dynamo::{Instant, TIME_TO_LIVE, from_item, key_of, to_item};
@@ -164,6 +164,23 @@ impl Table {
         let (mut records, unreadable) = (page.items, page.unreadable);
         records.extend(unreadable.iter().filter_map(|error| cut_off_run(batch, on, error)));
         Ok(StoredRuns { records, unreadable })
+    }
+
+    /// Deletes the run records of both batches for the `days` after `today`, and returns their number. A clock that was ahead
+    /// has written them: they prove nothing about these days. Sends a Query request for each batch and day, and a DeleteItem
+    /// request for each record.
+    pub async fn delete_runs_after(&self, today: NaiveDate, days: u32) -> Result<u64, TableError> {
+        let mut deleted = 0;
+        for day in (1..=days).map(|n| days_after(today, n)) {
+            for batch in Batch::ALL {
+                let list = PrefixQuery::new(keys::partition_key_of_runs(batch, day), keys::RUNS.to_owned());
+                for item in self.list(&list, &Paging::all()).await?.items {
+                    self.delete_item(key_of(&item)).await?;
+                    deleted += 1;
+                }
+            }
+        }
+        Ok(deleted)
     }
 
     /// Returns the item of the run record `run`, with its expiry time.

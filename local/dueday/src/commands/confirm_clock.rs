@@ -5,19 +5,26 @@ use billing::ActionKind;
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
+use store::Table;
 use sweep::MAX_CLOCK_DIFFERENCE;
 
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
+
+/// The largest number of days whose run records are deleted. A clock that was further ahead has planned no payments that a
+/// run of these years would find.
+const MAX_DAYS_AHEAD: u32 = 3_660;
 
 /// The arguments of `dueday confirm-clock`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A run does not start if its clock is more than an hour behind the latest recorded run: one of the two clocks is wrong. \
 If the clock of the recorded run was wrong, check its changes with `dueday audit`, and confirm with this command that \
-this machine's clock is right. Then runs start again, on one machine and on AWS.
+this machine's clock is right. Then runs start again, on one machine and on AWS. The command deletes the run records of \
+later days, which would otherwise count as done.
 
 Examples:
   dueday confirm-clock
@@ -32,6 +39,14 @@ struct ConfirmClockOutput {
     confirmed: bool,
 }
 
+/// Deletes the run records of the days from `now` to `latest`, when a clock was ahead. Returns their number.
+async fn delete_runs_ahead(table: &Table, now: DateTime<Utc>, latest: DateTime<Utc>) -> Result<u64, Failure> {
+    let policy = table.policy();
+    let (today, last) = (policy.date_at(now), policy.date_at(latest));
+    let days = u32::try_from(last.signed_duration_since(today).num_days()).unwrap_or(0);
+    Ok(table.delete_runs_after(today, days.min(MAX_DAYS_AHEAD)).await?)
+}
+
 /// Runs `dueday confirm-clock`.
 pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Exit, Failure> {
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
@@ -43,13 +58,22 @@ pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Ex
     }
     let latest_run_at = open_table.settings.latest_run_at;
     let later = latest_run_at.filter(|latest| *latest > now);
+    let mut deleted = 0;
     if let Some(latest) = later {
         let action = context.action(ActionKind::ConfirmClock, None);
         open_table.table.confirm_clock(now, latest, Some(&action)).await?;
+        deleted = delete_runs_ahead(&open_table.table, now, latest).await?;
     }
     let text = match (later, latest_run_at) {
         (Some(latest), _) => {
-            format!("confirmed: the time is {now}, although a run was recorded at the later time {latest}\n")
+            let deleted = match deleted {
+                0 => String::new(),
+                deleted => format!(
+                    "deleted, because they prove nothing: {} of later days\n",
+                    format_count(deleted, "run record")
+                ),
+            };
+            format!("confirmed: the time is {now}, although a run was recorded at the later time {latest}\n{deleted}")
         }
         (None, Some(latest)) => {
             format!("there is nothing to confirm: the time is {now}, and the latest run was at {latest}\n")

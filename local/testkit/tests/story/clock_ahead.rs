@@ -263,3 +263,22 @@ async fn daily_execution_on_a_clock_ahead_blocks_no_later_execution() {
     world.table.release_execution_lease(Batch::Payments, "ahead").await.unwrap();
     assert_eq!(acquire("right", now).await.map_err(drop), acquired);
 }
+
+#[tokio::test]
+async fn run_records_of_later_days_prove_nothing_after_the_clock_was_confirmed() {
+    let world = World::new().await;
+    world.run_payments("2026-03-14").await;
+    world.set_clock_back(billing_time("2026-03-11")).await;
+    let incomplete = async || {
+        let (on, now) = (date("2026-03-14"), billing_time("2026-03-14"));
+        days::incomplete_batches(&world.table, 4, on, now).await.unwrap()
+    };
+    assert_eq!(incomplete().await, [Batch::Reminders], "the run ahead of its day counts");
+    assert_eq!(world.table.delete_runs_after(date("2026-03-11"), 2).await.unwrap(), 0);
+    assert_eq!(
+        world.table.delete_runs_after(date("2026-03-11"), 3).await.unwrap(),
+        8,
+        "one record for each shard and lane"
+    );
+    assert_eq!(incomplete().await, Batch::ALL);
+}
