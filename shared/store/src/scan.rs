@@ -31,6 +31,11 @@ impl Table {
         self.dynamo.scan(Scan::all()).all().await
     }
 
+    /// Returns whether the table contains no item. Sends one Scan request.
+    pub async fn is_empty(&self) -> Result<bool, TableError> {
+        Ok(self.dynamo.scan(Scan::all()).next().await?.is_none())
+    }
+
     /// Copies all items of the table `other` that this table does not have. First copies the marks of sent notices, so
     /// that no notice about a copied item is sent again. Copies subscriptions last, so that this table already has the
     /// payment records of every copied subscription. After an error, the caller can repeat the call to copy the

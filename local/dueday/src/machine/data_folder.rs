@@ -188,19 +188,28 @@ impl LockedFolder {
         Ok(journal)
     }
 
-    /// Returns whether the streams contain changes whose events are not published yet.
+    /// Returns the number of changes in the streams whose events are not published yet, and the time of the oldest of them;
+    /// `None` if all are published. At most `limit` changes of each table are counted.
     ///
     /// # Errors
     /// If the events or a stream cannot be read.
-    pub(super) fn has_unpublished_changes(&self, context: &Context) -> Result<bool, Failure> {
+    pub(super) fn unpublished_changes(
+        &self,
+        context: &Context,
+        limit: usize,
+    ) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
         let journal = self.open_journal(context)?;
+        let (mut count, mut oldest) = (0_u64, None);
         for (table, stream) in self.streams.streams_by_table() {
-            let next = stream.after(journal.committed_position(table).sequence.as_deref(), 1)?;
-            if next["Records"].as_array().is_some_and(|records| !records.is_empty()) {
-                return Ok(true);
-            }
+            let position = journal.committed_position(table);
+            let next = stream.after(position.sequence.as_deref(), limit)?;
+            let records = next["Records"].as_array().map(Vec::as_slice).unwrap_or_default();
+            count = count.saturating_add(records.len() as u64);
+            let created = records.first().and_then(|record| record["dynamodb"]["ApproximateCreationDateTime"].as_f64());
+            let created = created.and_then(|seconds| DateTime::from_timestamp(seconds as i64, 0));
+            oldest = [oldest, created].into_iter().flatten().min();
         }
-        Ok(false)
+        Ok(oldest.map(|oldest| (count, oldest)))
     }
 
     /// Notices a database file that is older than the published events of the folder, because only the file was restored

@@ -7,6 +7,7 @@ use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use billing::StoredPolicy;
 use charging::OlderTableCheck;
+use chrono::{DateTime, Utc};
 use clock::Clock;
 use deployment::Deployment;
 use emulator::EngineConnection;
@@ -22,6 +23,8 @@ use crate::Failure;
 use crate::context::Context;
 use crate::terminal::output;
 
+/// The largest number of unpublished changes of a table that are counted.
+const MAX_COUNTED_CHANGES: usize = 1_000;
 /// The message of a command that has not published its changes, because no server runs.
 const UNPUBLISHED_CHANGES: &str =
     "No server runs: the mails and events about these changes are sent when `dueday` runs.";
@@ -126,11 +129,23 @@ impl Machine {
     /// If the events or a stream cannot be read.
     pub fn mention_unpublished_changes(&self, context: &Context) -> Result<(), Failure> {
         if let Some(folder) = &self.locked_folder
-            && folder.has_unpublished_changes(context)?
+            && folder.unpublished_changes(context, 1)?.is_some()
         {
             output::print_message(UNPUBLISHED_CHANGES);
         }
         Ok(())
+    }
+
+    /// Returns the number of changes whose events are not published (at most 1,000 for each table), and the time of the
+    /// oldest; `None` if there are none, or if another process serves the folder and publishes them.
+    ///
+    /// # Errors
+    /// If the events or a stream cannot be read.
+    pub fn unpublished_changes(&self, context: &Context) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
+        match &self.locked_folder {
+            Some(folder) => folder.unpublished_changes(context, MAX_COUNTED_CHANGES),
+            None => Ok(None),
+        }
     }
 
     /// Removes the content of deleted and replaced items from the database file, and old mails from the outbox, if this
@@ -217,16 +232,23 @@ async fn open_deployment(
     let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
     let (table, initial) = (&deployment.table, deployment.config.table.initial_settings(context.clock.as_ref()));
     table.create_if_absent().await?;
-    let settings = match folder {
-        FolderRequirement::MustExist => table.stored_or_initial_settings(&initial).await,
-        FolderRequirement::MayBeOlder | FolderRequirement::CreateIfAbsent => table.init_settings(&initial).await,
-    };
-    let settings = settings.map_err(|error| match error {
+    // Without this check, the settings would be created again: charging on, and without ceilings.
+    let to_failure = |error| match error {
         TableError::OtherFormat { .. } => {
             Failure::OtherVersion { path: context.options.data.clone(), reason: error.to_string() }
         }
         error => error.into(),
-    })?;
+    };
+    if table.get_settings().await.map_err(to_failure)?.is_none() && !table.is_empty().await? {
+        return Err(Failure::Refused(
+            "the settings of the table are lost: restore the data folder from a backup (docs/trouble.md)".to_owned(),
+        ));
+    }
+    let settings = match folder {
+        FolderRequirement::MustExist => table.stored_or_initial_settings(&initial).await,
+        FolderRequirement::MayBeOlder | FolderRequirement::CreateIfAbsent => table.init_settings(&initial).await,
+    };
+    let settings = settings.map_err(to_failure)?;
     // A command that repairs the policy also opens a table whose policy is missing or cannot be read.
     if let Some(Ok(policy)) = settings.policy.as_ref().map(StoredPolicy::read) {
         table.use_policy(&settings, None)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use billing::{AmountRules, GatewayAccount};
+use chrono::{DateTime, Utc};
 use config::Env;
 use deployment::Deployment;
 use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
@@ -169,6 +170,18 @@ impl OpenTable {
             print_message(format!("prices are not compared with the amounts that the gateway can charge: {reason}"));
             known
         })
+    }
+
+    /// Returns the number of changes of the local table whose events are not published, and the time of the oldest. Returns
+    /// `None` if there are none, or if a server or AWS publishes them.
+    ///
+    /// # Errors
+    /// If the events or a stream cannot be read.
+    pub fn unpublished_changes(&self, context: &Context) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
+        match &self.machine {
+            Some(machine) => machine.unpublished_changes(context),
+            None => Ok(None),
+        }
     }
 
     /// Returns whether another process on this machine serves the table. That process also publishes and processes the

@@ -185,6 +185,11 @@ async fn commands_refuse_data_that_is_damaged_or_of_another_version() {
     let words = format!("another version of dueday wrote the data in the folder {}", data.display());
     assert_refused(dueday(data).arg("due"), &words);
     assert_refused(dueday(data).args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"]), &words);
+    let engine = Engine::open(&file).unwrap();
+    let delete = engine.client().delete_item().table_name("dueday").key("PK", settings()).key("SK", settings());
+    delete.send().await.unwrap();
+    drop(engine);
+    assert_refused(dueday(data).arg("status"), "the settings of the table are lost: restore the data folder");
     for (bytes, words) in [
         (&b""[..], "dynamodb.sqlite is empty: its data is lost. Restore it from a backup"),
         (b"this is not a database, it is a text of some length", "is not a data file of dueday, or is damaged"),
