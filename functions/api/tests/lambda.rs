@@ -192,9 +192,18 @@ async fn status_shows_the_messages_in_the_queues_and_says_if_a_queue_cannot_be_r
     let mut get_status = sample_event("index");
     (get_status["rawPath"], get_status["requestContext"]["http"]["path"]) = (json!("/status"), json!("/status"));
     get_status["requestContext"]["authorizer"] = sample_event("put-account")["requestContext"]["authorizer"].clone();
-    let deliveries = json!({"name": "deliveries", "waiting": 10, "in_progress": 1, "keeps_failed_messages": false});
-    let lost = json!({"name": "lost", "waiting": 2, "in_progress": 0, "keeps_failed_messages": true});
-    let unknown = json!({"name": "deleted", "waiting": null, "in_progress": null, "keeps_failed_messages": null});
+    let queue = |name: &str, waiting: Option<u64>, in_progress: Option<u64>, keeps_failed_messages: Option<bool>| {
+        json!({
+            "name": name,
+            "waiting": waiting,
+            "in_progress": in_progress,
+            "keeps_failed_messages": keeps_failed_messages,
+            "late_since": null,
+        })
+    };
+    let deliveries = queue("deliveries", Some(10), Some(1), Some(false));
+    let lost = queue("lost", Some(2), Some(0), Some(true));
+    let unknown = queue("deleted", None, None, None);
     let lost_messages = "messages in the queue lost that could not be processed: 2";
     for (names, queues, expected) in [
         (&["deliveries", "lost"][..], json!([deliveries, lost]), &[lost_messages][..]),

@@ -2,6 +2,7 @@
 //! queue.
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,6 +20,9 @@ pub struct QueueState {
     /// Whether the queue is a dead-letter queue: it stores messages that could not be processed. No function reads this queue, so
     /// a person must look at its messages. Null if the queue could not be read.
     pub keeps_failed_messages: Option<bool>,
+    /// The time of the oldest message, if it has waited for more than three hours. Null if no message has waited so long, and
+    /// on AWS, where alarms check the age of the messages.
+    pub late_since: Option<DateTime<Utc>>,
 }
 
 /// Reads the state of the queues of a deployment: from Amazon SQS or, in a local installation, from the table and the
@@ -64,25 +68,29 @@ impl QueueState {
             // A queue without a redrive policy is a dead-letter queue: if the processing of a message in another queue
             // failed repeatedly, SQS moves the message to this queue.
             keeps_failed_messages: Some(attribute(REDRIVE_POLICY_ATTRIBUTE).is_none()),
+            late_since: None,
         })
     }
 
     /// Returns the unknown state of the queue `name`, which could not be read.
     pub fn unknown(name: String) -> Self {
-        Self { name, waiting: None, in_progress: None, keeps_failed_messages: None }
+        Self { name, waiting: None, in_progress: None, keeps_failed_messages: None, late_since: None }
     }
 
     /// Returns a sentence about the problem of this queue: the queue could not be read, or it contains messages that
-    /// could not be processed. `None` if there is no problem.
+    /// could not be processed or that have waited for too long. `None` if there is no problem.
     pub fn problem(&self) -> Option<String> {
-        let Self { name, waiting, in_progress, keeps_failed_messages } = self;
+        let Self { name, waiting, in_progress, keeps_failed_messages, late_since } = self;
         let (Some(waiting), Some(in_progress), Some(keeps_failed_messages)) =
             (waiting, in_progress, keeps_failed_messages)
         else {
             return Some(format!("the queue {name} could not be read"));
         };
         let messages = waiting.saturating_add(*in_progress);
-        (*keeps_failed_messages && messages > 0)
-            .then(|| format!("messages in the queue {name} that could not be processed: {messages}"))
+        if *keeps_failed_messages && messages > 0 {
+            return Some(format!("messages in the queue {name} that could not be processed: {messages}"));
+        }
+        let since = late_since.as_ref()?.format("%Y-%m-%d %H:%M UTC");
+        Some(format!("messages in the queue {name}: {messages}; the oldest has waited since {since}"))
     }
 }

@@ -125,7 +125,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_checked_gateway(gateway, &context.config.charging, deployment.older_table_check.clone())
         .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any))
-        .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), &context.options)));
+        .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), context.clock.clone(), &context.options)));
     let filler = OrderFiller::new(desk.clone());
     let checks = DailyChecks::new(deployment, desk.table.clone(), full_gateway.clone(), locked_folder.clone());
     let merchant = &context.config.merchant.name;
@@ -154,7 +154,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired_hourly(&locked_folder) => {}
-        () = checks.check_continuously() => {}
+        () = checks.check_continuously(follower.first_publication()) => {}
         () = filler.fill_continuously() => {}
         () = follower.publish_continuously() => {}
         () = follower.notice_sender.send_continuously() => {}

@@ -10,7 +10,7 @@ use super::doctor::queues::{ReadQueue, StackQueues, read_queues};
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
-use crate::machine::queues::{LocalQueues, describe_messages};
+use crate::machine::queues::{LocalQueues, describe_messages, state_of_unpublished_changes};
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -55,7 +55,11 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
     let queues = match table {
         Some(table) => read_queues(table, args.stack.as_deref()).await?,
         None => {
-            let queues = LocalQueues::new(open_table.table, &context.options).read().await;
+            let unpublished = open_table.unpublished_changes(context)?;
+            let now = context.clock.now();
+            let unpublished = unpublished.map(|(count, since)| state_of_unpublished_changes(count, since, now));
+            let mut queues = LocalQueues::new(open_table.table, context.clock.clone(), &context.options).read().await;
+            queues.extend(unpublished);
             Ok(queues.into_iter().map(|state| ReadQueue { state, error: None }).collect())
         }
     };
@@ -112,6 +116,9 @@ fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
 fn describe_comparison(compared: &LatestComparison) -> String {
     let date = compared.date;
     match compared.ended_at {
+        Some(_) if compared.has_missing_lists => {
+            format!("{date}, differences: {}; the gateway does not offer all lists", compared.differences)
+        }
         Some(_) => format!("{date}, differences: {}", compared.differences),
         None => format!("{date}, not ended, differences so far: {}", compared.differences),
     }

@@ -71,17 +71,17 @@ impl EventFile {
         }
     }
 
-    /// Returns the number of events that are still to be processed. While another process processes these events, the
-    /// same event can be counted twice.
+    /// Returns the events that are still to be processed. While another process processes these events, the same event can
+    /// be contained twice.
     ///
     /// # Errors
     /// If one of the two files cannot be read.
-    pub fn count(&self) -> io::Result<u64> {
-        let mut events = 0;
+    pub fn events(&self) -> io::Result<Vec<String>> {
+        let mut events = Vec::new();
         for path in [self.path(), &self.retry_path()] {
             match fs::read_to_string(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                text => events += u64::try_from(text?.lines().count()).unwrap_or(u64::MAX),
+                text => events.extend(text?.lines().map(str::to_owned)),
             }
         }
         Ok(events)

@@ -80,7 +80,7 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     let (_, event, _) = merchant.next_delivery("account.created").await;
     assert_eq!(event["subject"], "acme");
     let (_, shown) = api.send("GET /status", Value::Null).await;
-    let deliveries = json!({"name": "Deliveries", "waiting": 1, "in_progress": 0, "keeps_failed_messages": false});
+    let deliveries = json!({"name": "Deliveries", "waiting": 1, "in_progress": 0, "keeps_failed_messages": false, "late_since": null});
     assert_eq!(shown["queues"][0], deliveries, "{shown}");
     assert!(!first.process.has_ended() && first.process.kill());
 

@@ -86,7 +86,7 @@ async fn explanation_contains_an_open_payment() {
     let open = world.request("GET {gold}/why", "").await.json();
     assert_eq!(
         (reason_and_flags(&open), &open["open_payment"]["amount"]),
-        (("open", false, true), &1299.into()),
+        (("open", false, false), &1299.into()),
         "{open}"
     );
     let expected =
