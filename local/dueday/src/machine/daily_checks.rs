@@ -13,10 +13,14 @@ use gateways::FullGateway;
 use orders::OrdersTable;
 use reconciling::DailyComparison;
 use store::{Paging, TableError};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::data_folder::LockedFolder;
 use crate::terminal::output;
 
+/// The longest time for which the checks wait for the publication of earlier changes.
+const MAX_PUBLICATION: Duration = Duration::from_secs(3_600);
 /// The time between two searches for requested erasures and for due checks.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(600);
 /// The time from the start of an audit until the next audit is due. It is less than a day, so that a server which is
@@ -68,8 +72,11 @@ impl DailyChecks {
         }
     }
 
-    /// Erases accounts and makes the due checks until the future is dropped. An error is printed and tried again.
-    pub async fn check_continuously(&self) {
+    /// Erases accounts and makes the due checks until the future is dropped. An error is printed and tried again. Begins
+    /// when `first_publication` shows that the earlier changes are published: before, paid months have no orders yet.
+    pub async fn check_continuously(&self, mut first_publication: watch::Receiver<bool>) {
+        // After the time-out, the checks begin nevertheless, and find what could not be published.
+        let _ = timeout(MAX_PUBLICATION, first_publication.wait_for(|is_published| *is_published)).await;
         let mut has_deleted = false;
         loop {
             // The data of the previous search is removed now: its changes are published, so no stream record contains

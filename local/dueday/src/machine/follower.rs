@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use emulator::Stream;
 use publishing::Publisher;
+use tokio::sync::watch;
 
 use super::journal::{Journal, PublishedTable};
 use super::local_bus::LocalBus;
@@ -45,18 +46,32 @@ pub struct StreamFollower {
     publisher: Publisher<LocalBus>,
     /// The reminders of the server, which come first; `None` if this process runs no server.
     reminder_priority: Option<ReminderPriority>,
+    /// Whether all changes before the start of this process are published.
+    has_caught_up: watch::Sender<bool>,
 }
 
 impl StreamFollower {
     /// Creates a follower that publishes the changes in `streams` on `bus`.
     pub fn new(streams: PublishedStreams, bus: LocalBus) -> Self {
         let (journal, notice_sender) = (bus.journal.clone(), bus.notice_sender.clone());
-        Self { streams, journal, notice_sender, publisher: Publisher::new(bus), reminder_priority: None }
+        Self {
+            streams,
+            journal,
+            notice_sender,
+            publisher: Publisher::new(bus),
+            reminder_priority: None,
+            has_caught_up: watch::Sender::new(false),
+        }
     }
 
     /// Makes the follower pause before each batch of records while the server sends reminders.
     pub fn with_reminder_priority(self, priority: ReminderPriority) -> Self {
         Self { reminder_priority: Some(priority), ..self }
+    }
+
+    /// Returns a receiver that shows whether all changes before the start of this process are published.
+    pub fn first_publication(&self) -> watch::Receiver<bool> {
+        self.has_caught_up.subscribe()
     }
 
     /// Publishes all changes that are in the streams now.
@@ -111,6 +126,7 @@ impl StreamFollower {
             match self.publish_all_changes().await {
                 Ok(()) => {
                     reported_error = None;
+                    self.has_caught_up.send_replace(true);
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 Err(error) => {
