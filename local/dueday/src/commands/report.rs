@@ -138,13 +138,14 @@ fn report_text(report: &PaymentReport) -> String {
     let now = report.days.iter().find_map(|day| day.now).filter(|now| *now != UnsettledNow::default());
     let now = now.map(|now| format!("now: {} due, {} open\n", now.due, now.open)).unwrap_or_default();
     let verdict = match not_done.len() {
+        // The reminders of today do not count: see `ReportedDay::complete`.
+        0 if report.days.iter().any(|day| day.now.is_some()) => {
+            "The runs of every day are complete; of today, the payment runs.\n".to_owned()
+        }
         0 => "The runs of every day are complete.\n".to_owned(),
-        1 => format!(
-            "The runs of {} are NOT complete (`dueday runs`): further payments of that day may follow.\n",
-            not_done[0].date
-        ),
+        1 => format!("The runs of {} are NOT complete: see `dueday runs --date {0}`.\n", not_done[0].date),
         days => format!(
-            "The runs of {days} days from {} to {} are NOT complete (`dueday runs`): further payments of these days may follow.\n",
+            "The runs of {days} days from {} to {} are NOT complete: see `dueday runs --date DATE`.\n",
             not_done[0].date,
             not_done[days - 1].date
         ),

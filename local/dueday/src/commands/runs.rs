@@ -109,6 +109,10 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
         concerns.extend(day.concern_of_unreadable_runs());
         shards.extend(day.shards);
     }
+    let created_on = open_table.table.policy().date_at(open_table.settings.created_at());
+    if date < created_on && shards.iter().all(|shard| shard.runs == 0) {
+        return Err(Failure::Refused(format!("--date {date} is before the table was created, on {created_on}")));
+    }
     let state = DayState::from_proofs(&shards);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
     let (open, unreadable) = match has_payments {

@@ -143,10 +143,13 @@ async fn commands_work_on_a_table_on_aws() {
     assert_eq!(remote.json(&["charging", "--json"])["charging"], false);
     assert_eq!(remote.json(&["charging", "on", "--json"])["charging"], true);
 
-    let (code, text, _) = remote.run(&["runs", "payments", "--date", "2026-11-20"]);
+    let (code, _, stderr) = remote.run(&["runs", "payments", "--date", "2020-01-31"]);
+    assert!(code == 2 && stderr.contains("--date 2020-01-31 is before the table was created, on "), "{stderr}");
+    let today = Utc::now().date_naive();
+    let (code, text, _) = remote.run(&["runs", "payments", "--date", &today.to_string()]);
     assert!(code == 1 && text.contains("missing"), "{text}");
     let next = "Start the day again: docs/trouble.md, \"A day is not done\".";
-    let verdict = format!("The runs of 2026-11-20 are NOT complete: of 2 shards, 2 missing\n{next}\n");
+    let verdict = format!("The runs of {today} are NOT complete: of 2 shards, 2 missing\n{next}\n");
     assert!(text.ends_with(&verdict), "{text}");
 
     let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
