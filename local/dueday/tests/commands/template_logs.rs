@@ -8,7 +8,7 @@ use serde_yaml_ng::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The messages that the metric filters count. Each entry is: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 27] = [
+const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("ApiLog", api::INVALID_GATEWAY_SETTINGS_MESSAGE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("PaymentsLog", config::SECRET_UNREADABLE),
@@ -32,6 +32,7 @@ const COUNTED_MESSAGES: [(&str, &str); 27] = [
     ("AuditLog", audit_function::VIOLATIONS_MESSAGE),
     ("AuditLog", audit_function::DAY_NOT_DONE_MESSAGE),
     ("AuditLog", audit_function::DAY_DONE_MESSAGE),
+    ("AuditLog", audit_function::CONCERN_MESSAGE),
     ("RemindersLog", ses::MAIL_NOT_ACCEPTED),
     ("NoticesLog", ses::MAIL_NOT_ACCEPTED),
     ("EraseLog", erasing::ERASURE_FAILED_MESSAGE),
