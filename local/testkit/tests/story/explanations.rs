@@ -58,7 +58,7 @@ async fn explanation_of_a_charge_a_decline_a_rejection_and_a_processing_debit() 
             true,
             "was rejected by the gateway (resource_missing); it will be tried again on 2026-03-11",
         ),
-        ("pm_usBankAccount_success", ReasonCode::Open, true, "began at 2026-03-10 06:00 UTC"),
+        ("pm_usBankAccount_success", ReasonCode::Open, false, "began at 2026-03-10 06:00 UTC"),
     ] {
         let (world, subscription) = world_with_card(name).await;
         world.run_payments("2026-03-10").await;

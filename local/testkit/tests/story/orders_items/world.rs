@@ -144,7 +144,8 @@ impl DeskWorld {
         let table = &self.desk.table;
         let (country, region) = (parse("gb"), parse("eu"));
         let (name, street, postal_code, city) = (parse("Acme"), parse("1 High Street"), parse("LS1"), parse("Leeds"));
-        let address = ShippingAddress { name, street, postal_code, city, country, region };
+        let (line2, state, phone) = (Some(parse("Flat 2")), Some(parse("Yorkshire")), Some(parse("+44 113 496 0000")));
+        let address = ShippingAddress { name, street, line2, postal_code, city, state, country, region, phone };
         self.desk.set_shipping_address(account, address).await.unwrap();
         let now = audit_time();
         let receipts = self.world.table.get_receipts_by_account(account, &Paging::all(), now).await.unwrap().items;
