@@ -5,14 +5,21 @@ use store::{CheckedItems, FaultyItem, ItemFault, NamedOwner, Table, TableError};
 use super::{BrokenInvariant, Invariant};
 
 /// Returns the violations in `checked`, items outside of the accounts: what is wrong with each of them, and the accounts
-/// and subscriptions that they name but that do not exist. Sends one GetItem request for each named account,
-/// and one Query request for each named subscription.
+/// and subscriptions that they name but that do not exist, or the open finding that is not in its account. Sends one GetItem
+/// request for each named account, one Query request for each named subscription, and one or two GetItem requests for each
+/// named finding.
 ///
 /// # Errors
 /// [`TableError`] if a request fails.
 pub async fn check_other_items(table: &Table, checked: CheckedItems) -> Result<Vec<BrokenInvariant>, TableError> {
     let mut broken: Vec<_> = checked.faulty.iter().map(BrokenInvariant::from).collect();
-    for NamedOwner { key, account, subscriptions } in checked.owners {
+    for NamedOwner { key, account, subscriptions, finding } in checked.owners {
+        if let Some(finding) = finding
+            && table.has_lost_finding(&finding).await?
+        {
+            let what = "it lists an open finding that the account does not have: delete it by hand".to_owned();
+            broken.push(BrokenInvariant { invariant: Invariant::Consistent, key: key.to_string(), what });
+        }
         let mut add = |what: String| {
             broken.push(BrokenInvariant { invariant: Invariant::Owned, key: key.to_string(), what });
         };

@@ -12,6 +12,15 @@ use dynamo::{ABSENT, Entity as _, NotRewritten, PrefixQuery, Rewrite, n};
 const FINDING_UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
 
 impl Table {
+    /// Returns whether the list of open findings contains `finding`, but its account has no such open finding. A finding that
+    /// was resolved after the list was read is not lost. Sends one GetItem request, or two if the finding is not open.
+    pub async fn has_lost_finding(&self, finding: &Finding) -> Result<bool, TableError> {
+        let stored = self.get(keys::key_of_finding(finding)).await?;
+        let is_open =
+            stored.is_some_and(|item| Finding::from_item(&item).is_ok_and(|stored| stored.resolved.is_none()));
+        Ok(!is_open && self.get(keys::key_of_open_finding(finding)).await?.is_some())
+    }
+
     /// Returns all open findings of the table. Sends a Query for the partition of the open findings, which is usually
     /// empty.
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {

@@ -63,13 +63,15 @@ const KINDS: [ItemKind; 22] = [
     (IDEMPOTENCY_RECORDS, IDEMPOTENCY_RECORDS, dynamo::check_idempotency_record, Some(MAX_IDEMPOTENCY_RETENTION)),
 ];
 
-/// The account and the subscriptions that an item outside of the accounts names. They must exist.
+/// The account, the subscriptions and the finding that an item outside of the accounts names. They must exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedOwner {
     /// The key of the item.
     pub key: Key,
     pub account: AccountId,
     pub subscriptions: Vec<SubscriptionId>,
+    /// The finding of which the item is a copy: it must be open.
+    pub finding: Option<Finding>,
 }
 
 /// Returns what is wrong with `item`, an item outside of the accounts, at the time `now`.
@@ -81,19 +83,19 @@ pub fn check_other_item(item: &Item, now: DateTime<Utc>) -> Vec<FaultyItem> {
 pub fn named_owner(item: &Item) -> Option<NamedOwner> {
     let key = key_of(item);
     let has_prefix = |prefix: &str| key.pk.starts_with(prefix);
-    let (account, subscriptions) = if has_prefix(keys::SETUPS) {
+    let (account, subscriptions, finding) = if has_prefix(keys::SETUPS) {
         let setup = PaymentMethodSetup::from_item(item).ok()?;
-        (setup.account, setup.subscriptions.unwrap_or_default())
+        (setup.account, setup.subscriptions.unwrap_or_default(), None)
     } else if has_prefix(keys::CARD_LINKS) {
         let link: CardLink = from_item(item).ok()?;
-        (link.account, vec![link.subscription])
+        (link.account, vec![link.subscription], None)
     } else if key.pk == keys::OPEN_FINDINGS {
         let finding = Finding::from_item(item).ok()?;
-        (finding.account, vec![finding.subscription])
+        (finding.account.clone(), vec![finding.subscription], Some(finding))
     } else {
         return None;
     };
-    Some(NamedOwner { key, account, subscriptions })
+    Some(NamedOwner { key, account, subscriptions, finding })
 }
 
 /// Returns the item that this program would store for the delivery in `item`. Earlier versions stored all deliveries to

@@ -43,7 +43,7 @@ const MISSED: [Missed; 73] = [
         "DynamodbId",
         "a table without it gets it in the next run, and a table with another one is not charged",
     ),
-    ("CTL CTL", "Execution", "the lease ends by itself"),
+    ("CTL CTL", "Execution", "the lease ends at its time"),
     ("CTL CTL", "Gateway", "a table without it gets it in the next run"),
     ("CTL CTL", "LatestRunAt", "it only limits how far a clock may be behind"),
     ("CTL CTL", "LeasedUntil", "a lease that ends too late is a violation of its own"),
@@ -57,12 +57,12 @@ const MISSED: [Missed; 73] = [
     ("FINDINGS FND", "CreatedDate", "it is only shown"),
     ("FINDINGS FND", "SKU", "it is only shown"),
     ("FINDINGS FND", "Version", "a version only counts writes"),
-    ("IDEM IDEM", "Answer", "the response is returned as it is stored"),
-    ("IDEM IDEM", "AnswerVersion", "the response is returned as it is stored"),
+    ("IDEM IDEM", "Answer", "the stored response is returned"),
+    ("IDEM IDEM", "AnswerVersion", "the stored response is returned"),
     ("IDEM IDEM", "RequestHash", "another request with the key is refused"),
     ("IDEM IDEM", "TTL", "the record expires a second later"),
     ("LIMIT LIMIT", "Uses", "one use more or less is allowed"),
-    ("NOTICE NOTICE", "NoticeBy", "the lease ends by itself"),
+    ("NOTICE NOTICE", "NoticeBy", "the lease ends at its time"),
     ("NOTICE NOTICE", "NoticeLease", "a sent notice is not sent again"),
     ("NOTICE NOTICE", "SentDate", "without it, the notice is sent again"),
     ("NOTICE NOTICE", "TTL", "the item expires a second later"),
@@ -260,6 +260,14 @@ async fn card_link_of_another_customer_and_unreadable_items_are_violations_that_
             put.set_item(Some(item)).send().await.unwrap();
         }
     }
+    // The finding of the account is lost, and its copy in the list of open findings stays.
+    for item in world.table.scan().await.unwrap() {
+        if text(&item, "PK").starts_with("ACC#") && text(&item, "SK").starts_with("FND#") {
+            let delete = world.table.client().delete_item().table_name(world.table.name());
+            let delete = delete.key("PK", item["PK"].clone()).key("SK", item["SK"].clone());
+            delete.send().await.unwrap();
+        }
+    }
     let found = violations().await;
     let count = |invariant, what: &str| {
         found.iter().filter(|violation| violation.invariant == invariant && violation.what.contains(what)).count()
@@ -268,5 +276,7 @@ async fn card_link_of_another_customer_and_unreadable_items_are_violations_that_
     assert_eq!(count(Invariant::Owned, "it names the account unknown-1, which does not exist"), 1, "{found:#?}");
     assert_eq!(count(Invariant::Readable, "NOTICE#event-1"), 1, "{found:#?}");
     assert_eq!(count(Invariant::Consistent, "unexpected: SentDate"), 4, "{found:#?}");
-    assert_eq!(found.len(), 7, "{found:#?}");
+    let lost = "it lists an open finding that the account does not have";
+    assert_eq!(count(Invariant::Consistent, lost), 1, "{found:#?}");
+    assert_eq!(found.len(), 8, "{found:#?}");
 }
