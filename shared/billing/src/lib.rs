@@ -212,7 +212,7 @@ pub use refund::{
     SucceededRefunds,
 };
 pub use refusal::Refusal;
-pub use rejection::is_rejection_of_payment_method;
+pub use rejection::{is_rejection_of_payment_method, is_rejection_without_cause};
 pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
 pub use settle::{NotSettled, Settlement, settle};
 pub use subscription::{ReminderClaim, Status, Subscription, Terms};

@@ -36,6 +36,16 @@ pub fn is_rejection_of_payment_method(code: &str) -> bool {
     PAYMENT_METHOD_CODES.contains(&code)
 }
 
+/// The codes of rejections that say nothing about the payment method, the price or the account: the gateway has no payment
+/// of the attempt, or has refused its idempotency key.
+const CODES_WITHOUT_CAUSE: [&str; 2] = ["unknown_to_gateway", "idempotency_key_in_use"];
+
+/// Returns whether a rejection with this code has no cause that a person can remove. The next run tries again, and a person
+/// is needed only if it happens again.
+pub fn is_rejection_without_cause(code: &str) -> bool {
+    CODES_WITHOUT_CAUSE.contains(&code)
+}
+
 impl Subscription {
     /// Returns whether the latest rejection, with the code `code`, counts as a soft decline: it is at least the third
     /// consecutive rejection, and about the payment method. The gateway would probably reject the request again on the

@@ -1,6 +1,6 @@
 //! Rejected payments: payments whose charge the gateway has rejected, and that are not settled yet.
 
-use billing::{Subscription, days_after};
+use billing::{Subscription, days_after, is_rejection_without_cause};
 use chrono::NaiveDate;
 use store::{Due, Table, TableError};
 
@@ -12,9 +12,9 @@ const ROWS_PER_PAGE: i32 = 100;
 /// The largest number of rows of a shard whose subscriptions are read.
 const MAX_ROWS_OF_SHARD: usize = 1_000;
 
-/// Returns the number of rejected payments that a run of `today` or tomorrow tries again, in the shards in which a run of
-/// `days` has rejected a charge. Usually there is no such shard, and this function sends no request. Otherwise it sends a
-/// Query request for each of these shards, and a GetItem request for each of its due rows.
+/// Returns the number of rejected payments whose cause a person must find, in the shards in which a run of `days` has rejected
+/// a charge. A run of `today` or tomorrow tries them again. Usually there is no such shard, and this function sends no request. Otherwise it sends a
+/// Query request for each of these shards, and one or two GetItem requests for each of its due rows.
 pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: NaiveDate) -> Result<u64, TableError> {
     let rejected = days.iter().flat_map(|day| &day.shards).filter(|shard| shard.walked == ShardState::Rejected);
     let mut shards: Vec<u32> = rejected.map(|shard| shard.shard).collect();
@@ -28,8 +28,12 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
             let page = table.get_due_payments_by_date(shard, tomorrow, after.as_ref(), ROWS_PER_PAGE).await?;
             for row in &page.rows {
                 let Ok(Due { key, .. }) = &row.due else { continue };
-                let stored = table.get_subscription(&key.account, key.subscription).await?;
-                count += u64::from(stored.is_some_and(|subscription| is_rejected(&subscription)));
+                // An unreadable subscription counts as a late payment on the next day.
+                match table.get_subscription(&key.account, key.subscription).await {
+                    Ok(Some(subscription)) => count += u64::from(needs_person(table, &subscription).await?),
+                    Ok(None) | Err(TableError::Unreadable { .. }) => {}
+                    Err(error) => return Err(error),
+                }
             }
             rows_read += page.rows.len();
             after = page.next;
@@ -41,7 +45,16 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
     Ok(count)
 }
 
-/// Returns whether the gateway has rejected the owed payment of `subscription`, and a run tries it again.
-fn is_rejected(subscription: &Subscription) -> bool {
-    subscription.rejections > 0 && subscription.status.is_chargeable() && !subscription.is_ending()
+/// Returns whether the gateway has rejected the owed payment of `subscription`, and a person must find the cause before a run
+/// tries it again.
+async fn needs_person(table: &Table, subscription: &Subscription) -> Result<bool, TableError> {
+    let Subscription { account, id, due_on, attempt_seq, rejections, status, .. } = subscription;
+    if *rejections == 0 || !status.is_chargeable() || subscription.is_ending() {
+        return Ok(false);
+    }
+    let latest = match table.get_attempt_record(account, *id, *due_on, *attempt_seq).await {
+        Err(TableError::Unreadable { .. }) => None,
+        read => read?,
+    };
+    Ok(*rejections > 1 || latest.is_none_or(|latest| !is_rejection_without_cause(&latest.code)))
 }

@@ -1,6 +1,8 @@
 //! Converts what the engine has done into the result of a row, by which the run counts the row.
 
-use billing::{Attempt, AttemptEnd, AttemptRecord, Outcome, is_rejection_of_payment_method};
+use billing::{
+    Attempt, AttemptEnd, AttemptRecord, Outcome, is_rejection_of_payment_method, is_rejection_without_cause,
+};
 use charging::{Applied, OpenReason, Settled};
 use chrono::{DateTime, TimeDelta, Utc};
 use gateways::GatewayError;
@@ -159,17 +161,13 @@ pub(super) fn in_doubt(
     RowResult::Counted(PaymentOutcome::InDoubt)
 }
 
-/// The codes of rejections that say nothing about the price or the account: the gateway has no payment of the attempt,
-/// or has refused its idempotency key.
-const CODES_WITHOUT_REMEDY: [&str; 2] = ["unknown_to_gateway", "idempotency_key_in_use"];
-
 /// Returns the remedy of a rejection with the code `code`, for the operator.
 fn rejection_remedy(code: &str) -> &'static str {
     match is_rejection_of_payment_method(code) {
         true => {
             "the run of tomorrow tries again; after three rejections, the customer must give another payment method"
         }
-        false if CODES_WITHOUT_REMEDY.contains(&code) => {
+        false if is_rejection_without_cause(code) => {
             "the run of tomorrow tries again; nothing needs to be done unless it happens again"
         }
         false => {
