@@ -35,6 +35,8 @@ pub struct MailFacts {
     pub payment_day: Option<PaymentDay>,
     /// What happens next to the subscription.
     pub outlook: Option<Outlook>,
+    /// The other subscriptions that got the same new card: the product, and what happens next.
+    pub others: Vec<(Label, Outlook)>,
     /// The date on which the subscription ends or has ended.
     pub ends_on: Option<NaiveDate>,
     /// The URL of the web page on which the customer enters a card for an owed payment.
@@ -67,6 +69,7 @@ impl MailFacts {
             card: None,
             payment_day: None,
             outlook: None,
+            others: Vec::new(),
             ends_on: None,
             card_url: None,
             order: None,
@@ -106,8 +109,12 @@ impl Mail {
         let outlook = facts.outlook.as_ref();
         let outlook = outlook.map(|outlook| OutlookText { outlook, language: &language, render: &render_payment });
         let outlook_rows = outlook.as_ref().map(OutlookText::rows).unwrap_or_default();
+        let other_rows = facts.others.iter().filter_map(|(product, outlook)| {
+            let text = OutlookText { outlook, language: &language, render: &render_payment };
+            Some((product.as_str().to_owned(), text.summary(&labels.separator)?))
+        });
         let text = |label: &Option<Label>| label.as_ref().map(|label| label.as_str().to_owned());
-        let rows: Vec<(&str, String)> = [
+        let rows: Vec<(String, String)> = [
             (&labels.product, Some(facts.product.as_str().to_owned())),
             (if facts.kind.is_about_a_payment() { &labels.amount } else { &labels.monthly_amount }, amount.clone()),
             (&labels.previous_amount, format_amount(facts.previous_amount)),
@@ -129,6 +136,8 @@ impl Mail {
         .into_iter()
         .filter_map(|(label, value)| Some((label.as_str(), value?)))
         .chain(outlook_rows)
+        .map(|(label, value)| (label.to_owned(), value))
+        .chain(other_rows)
         .collect();
 
         let planned = facts.outlook.as_ref().is_some_and(|outlook| !outlook.payments.is_empty());

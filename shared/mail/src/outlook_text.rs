@@ -39,6 +39,13 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
         self.outlook.payments.iter().map(|payment| (label(payment).as_str(), self.payment_text(payment))).collect()
     }
 
+    /// Returns the next payment, or else the sentence about the reason why nothing is charged. `separator` is between the
+    /// label and the value of the payment.
+    pub fn summary(&self, separator: &str) -> Option<String> {
+        let next = self.rows().into_iter().next();
+        next.map(|(label, value)| format!("{label}{separator}{value}")).or_else(|| self.sentence())
+    }
+
     /// Returns the sentence about the reason why nothing is charged, or about the months after the planned payments;
     /// `None` if the subscription has ended, or if it ends after the planned payments.
     pub fn sentence(&self) -> Option<String> {

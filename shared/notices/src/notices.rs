@@ -6,13 +6,13 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::notice_content::{Notice, is_type_with_notice, shipment_notice, subscription_notice};
 use billing::{
-    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, MailStatus, Money, PaymentData,
-    PaymentReason, PlannedPayment, Receipt, ReceivedEvent, Refund, RefundData, RefundStatus, Subscription,
-    SubscriptionId, UnreadableEvent,
+    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, Label, MailStatus, Money, Outlook,
+    PaymentData, PaymentReason, PlannedPayment, Receipt, ReceivedEvent, Refund, RefundData, RefundStatus, Status,
+    Subscription, SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailFault, MailKind, Mailer, Merchant};
-use store::{CardLink, Claim, NoticeClaimOutcome, Table, TableError};
+use store::{CardLink, Claim, NoticeClaimOutcome, Paging, Table, TableError};
 
 /// The log message for a queue message that stays in the queue because its recipient does not accept mail now. Other
 /// notices are sent, so no alarm matches this text.
@@ -305,6 +305,9 @@ impl Notices {
                 {
                     notice.facts.amount = Some(amount);
                 }
+                if let Some(notice) = notice.as_mut().filter(|notice| notice.facts.kind == MailKind::CardSaved) {
+                    notice.facts.others = self.others_with_new_card(&stored).await?;
+                }
                 Ok(notice)
             }
             // Use the content of the event: the payments table does not contain orders, so the current state of the
@@ -316,6 +319,20 @@ impl Notices {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns the other subscriptions of the account that got the payment method of `stored` at the same time, each with its
+    /// product and what happens next.
+    async fn others_with_new_card(&self, stored: &Subscription) -> Result<Vec<(Label, Outlook)>, TableError> {
+        let page = self.table.get_subscriptions_by_account(&stored.account, &Paging::all()).await?;
+        let (policy, today) = (self.table.policy(), self.local_date(self.clock.now()));
+        let has_same_card = |other: &Subscription| {
+            other.id != stored.id
+                && other.payment_method_at == stored.payment_method_at
+                && other.status != Status::Cancelled
+        };
+        let others = page.items.into_iter().filter(has_same_card);
+        Ok(others.map(|other| (other.product_name.clone(), other.outlook(&policy, today))).collect())
     }
 
     /// Returns the amount of the last failed attempt of `subscription`; `None` if no attempt is stored.

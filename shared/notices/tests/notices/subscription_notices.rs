@@ -178,7 +178,7 @@ async fn rejected_payment_is_mailed_only_when_it_counts_as_a_decline() {
 async fn new_card_for_several_subscriptions_sends_one_mail() {
     let mut world = World::new(CARD).await;
     let table = world.system.deployment.table.clone();
-    let other = sample::subscription(20, "2026-03-09".parse().unwrap());
+    let other = sample::subscription(20, "2026-03-01".parse().unwrap());
     table.create_subscription(&other, None).await.unwrap();
     let created = world.publish_new_events().await;
     world.notify(&created).await;
@@ -188,5 +188,7 @@ async fn new_card_for_several_subscriptions_sends_one_mail() {
         |stored: &Subscription| stored.change(&entered, LeadDays::default(), "2026-03-08".parse().unwrap()).unwrap();
     table.rewrite_subscription(other, |stored| Ok::<_, ()>(change(stored))).await.unwrap();
     let mails = mails_after(&mut world, change).await;
-    assert_mail(&mails, "card-saved", &[]);
+    // The first event is that of the other subscription. Its mail also says what the first subscription is charged.
+    let of_first = "Gold plan: Next payment: €12.99, charged by Wednesday, March 11, 2026";
+    assert_mail(&mails, "card-saved", &["Next payment: €12.99 on Friday, March 20, 2026", of_first]);
 }
