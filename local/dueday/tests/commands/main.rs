@@ -36,6 +36,7 @@ mod orders;
 mod orders_address;
 mod orders_audit;
 mod orders_corrections;
+mod orders_examples;
 mod orders_model;
 mod orders_replace;
 mod orders_stock;

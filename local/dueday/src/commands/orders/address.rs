@@ -25,11 +25,13 @@ Example of a file:
 
 Examples:
   dueday orders address acme --file address.json
-  dueday orders address acme --file address.json --order 2027-01-31.01JZXCVBNM0123456789ABCDEF";
+  dueday orders address acme --file address.json \\
+    --order 2027-01-31.01JZXCVBNM0123456789ABCDEF";
 
 /// A customer's account and new shipping address.
 #[derive(Debug, Args)]
 pub struct AddressArgs {
+    /// The account of the customer
     account: AccountId,
     /// Read the address from this JSON or TOML file
     #[arg(long, value_name = "FILE")]
@@ -44,20 +46,25 @@ pub struct AddressArgs {
 /// The fields of an address, as options.
 #[derive(Debug, Args)]
 struct AddressOptions {
+    /// The name of the recipient. Instead of these options, --file can name a file with the address
     #[arg(long, required_unless_present = "file", conflicts_with = "file")]
     name: Option<Label>,
+    /// The first line: street and number
     #[arg(long, required_unless_present = "file", conflicts_with = "file")]
     street: Option<Label>,
     /// The second line, such as the apartment or the building
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     line2: Option<Label>,
+    /// The postal code
     #[arg(long, value_name = "CODE", required_unless_present = "file", conflicts_with = "file")]
     postal_code: Option<Label>,
+    /// The city
     #[arg(long, required_unless_present = "file", conflicts_with = "file")]
     city: Option<Label>,
     /// The state or province
     #[arg(long, conflicts_with = "file")]
     state: Option<Label>,
+    /// The id of the country, such as gb
     #[arg(long, required_unless_present = "file", conflicts_with = "file")]
     country: Option<PlaceId>,
     /// The region, which determines the warehouse

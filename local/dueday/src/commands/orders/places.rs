@@ -30,10 +30,13 @@ department (its id). The name of a location is its address; the name of a job is
 Example:
   kind,id,name,in,represents_customers
   region,eu,Europe,,
+  region,na,North America,,
   country,gb,United Kingdom,eu,
   location,leeds,1 High Street,United Kingdom,
   department,sales,Sales,leeds,
-  job,am,Account Manager,,true";
+  department,logistics,Logistics,leeds,
+  job,am,Account Manager,,true
+  job,pk,Picker,,false";
 
 /// The columns of the file.
 const FILE_COLUMNS: [&str; 5] = ["kind", "id", "name", "in", "represents_customers"];
