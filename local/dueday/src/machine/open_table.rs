@@ -78,7 +78,8 @@ impl OpenTable {
         let selected = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
         match &self.settings.gateway {
             Some(named) if *named != selected => Err(Failure::Refused(format!(
-                "the payments of this table are made at {named}, but --gateway selects {selected}"
+                "the payments of this table are made at {named}, but this command uses {selected}: select the gateway of the table \
+                 with --gateway"
             ))),
             _ => Ok(gateway),
         }
