@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::{Account, ActionKind, Actor, Status, Subscription};
+use billing::{Account, ActionKind, Actor, OwedPayment, Status, Subscription};
+use chrono::NaiveDate;
 use mail::Language;
 use minijinja::context;
 use rest::html_page;
@@ -80,12 +81,13 @@ type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
 )]
 pub async fn show(
     State(api): State<Api>,
+    now: RequestTime,
     path: LinkPath,
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    match api.read_card_link(path).await {
-        Ok((account, stored, is_owed)) => api.card_link_page(&account, &stored, is_owed).await,
+    match api.read_card_link(path, now.today).await {
+        Ok((account, stored, owed)) => api.card_link_page(&account, &stored, owed).await,
         Err(problem) => api.card_link_error(problem, &headers),
     }
 }
@@ -113,12 +115,12 @@ pub async fn open(
     headers: HeaderMap,
     public_url: PublicUrl,
 ) -> Result<Response, Problem> {
-    let (account, stored, is_owed) = match api.read_card_link(path).await {
+    let (account, stored, owed) = match api.read_card_link(path, now.today).await {
         Ok(link) => link,
         Err(problem) => return api.card_link_error(problem, &headers),
     };
-    if !is_owed {
-        return api.card_link_page(&account, &stored, is_owed).await;
+    if owed.is_none() {
+        return api.card_link_page(&account, &stored, owed).await;
     }
     let subscriptions = (subscriptions == CardScope::Owed).then(|| vec![stored.id]);
     api.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
@@ -130,19 +132,23 @@ pub async fn open(
 }
 
 impl Api {
-    /// Returns the account and the subscription of a card link, and whether its payment is still owed.
+    /// Returns the account and the subscription of a card link, and its payment if that is still owed on `today`.
     ///
     /// # Errors
     /// 404 if there is no such link, or if its account or subscription does not exist any more.
-    async fn read_card_link(&self, path: LinkPath) -> Result<(Account, Subscription, bool), Problem> {
+    async fn read_card_link(
+        &self,
+        path: LinkPath,
+        today: NaiveDate,
+    ) -> Result<(Account, Subscription, Option<OwedPayment>), Problem> {
         let axum::extract::Path(CardLinkPath { link }) = path.map_err(|_| problems::card_link_not_found())?;
         let id = link.ok_or_else(problems::card_link_not_found)?;
         let link = self.table.get_card_link(id).await?.ok_or_else(problems::card_link_not_found)?;
         let account = self.table.get_account(&link.account).await?.ok_or_else(problems::card_link_not_found)?;
         let stored = self.table.get_subscription(&link.account, link.subscription).await?;
         let stored = stored.ok_or_else(problems::card_link_not_found)?;
-        let is_owed = matches!(stored.status, Status::PastDue | Status::Unpaid) && stored.due_on == link.due_on;
-        Ok((account, stored, is_owed))
+        let owed = stored.outlook(&self.table.policy(), today).owed.filter(|owed| owed.due_on == link.due_on);
+        Ok((account, stored, owed))
     }
 
     /// Returns the web page of a card link for a payment of the subscription `stored`. The page has buttons only if the
@@ -151,14 +157,15 @@ impl Api {
         &self,
         account: &Account,
         stored: &Subscription,
-        is_owed: bool,
+        owed: Option<OwedPayment>,
     ) -> Result<Response, Problem> {
+        let is_owed = owed.is_some();
         let language = Language::for_locale(&account.locale);
         let texts = &language.texts.card_link;
         let others = if is_owed { self.other_products(stored).await? } else { Vec::new() };
         let values = context! {
             merchant => self.merchant.name.as_str(),
-            amount => language.format_amount(stored.price),
+            amount => language.format_amount(owed.map_or(stored.price, |owed| owed.amount)),
             product => stored.product_name.as_str(),
             products => others.join(", "),
         };
