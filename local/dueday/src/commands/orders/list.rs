@@ -14,6 +14,7 @@ use super::fill_waiting_orders::FillReport;
 use super::{ListArgs, OrderIds};
 use crate::commands::list_output::shown_count_text;
 use crate::context::Context;
+use crate::terminal::local_time::format_minutes;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -160,7 +161,7 @@ impl OrderView {
             self.status.to_string(),
             self.waits_for.clone().unwrap_or_default(),
             self.warehouse.clone().unwrap_or_default(),
-            self.placed_at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string(),
+            format_minutes(self.placed_at, zone),
             paid.unwrap_or_default(),
         ]
     }
@@ -219,7 +220,7 @@ pub async fn show(context: &Context, desk: &OrderDesk, zone: Tz, id: OrderId) ->
         let shipped = view.shipped_at.map(|at| {
             let parcel: Vec<&str> =
                 [&view.carrier, &view.tracking_number].into_iter().flatten().map(String::as_str).collect();
-            let at = at.with_timezone(&zone).format("%Y-%m-%d %H:%M");
+            let at = format_minutes(at, zone);
             format!("shipped at {at}{}{}\n", if parcel.is_empty() { "" } else { ": " }, parcel.join(" "))
         });
         let refunded = view.refunded_amount.map(|_| format!("refunded: {}\n", order.refunded));

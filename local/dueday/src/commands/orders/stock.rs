@@ -15,6 +15,7 @@ use ulid::Ulid;
 use super::fulfilment::fill_orders_after_change;
 use crate::commands::value_parsers::parse_number;
 use crate::context::Context;
+use crate::terminal::local_time::format_minutes;
 use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -250,24 +251,20 @@ async fn movements_of_order(
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                format_time(zone, view.recorded_at),
+                format_minutes(view.recorded_at, zone),
                 view.effect.to_string(),
                 view.warehouse.clone(),
                 view.product.clone(),
                 format!("{:+}", view.stock_change),
             ]
         });
-        match movements.len() {
+        // A movement of an order has a row for each product.
+        match views.len() {
             0 => "no movements were recorded\n".to_owned(),
             some => format!("{}\n{}\n", table(&ORDER_COLUMNS, rows), format_count(some as u64, "movement")),
         }
     })?;
     Ok(Exit::Done)
-}
-
-/// Formats the time `at` in the billing time zone `zone`.
-fn format_time(zone: Tz, at: DateTime<Utc>) -> String {
-    at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string()
 }
 
 /// Lists the movements of a product, the newest first.
@@ -285,7 +282,7 @@ async fn movements_of_product(
     context.print(&views, || {
         let rows = views.iter().map(|view| {
             vec![
-                format_time(zone, view.recorded_at),
+                format_minutes(view.recorded_at, zone),
                 view.kind.to_string(),
                 view.warehouse.clone(),
                 view.to_warehouse.clone().unwrap_or_default(),
