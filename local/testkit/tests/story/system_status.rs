@@ -239,6 +239,17 @@ async fn unreadable_or_copied_run_record_stops_only_its_shard() {
     let done = status_on(&world, "2026-03-12").await;
     let of_payments = |(day, state): &(String, DayState)| !day.ends_with("payments") || *state == DayState::Done;
     assert!(states(&done).iter().all(of_payments), "{done:?}");
+
+    // Neither do copies whose date was changed too: a run never begins days before its date.
+    for item in items.iter().filter(|item| is_run(item, "SHARD#")) {
+        let mut copy = item.clone();
+        copy.insert("PK".to_owned(), AttributeValue::S("RUN#payments#2026-03-13".to_owned()));
+        copy.insert("Date".to_owned(), AttributeValue::S("2026-03-13".to_owned()));
+        put(copy).await.unwrap();
+    }
+    let text = problems(&status_on(&world, "2026-03-14").await).concat();
+    assert!(text.contains("the payments of 2026-03-13 are not done: 0 of 4 shards are complete"), "{text}");
+    assert!(text.contains("of 2026-03-13 began before this day"), "{text}");
 }
 
 #[tokio::test]
