@@ -1,5 +1,6 @@
 //! Tests of notices to customers.
 
+mod addresses;
 mod changes_in_each_state;
 mod notices;
 mod promises;
