@@ -1,5 +1,7 @@
 //! Rejected payments: payments whose charge the gateway has rejected, and that are not settled yet.
 
+use std::collections::BTreeMap;
+
 use billing::{Subscription, days_after, is_rejection_without_cause};
 use chrono::NaiveDate;
 use store::{Due, Table, TableError};
@@ -9,20 +11,24 @@ use super::{ProvenDay, ShardState};
 /// The number of rows in each request to the payment index.
 const ROWS_PER_PAGE: i32 = 100;
 
-/// The largest number of rows of a shard whose subscriptions are read.
+/// The largest number of rows of a shard whose subscriptions are read. If the shard has more rows, the count of the runs is
+/// used, because a rejected payment may be among the rows that were not read.
 const MAX_ROWS_OF_SHARD: usize = 1_000;
 
-/// Returns the number of rejected payments whose cause a person must find, in the shards in which a run of `days` has rejected
-/// a charge. A run of `today` or tomorrow tries them again. Usually there is no such shard, and this function sends no request. Otherwise it sends a
-/// Query request for each of these shards, and one or two GetItem requests for each of its due rows.
+/// Returns the number of rejected payments whose cause a person must find, in the shards in which a run of `days` has
+/// rejected a charge. A run of `today` or tomorrow tries them again. Usually there is no such shard, and this function sends
+/// no request. Otherwise it sends a Query request for each of these shards, and one or two GetItem requests for each of its
+/// due rows.
 pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: NaiveDate) -> Result<u64, TableError> {
     let rejected = days.iter().flat_map(|day| &day.shards).filter(|shard| shard.walked == ShardState::Rejected);
-    let mut shards: Vec<u32> = rejected.map(|shard| shard.shard).collect();
-    shards.sort_unstable();
-    shards.dedup();
-    let mut count = 0;
-    for shard in shards {
-        let (mut after, mut rows_read) = (None, 0);
+    let mut shards: BTreeMap<u32, u64> = BTreeMap::new();
+    for shard in rejected {
+        let counted = shards.entry(shard.shard).or_default();
+        *counted = (*counted).max(shard.counts.rejected());
+    }
+    let mut total = 0;
+    for (shard, counted_by_runs) in shards {
+        let (mut after, mut rows_read, mut count) = (None, 0, 0);
         loop {
             let tomorrow = days_after(today, 1);
             let page = table.get_due_payments_by_date(shard, tomorrow, after.as_ref(), ROWS_PER_PAGE).await?;
@@ -37,12 +43,17 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
             }
             rows_read += page.rows.len();
             after = page.next;
-            if after.is_none() || rows_read >= MAX_ROWS_OF_SHARD {
+            if after.is_none() {
+                break;
+            }
+            if rows_read >= MAX_ROWS_OF_SHARD {
+                count = count.max(counted_by_runs);
                 break;
             }
         }
+        total += count;
     }
-    Ok(count)
+    Ok(total)
 }
 
 /// Returns whether the gateway has rejected the owed payment of `subscription`, and a person must find the cause before a run

@@ -273,3 +273,18 @@ async fn rejected_charge_needs_a_person_until_its_payment_is_settled() {
     assert_eq!(states(&settled)[1], ("2026-03-10 payments".to_owned(), DayState::NotDone), "{settled:?}");
     assert_eq!(problems(&settled), [""; 0]);
 }
+
+#[tokio::test]
+async fn rejected_charge_is_reported_even_if_more_rows_are_due_than_the_status_reads() {
+    let world = World::with_one_shard().await;
+    let rejected = Subscription { payment_method: card("pm_unknown"), ..new_subscription(10, "2026-03-01") };
+    world.store(&rejected).await;
+    world.run_reminders("2026-03-10").await;
+    world.run_payments("2026-03-10").await;
+    // These rows come before the rejected one, which is due tomorrow.
+    for n in 1..1_050 {
+        world.store(&numbered_subscription(n, 10, "2026-03-01")).await;
+    }
+    let problems = problems(&status_on(&world, "2026-03-10").await).concat();
+    assert!(problems.contains("payments whose charge the gateway has rejected: 1"), "{problems}");
+}
