@@ -61,8 +61,9 @@ pub async fn confirm_clock(context: &Context, _: &ConfirmClockArgs) -> Result<Ex
     let mut deleted = 0;
     if let Some(latest) = later {
         let action = context.action(ActionKind::ConfirmClock, None);
-        open_table.table.confirm_clock(now, latest, Some(&action)).await?;
+        // Delete first: after a failure between the two steps, the command can be repeated.
         deleted = delete_runs_ahead(&open_table.table, now, latest).await?;
+        open_table.table.confirm_clock(now, latest, Some(&action)).await?;
     }
     let text = match (later, latest_run_at) {
         (Some(latest), _) => {
