@@ -205,8 +205,12 @@ impl LockedFolder {
             let next = stream.after(position.sequence.as_deref(), limit)?;
             let records = next["Records"].as_array().map(Vec::as_slice).unwrap_or_default();
             count = count.saturating_add(records.len() as u64);
-            let created = records.first().and_then(|record| record["dynamodb"]["ApproximateCreationDateTime"].as_f64());
-            let created = created.and_then(|seconds| DateTime::from_timestamp(seconds as i64, 0));
+            // A change without a readable time counts as very old, so that it is reported.
+            let time = |record: &serde_json::Value| {
+                let seconds = record["dynamodb"]["ApproximateCreationDateTime"].as_f64();
+                seconds.and_then(|seconds| DateTime::from_timestamp(seconds as i64, 0)).unwrap_or_default()
+            };
+            let created = records.first().map(time);
             oldest = [oldest, created].into_iter().flatten().min();
         }
         Ok(oldest.map(|oldest| (count, oldest)))
