@@ -217,4 +217,5 @@ pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
 pub use settle::{NotSettled, Settlement, settle};
 pub use subscription::{ReminderClaim, Status, Subscription, Terms};
 pub use subscription_changes::Changes;
+pub use terms::WaitingChange;
 pub use waived_period::{WaivedPeriod, WaivedReason};

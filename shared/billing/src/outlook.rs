@@ -6,7 +6,7 @@ use chrono::{NaiveDate, NaiveTime};
 use serde::Serialize;
 
 use super::calendar::days_after;
-use super::{CatchUp, Money, OnResume, Period, Policy, Status, Subscription};
+use super::{CatchUp, Money, OnResume, Period, Policy, Status, Subscription, WaitingChange};
 
 /// The number of planned payments in an [`Outlook`].
 const PAYMENTS_IN_OUTLOOK: usize = 3;
@@ -31,6 +31,8 @@ pub struct Outlook {
     pub if_resumed: Option<PlannedPayment>,
     /// The due dates that are waived when `payments` are charged (see [`Subscription::waived_due_dates`]).
     pub waived: Vec<NaiveDate>,
+    /// The changes of price and payment day that wait for a later month, the earliest first.
+    pub waiting_changes: Vec<WaitingChange>,
     /// Whether a cancellation is planned, and nothing except `payments` is charged before it.
     pub is_complete: bool,
     /// The date from which nothing more falls due, because a cancellation is planned.
@@ -127,7 +129,8 @@ impl Subscription {
         let waived = self.waived_due_dates(&payments);
         let if_resumed =
             matches!(hold, Some(Hold::Paused { .. })).then(|| self.payment_if_resumed(policy, today)).flatten();
-        Outlook { today, hold, owed, ends_on: self.cancels_on(), is_complete, payments, waived, if_resumed }
+        let (waiting_changes, ends_on) = (self.waiting_changes(), self.cancels_on());
+        Outlook { today, hold, owed, payments, if_resumed, waived, waiting_changes, is_complete, ends_on }
     }
 
     /// Returns the planned payments from `today` on, the earliest first. Without a planned cancellation, the iterator

@@ -9,7 +9,33 @@ use chrono::NaiveDate;
 
 use super::{LeadDays, Money, PaymentDay, Period, Subscription, Terms};
 
+/// A change of the price or the payment day that waits for a later month.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitingChange {
+    /// The first due date to which the change applies.
+    pub first_due_on: NaiveDate,
+    /// The new price; `None` if it stays the same.
+    pub price: Option<Money>,
+    /// The new payment day; `None` if it stays the same.
+    pub payment_day: Option<PaymentDay>,
+}
+
 impl Subscription {
+    /// Returns the changes that wait for a later month, the earliest first.
+    pub fn waiting_changes(&self) -> Vec<WaitingChange> {
+        let mut before = (self.price, self.payment_day);
+        let change = |terms: &Terms| {
+            let (price, payment_day) = std::mem::replace(&mut before, (terms.price, terms.payment_day));
+            WaitingChange {
+                first_due_on: self.due_in(terms.from),
+                price: (terms.price != price).then_some(terms.price),
+                payment_day: (terms.payment_day != payment_day).then_some(terms.payment_day),
+            }
+        };
+        let changes = self.waiting_terms.iter().map(change);
+        changes.filter(|change| change.price.is_some() || change.payment_day.is_some()).collect()
+    }
+
     /// Returns the terms that apply after all waiting terms have taken effect. If there are no waiting terms, returns
     /// the current terms, which apply from the month of `due_on`.
     pub fn latest_terms(&self) -> Terms {

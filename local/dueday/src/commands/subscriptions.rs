@@ -1,7 +1,7 @@
 //! `dueday subscriptions`: shows an account's subscriptions, or the first subscriptions of the table.
 
 use api::SubscriptionView;
-use billing::{AccountId, ExternalId, Status, Subscription, Terms};
+use billing::{AccountId, ExternalId, Status, Subscription, WaitingChange};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use store::Paging;
@@ -130,16 +130,14 @@ fn subscription_row(s: &Subscription) -> Vec<String> {
 /// Returns the changed prices and payment days that apply from later months on, each with its first due date, and the
 /// planned end. Empty if no change is pending.
 fn pending_change(s: &Subscription) -> String {
-    let mut before = (s.price, s.payment_day);
-    let mut change = |terms: &Terms| {
-        let price = (terms.price != before.0).then(|| terms.price.to_string());
-        let day = (terms.payment_day != before.1).then(|| format!("payment day {}", terms.payment_day));
-        before = (terms.price, terms.payment_day);
+    let describe = |change: WaitingChange| {
+        let price = change.price.map(|price| price.to_string());
+        let day = change.payment_day.map(|day| format!("payment day {day}"));
         let changed: Vec<String> = price.into_iter().chain(day).collect();
-        (!changed.is_empty()).then(|| format!("{} from {}", changed.join(" and "), s.due_in(terms.from)))
+        format!("{} from {}", changed.join(" and "), change.first_due_on)
     };
     let end = s.cancels_on().map(|on| format!("ends on {on}"));
-    s.waiting_terms.iter().filter_map(&mut change).chain(end).collect::<Vec<_>>().join(", ")
+    s.waiting_changes().into_iter().map(describe).chain(end).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
