@@ -12,6 +12,8 @@ use billing::{Account, Card, EmailAddress, Label, Money, Outlook, PaymentDay};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MailFacts {
     pub kind: MailKind,
+    /// Whether the mail repeats an earlier one, and so must not read as another payment or refund.
+    pub is_copy: bool,
     pub product: Label,
     /// The subscription's own mail address; `None` to send the mail to the account's address.
     pub email: Option<EmailAddress>,
@@ -56,6 +58,7 @@ impl MailFacts {
     pub fn new(kind: MailKind, product: Label, email: Option<EmailAddress>) -> Self {
         Self {
             kind,
+            is_copy: false,
             product,
             email,
             amount: None,
@@ -156,16 +159,21 @@ impl Mail {
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
         let subject = phrase(&phrases.subject);
+        let subject = match facts.is_copy {
+            true => render("phrase.txt", &texts.copy.subject, &context! { subject }),
+            false => subject,
+        };
+        let sentence = outlook
+            // The body of this kind says itself that nothing else is charged.
+            .filter(|_| facts.kind != MailKind::CancellationPlanned || !is_complete)
+            .and_then(|outlook| outlook.sentence());
         let values = context! {
             language => texts.language.as_str(),
             subject => subject.as_str(),
             greeting => phrase(&texts.greeting),
             heading => phrase(&phrases.heading),
             body => phrase(&phrases.body),
-            // The body of this kind says itself that nothing else is charged.
-            note => outlook
-                .filter(|_| facts.kind != MailKind::CancellationPlanned || !is_complete)
-                .and_then(|outlook| outlook.sentence()),
+            note => if facts.is_copy { Some(texts.copy.note.clone()) } else { sentence },
             action => phrases.action.as_str(),
             link_separator => labels.separator.trim_end_matches(' '),
             action_url => facts.card_url.as_ref().or(merchant.account_url.as_ref()),

@@ -24,6 +24,8 @@ pub struct LanguageTexts {
     pub language: String,
     pub greeting: String,
     pub labels: LabelTexts,
+    /// The texts of a mail that is sent again.
+    pub copy: CopyTexts,
     pub receipt: ReceiptTexts,
     /// The texts of the web page on which a customer enters a card for an owed payment.
     pub card_link: CardPageTexts,
@@ -88,6 +90,15 @@ pub struct ReceiptTexts {
     pub payment: String,
     pub refunded: String,
     pub reversed: String,
+}
+
+/// The texts of a mail that is sent again.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyTexts {
+    /// A template with the variable `subject`, the subject of the earlier mail.
+    pub subject: String,
+    pub note: String,
 }
 
 /// The texts of the web page on which a customer with an owed payment enters a card. The texts are templates.

@@ -112,6 +112,20 @@ fn mails_match_their_snapshots() {
 }
 
 #[test]
+fn mails_that_are_sent_again_say_that_they_are_copies() {
+    let mut mails = String::new();
+    for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
+        let account = Account { locale: locale.parse().unwrap(), ..sample::account() };
+        for kind in [MailKind::Paid, MailKind::Refunded] {
+            let facts = MailFacts { is_copy: true, ..example_facts(kind, "Gold".parse().unwrap()) };
+            let mail = Mail::compose(&facts, (&merchant(), &account), "1".to_owned(), composed_at());
+            mails += &format!("== {kind}\nSubject: {}\n\n{}\n\n", mail.subject, mail.text);
+        }
+    }
+    insta::assert_snapshot!(mails);
+}
+
+#[test]
 fn mail_about_a_shipment_without_a_tracking_number_does_not_mention_one() {
     for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
         let with_parcel = example_facts(MailKind::Shipped, "Coffee".parse().unwrap());

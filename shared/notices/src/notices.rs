@@ -207,13 +207,13 @@ impl Notices {
         }
     }
 
-    /// Sends the mail about the payment of `receipt` to the customer again: the receipt, or the notice of the refund if
-    /// the whole amount was refunded.
+    /// Sends the mail about the payment of `receipt` to the customer again: a copy of the receipt, or of the notice of the
+    /// refund if the whole amount was refunded.
     ///
     /// # Errors
     /// [`NoticeError::Table`] or [`NoticeError::Mail`] if the table or the mail service fails.
     pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), NoticeError> {
-        let facts = self.receipt_facts(receipt).await?;
+        let facts = MailFacts { is_copy: true, ..self.receipt_facts(receipt).await? };
         Ok(self.mailer.send(&self.compose(account, &facts, self.clock.now())).await?)
     }
 

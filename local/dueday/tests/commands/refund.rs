@@ -126,8 +126,11 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     assert_eq!(sent.0, 0, "{}", sent.2);
     let outbox = std::fs::read_dir(folder.path().join("data/outbox")).unwrap();
     let mails: Vec<String> = outbox.map(|mail| std::fs::read_to_string(mail.unwrap().path()).unwrap()).collect();
-    let resent = mails.iter().filter(|mail| mail.contains("Subject: Gold plan: we refunded")).count();
-    assert!(resent > 0, "the mail about a refunded payment does not thank for it: {mails:?}");
+    let resent = mails.iter().filter(|mail| mail.contains("Subject: Copy: Gold plan: we refunded")).count();
+    assert_eq!(
+        resent, 1,
+        "the mail about a refunded payment does not thank for it, and says that it is a copy: {mails:?}"
+    );
 }
 
 #[test]
