@@ -85,7 +85,11 @@ fn options_set_the_same_fields_as_a_file_and_reach_the_pick_list() {
     let place = ["--country", "gb", "--region", "eu"];
     let optional = ["--line2", "Unit 4", "--state", "West Yorkshire", "--phone", "0113 496 0000"];
     let arguments = [&["orders", "address", "acme"][..], &required, &place, &optional].concat();
+    let (code, _, stderr) = run(&test.data, &["orders", "address", "acme"]);
+    assert!(code == 2 && stderr.contains("the account acme has no shipping address"), "{code} {stderr}");
     assert_eq!(run(&test.data, &arguments).0, 0);
+    let (_, shown, _) = run(&test.data, &["orders", "address", "acme"]);
+    assert_eq!(shown, "Acme, 1 High Street, Unit 4, LS1 Leeds, West Yorkshire, gb, 0113 496 0000\n");
     let (_, csv, _) = run(&test.data, &["orders", "pick-list", "ams", "--csv"]);
     let mut lines = csv.lines();
     let header = "order,placed_at,name,street,line2,postal_code,city,state,country,phone,product,quantity";
@@ -102,7 +106,9 @@ fn options_set_the_same_fields_as_a_file_and_reach_the_pick_list() {
     let file = test.write("address.json", JSON_ADDRESS);
     // The columns are: the options, and a part of the error.
     for (options, expected) in [
-        (&[][..], "--name <NAME>"),
+        (&["--street", "1 High Street"][..], "--postal-code <CODE>"),
+        (&["--phone", "0113 496 0000"], "--name <NAME>"),
+        (&["--order", "2027-01-31.01JZXCVBNM0123456789ABCDEF"], "give the new address of the order"),
         (&["--file", &file, "--name", "Acme"], "cannot be used with"),
         (&["--file", &file, "--phone", "0113 496 0000"], "cannot be used with"),
         (&["--phone", "none"], "must be a phone number such as +44 113 496 0000"),

@@ -1,4 +1,5 @@
-//! `dueday orders address`: sets the shipping address of a customer, or of an order that is not shipped yet.
+//! `dueday orders address`: shows or sets the shipping address of a customer, or sets that of an order that is not shipped
+//! yet.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +10,14 @@ use orders_api::read_address;
 use rest::request_input::Input;
 
 use super::fulfilment::{fill_orders_after_change, require_account};
-use super::list::OrderView;
+use super::list::{OrderView, address_line};
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders address`.
 pub const AFTER_HELP: &str = "\
-A file contains the address as one JSON object. If its name ends with .toml, it contains the same fields as TOML. The fields name, \
+Without an address, the command shows the stored address of the customer. A file contains the address as one JSON object. If its name ends with .toml, it contains the same fields as TOML. The fields name, \
 street, postal_code, city, country and region are required; line2, state and phone are optional.
 
 Example of a file:
@@ -24,6 +25,7 @@ Example of a file:
    \"country\": \"gb\", \"region\": \"eu\", \"phone\": \"+44 113 496 0000\"}
 
 Examples:
+  dueday orders address acme
   dueday orders address acme --file address.json
   dueday orders address acme --file address.json \\
     --order 2027-01-31.01JZXCVBNM0123456789ABCDEF";
@@ -47,31 +49,31 @@ pub struct AddressArgs {
 #[derive(Debug, Args)]
 struct AddressOptions {
     /// The name of the recipient. Instead of these options, --file can name a file with the address
-    #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, requires = "street", conflicts_with = "file")]
     name: Option<Label>,
     /// The first line: street and number
-    #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, requires = "postal_code", conflicts_with = "file")]
     street: Option<Label>,
     /// The second line, such as the apartment or the building
-    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    #[arg(long, value_name = "TEXT", requires = "name", conflicts_with = "file")]
     line2: Option<Label>,
     /// The postal code
-    #[arg(long, value_name = "CODE", required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, value_name = "CODE", requires = "city", conflicts_with = "file")]
     postal_code: Option<Label>,
     /// The city
-    #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, requires = "country", conflicts_with = "file")]
     city: Option<Label>,
     /// The state or province
-    #[arg(long, conflicts_with = "file")]
+    #[arg(long, requires = "name", conflicts_with = "file")]
     state: Option<Label>,
     /// The id of the country, such as gb
-    #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, requires = "region", conflicts_with = "file")]
     country: Option<PlaceId>,
     /// The region, which determines the warehouse
-    #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, requires = "name", conflicts_with = "file")]
     region: Option<PlaceId>,
     /// The phone number that the carrier may call
-    #[arg(long, value_name = "NUMBER", conflicts_with = "file")]
+    #[arg(long, value_name = "NUMBER", requires = "name", conflicts_with = "file")]
     phone: Option<PhoneNumber>,
 }
 
@@ -94,12 +96,12 @@ impl AddressOptions {
 }
 
 impl AddressArgs {
-    /// Returns the address of the file or of the options.
-    fn address(&self) -> Result<ShippingAddress, Failure> {
+    /// Returns the address of the file or of the options; `None` if there is neither.
+    fn address(&self) -> Result<Option<ShippingAddress>, Failure> {
         match &self.file {
-            Some(path) => read_address_file(path),
-            // The parser of the command line requires the options without a file.
-            None => self.options.address().ok_or_else(|| Failure::Refused("give the address with --file".to_owned())),
+            Some(path) => read_address_file(path).map(Some),
+            // The parser of the command line requires all options of an address, or none.
+            None => Ok(self.options.address()),
         }
     }
 }
@@ -118,7 +120,8 @@ fn read_address_file(path: &Path) -> Result<ShippingAddress, Failure> {
     read_address(input).map_err(|error| invalid_file(error.to_string()))
 }
 
-/// Sets the shipping address of a customer or of a single order, and fills waiting orders.
+/// Shows the shipping address of a customer, if `args` contain no address. Otherwise sets the address of the customer or of a
+/// single order, and fills waiting orders.
 pub async fn set_address(
     context: &Context,
     desk: &OrderDesk,
@@ -127,6 +130,9 @@ pub async fn set_address(
 ) -> Result<Exit, Failure> {
     let address = args.address()?;
     require_account(open_table, &args.account).await?;
+    let Some(address) = address else {
+        return show_address(context, desk, args).await;
+    };
     let Some(order) = args.order else {
         desk.set_shipping_address(&args.account, address).await?;
         return fill_orders_after_change(context, desk, &format!("the address of {} was set", args.account)).await;
@@ -143,5 +149,21 @@ pub async fn set_address(
     }
     context
         .print(&OrderView::from(&order), || format!("the order {} will be shipped to the new address\n", order.id))?;
+    Ok(Exit::Done)
+}
+
+/// Shows the stored shipping address of a customer.
+async fn show_address(context: &Context, desk: &OrderDesk, args: &AddressArgs) -> Result<Exit, Failure> {
+    let AddressArgs { account, order, .. } = args;
+    if let Some(order) = order {
+        return Err(Failure::Refused(format!(
+            "give the new address of the order; `dueday orders show {order}` shows the present one"
+        )));
+    }
+    let customer = desk.table.get_customer(account).await?;
+    let Some(address) = customer.and_then(|customer| customer.address) else {
+        return Err(Failure::Refused(format!("the account {account} has no shipping address")));
+    };
+    context.print(&address, || format!("{}\n", address_line(&address)))?;
     Ok(Exit::Done)
 }

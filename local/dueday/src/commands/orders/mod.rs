@@ -116,7 +116,7 @@ enum Action {
     /// Send products of a shipped order again, without a payment
     #[command(after_help = follow_ups::REPLACE_COMMAND_AFTER_HELP)]
     Replace(follow_ups::ReplaceArgs),
-    /// Set a customer's shipping address
+    /// Show or set a customer's shipping address
     ///
     /// Stock is reserved for the orders that were waiting for the address. With --order, corrects only the address of this
     /// order.
