@@ -38,8 +38,7 @@ Example:
   2027-01-31.01JZXCVBNM0123456789ABCDEF,Post,RR123456785NL";
 
 /// The columns of the table of orders to pick.
-const COLUMNS: [Column; 4] =
-    [Column::whole("order"), Column::number("pieces"), Column::whole("product"), Column::text("ship to")];
+const COLUMNS: [Column; 3] = [Column::whole("order"), Column::text("products"), Column::text("ship to")];
 /// The columns of the list of orders to pick as CSV.
 const CSV_COLUMNS: [&str; 12] = [
     "order",
@@ -152,21 +151,20 @@ pub async fn pick_list(
     }
     context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || match orders.len() {
         0 => format!("no order of {} is {}\n", args.warehouse, args.status),
-        _ => format!("{}\n{count}\n", table(&COLUMNS, orders.iter().flat_map(pick_list_rows))),
+        _ => format!("{}\n{count}\n", table(&COLUMNS, orders.iter().map(pick_list_row))),
     })?;
     Ok(Exit::Done)
 }
 
-/// Returns a row for each product of an order. Only the first row has the order and the address.
-fn pick_list_rows(OrderToPack { order, lines }: &OrderToPack) -> Vec<Vec<String>> {
-    let address = order.address.as_ref().map(list::address_line);
-    let mut once = Some((order.id.to_string(), address.unwrap_or_default()));
-    let row = |NamedLine { line, name }: &NamedLine| {
-        let (order, address) = once.take().unwrap_or_default();
+/// Returns the row of an order, with the quantity and the name of each product.
+fn pick_list_row(OrderToPack { order, lines }: &OrderToPack) -> Vec<String> {
+    let product = |NamedLine { line, name }: &NamedLine| {
         let name = name.as_ref().map_or_else(|| line.product.to_string(), |name| name.as_str().to_owned());
-        vec![order, line.quantity.to_string(), name, address]
+        format!("{} x {name}", line.quantity)
     };
-    lines.iter().map(row).collect()
+    let products: Vec<String> = lines.iter().map(product).collect();
+    let address = order.address.as_ref().map(list::address_line).unwrap_or_default();
+    vec![order.id.to_string(), products.join(", "), address]
 }
 
 /// Prints the orders as CSV: one line for each product of each order.
