@@ -1,10 +1,11 @@
 //! Reads the numbers of messages in the queues of the deployment from Amazon SQS.
 
-use api::{QueueState, Queues, SQS_ATTRIBUTES};
+use api::Queues;
 use async_trait::async_trait;
 use aws_errors::AwsRequestError;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
+use days::{QueueState, SQS_ATTRIBUTES};
 use futures::future::join_all;
 use outbound::QueueError;
 

@@ -1,7 +1,7 @@
 //! The check that the batches of today are done by the hour that the merchant has set, and that nothing needs a person.
 
 use chrono::NaiveDate;
-use days::{Concern, SystemStatus, incomplete_batches};
+use days::{Concern, ProcessFacts, SystemStatus, incomplete_batches};
 use serde::Serialize;
 use store::{Batch, Settings, TableError};
 
@@ -32,7 +32,7 @@ pub struct DayResponse {
 
 impl Checks {
     /// Checks whether the run records prove that both batches of today are done, and what needs a person. Logs the
-    /// result.
+    /// result. Alarms of their own check the queues.
     pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
         let now = self.audit.clock.now();
         let date = self.audit.table.policy().date_at(now);
@@ -41,7 +41,8 @@ impl Checks {
             [] => tracing::info!(%date, "{DAY_DONE_MESSAGE}"),
             batches => tracing::error!(%date, ?batches, "{DAY_NOT_DONE_MESSAGE}: see `dueday status`"),
         }
-        let concerns = SystemStatus::read(&self.audit.table, settings, now).await?.concerns;
+        let concerns =
+            SystemStatus::read(&self.audit.table, settings, ProcessFacts::without_queues(), now).await?.concerns;
         for concern in &concerns {
             tracing::error!(%date, %concern, "{CONCERN_MESSAGE}: {}", concern.next_step());
         }

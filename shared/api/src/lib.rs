@@ -36,7 +36,7 @@ use rest::{Problem, RequestTime, idempotency};
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
-pub use queues::{QUEUE_OF_HEARTBEATS, QueueState, Queues, SQS_ATTRIBUTES};
+pub use queues::Queues;
 pub use routes::{
     AccountExport, AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView,
     EndpointWithSecret, ErasureView, ExplanationView, ExportError, MAX_EXPORTED_ITEMS, ReceiptView, RefundView,

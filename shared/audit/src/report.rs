@@ -107,6 +107,8 @@ pub struct ReportedDay {
 #[derive(Debug, Default)]
 pub struct Report {
     pub days: Vec<ReportedDay>,
+    /// The run records of the reported days, from which the concerns about these days are found.
+    pub proven: Vec<ProvenDay>,
     /// One error for each unreadable item, which the report does not include.
     pub unreadable: Vec<TableError>,
 }
@@ -227,14 +229,12 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
     let (first, last) = days.into_inner();
     let mut readers = Batch::ALL.map(|batch| (batch, DayReader::new(table, batch, settings.shards, now)));
     for date in first.iter_days().take_while(|date| *date <= last) {
-        let (mut proofs, mut are_runs_readable) = (Vec::new(), true);
+        let mut proven = Vec::new();
         // The reminders of today do not change what is paid today, and may still be sent.
         for (_, reader) in readers.iter_mut().filter(|(batch, _)| *batch == Batch::Payments || date < today) {
-            let day = ProvenDay::from(reader.read(date).await?);
-            are_runs_readable &= day.unreadable.is_empty();
-            proofs.extend(day.shards);
+            proven.push(ProvenDay::from(reader.read(date).await?));
         }
-        let state = DayState::from_proofs(&proofs);
+        let state = DayState::from_proofs(proven.iter().flat_map(|day| &day.shards));
         let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
         // Leave out days before the table was created, unless they have payments or runs: a demo table contains
         // payments and runs from before its creation.
@@ -242,7 +242,8 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
             continue;
         }
         let now = (date == today).then_some(unsettled);
-        let complete = state.is_complete() && are_runs_readable;
+        let complete = state.is_complete() && proven.iter().all(|day| day.unreadable.is_empty());
+        report.proven.extend(proven);
         report.days.push(ReportedDay { date, complete, state, now, taken });
     }
     Ok(report)

@@ -42,7 +42,8 @@ pub struct ShardProof {
     pub counts: RunCounts,
     /// The total amounts of the attempts that the runs of the shard settled.
     pub sums: RunSums,
-    /// Whether the row counts of every run add up: each row has exactly one outcome.
+    /// Whether the row counts of every run add up: each row has exactly one outcome. A run whose counts do not add up no
+    /// longer matters when later runs, whose counts add up, have walked the whole shard.
     pub adds_up: bool,
     /// The reason why a run stopped early or deferred rows (left them to a later run). If there are several such runs,
     /// the reason of the last run. `None` if there is no such run.
@@ -50,6 +51,9 @@ pub struct ShardProof {
     /// Whether a run of the shard may still be running: it has no recorded end, and its time limit has not passed.
     #[serde(skip)]
     pub may_be_running: bool,
+    /// Whether a run of the shard has no recorded end: it is running, or was killed.
+    #[serde(skip)]
+    pub has_run_without_end: bool,
 }
 
 impl ShardProof {
@@ -159,9 +163,10 @@ impl DayRecords {
             runs: u64::try_from(walks.records.len()).unwrap_or(u64::MAX),
             counts,
             sums,
-            adds_up: ends().all(|end| end.counts.adds_up()),
+            adds_up: self.adds_up(shard, &walks),
             stopped,
             may_be_running: walks.records.iter().any(|run| self.may_be_running(run)),
+            has_run_without_end: walks.records.iter().any(|run| run.end.is_none()),
         }
     }
 
@@ -199,6 +204,17 @@ impl DayRecords {
         walked
     }
 
+    /// Returns whether the counts of every run in `walks`, the runs of `shard` for the day, add up, or later runs have
+    /// walked the whole shard again.
+    fn adds_up(&self, shard: u32, walks: &ShardWalks<'_>) -> bool {
+        let (adding_up, others): (Vec<_>, Vec<_>) = walks.records.iter().partition(|run| do_counts_add_up(run));
+        let adding_up = ShardWalks { records: adding_up };
+        let is_walked_again = |run: &RunRecord| {
+            adding_up.clean_runs_reach_end(None, Some(run)) || self.is_walked_for_later_date(shard, Some(run))
+        };
+        others.into_iter().all(is_walked_again)
+    }
+
     /// Returns the runs because of which `shard` is not proven to be complete. Such a run is unfinished and cannot be
     /// running any more, and after its start, no runs for this date or a later date have walked the shard to its end.
     fn invalidating_runs<'a>(&self, shard: u32, walks: &ShardWalks<'a>) -> Vec<&'a RunRecord> {
@@ -214,6 +230,7 @@ impl DayRecords {
         dates.dedup();
         dates.into_iter().any(|date| {
             let of_date = self.later.iter().filter(|later| later.on == date && later.shard == shard);
+            let of_date = of_date.filter(|later| do_counts_add_up(later));
             ShardWalks { records: of_date.collect() }.clean_runs_reach_end(None, after)
         })
     }
@@ -228,4 +245,9 @@ impl DayRecords {
     fn walks_of_shard<'a>(&self, records: &'a [RunRecord], shard: u32) -> ShardWalks<'a> {
         ShardWalks { records: records.iter().filter(|record| record.shard == shard).collect() }
     }
+}
+
+/// Returns whether the row counts of `run` add up. A run without a recorded end has no counts.
+fn do_counts_add_up(run: &RunRecord) -> bool {
+    run.end.as_ref().is_none_or(|end| end.counts.adds_up())
 }

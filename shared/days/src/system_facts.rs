@@ -1,29 +1,19 @@
-//! The facts about the system in which the concerns are found: the proven days, the latest checks, and counts.
+//! The facts about the system in which the concerns are found: the runs, the latest checks, the queues, and counts.
 
 use billing::{AuditRecord, DayReconciliation, Erasure};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use ulid::Ulid;
 
-use super::{DayRecords, DayState, ShardProof};
-use store::Batch;
-
-/// One day of one batch: the states of its shards, as the run records prove them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ProvenDay {
-    pub batch: Batch,
-    pub date: NaiveDate,
-    pub shards: Vec<ShardProof>,
-    /// The descriptions of the run records that cannot be read.
-    pub unreadable: Vec<String>,
-}
+use super::queue_state::QueueState;
+use super::run_facts::RunFacts;
 
 /// The facts about the system in which the concerns are found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SystemFacts {
     pub now: DateTime<Utc>,
-    /// The current date in the billing time zone.
-    pub today: NaiveDate,
+    /// The days of the runs, and what prevents that they count as complete.
+    pub runs: RunFacts,
     /// The date on which the table was created.
     pub created_on: NaiveDate,
     pub charging: bool,
@@ -31,16 +21,9 @@ pub struct SystemFacts {
     pub latest_run_at: Option<DateTime<Utc>>,
     /// When the table was noticed to be a copy that no operator has confirmed; `None` if it is no such copy.
     pub copy_noticed_at: Option<DateTime<Utc>>,
-    pub days: Vec<ProvenDay>,
     /// The payment date of the oldest payment of an earlier day that a run should have settled; `None` if there is
     /// none. Payments whose outcome a bank or a dispute delays do not count.
     pub late_payments_since: Option<NaiveDate>,
-    /// The number of payments whose charge the gateway has rejected, and that are not settled yet. Only counted if a run of
-    /// `days` has rejected a charge.
-    pub rejected_payments: u64,
-    pub open_findings: usize,
-    pub unreadable_findings: Vec<String>,
-    pub postponed_payments: u64,
     /// The disabled webhook endpoints, each with the reason.
     pub disabled_endpoints: Vec<(Ulid, String)>,
     pub unreadable_endpoints: Vec<String>,
@@ -54,24 +37,10 @@ pub struct SystemFacts {
     pub comparisons: Vec<LatestComparison>,
     /// The descriptions of the variables of this process that differ from the policy of the table.
     pub policy_differences: Vec<String>,
-}
-
-impl ProvenDay {
-    /// Returns the state of the day over all shards.
-    pub fn state(&self) -> DayState {
-        DayState::from_proofs(&self.shards)
-    }
-
-    /// Returns the number of complete shards.
-    pub fn complete_shards(&self) -> usize {
-        self.shards.iter().filter(|shard| shard.is_complete()).count()
-    }
-}
-
-impl From<DayRecords> for ProvenDay {
-    fn from(day: DayRecords) -> Self {
-        Self { batch: day.batch, date: day.on, shards: day.prove(), unreadable: day.unreadable }
-    }
+    /// The queues of the deployment, or the reason why they could not be read. Empty if alarms check them.
+    pub queues: Result<Vec<QueueState>, String>,
+    /// Whether this process makes the missing audits and comparisons now, so that they need no person.
+    pub makes_checks: bool,
 }
 
 /// The latest audit of the table.

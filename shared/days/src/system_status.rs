@@ -7,13 +7,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Serialize, Serializer};
 use strum::IntoEnumIterator as _;
 
-use super::concern::{Concern, find_concerns};
+use super::concern::Concern;
+use super::find_concerns::find_concerns;
 use super::late_payments::late_payments_since;
-use super::postponed_payments::count_postponed_payments;
-use super::rejected_payments::count_rejected_payments;
-use super::system_facts::{LatestAudit, LatestComparison, ProvenDay, SystemFacts};
+use super::proven_day::ProvenDay;
+use super::queue_state::QueueState;
+use super::run_facts::RunFacts;
+use super::system_facts::{LatestAudit, LatestComparison, SystemFacts};
 use super::{DayReader, DayState};
-use billing::{ChargeTotal, PaymentLimit, Sums};
+use billing::{PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
 
 /// How many of the latest compared days are read. The differences that were found on these days are reported as
@@ -51,6 +53,28 @@ pub struct SystemStatus {
     pub concerns: Vec<Concern>,
 }
 
+/// The facts that are not in the table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessFacts {
+    /// The queues of the deployment, or the reason why they could not be read. Empty if the caller cannot read them, because
+    /// alarms check them.
+    pub queues: Result<Vec<QueueState>, String>,
+    /// Whether this process makes the missing audits and comparisons now, so that they need no person.
+    pub makes_checks: bool,
+}
+
+impl ProcessFacts {
+    /// The facts of a process that reads no queues and makes no checks.
+    pub fn without_queues() -> Self {
+        Self::with_queues(Vec::new())
+    }
+
+    /// The facts of a process that has read `queues` and makes no checks.
+    pub fn with_queues(queues: Vec<QueueState>) -> Self {
+        Self { queues: Ok(queues), makes_checks: false }
+    }
+}
+
 /// The state of one batch on one day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BatchDay {
@@ -69,13 +93,21 @@ pub struct BatchDay {
 pub struct ChargedToday {
     pub payments: u64,
     pub sums: Sums,
+    /// Whether a run of today has not recorded its end, so that it may have charged more.
+    pub may_be_more: bool,
 }
 
 impl SystemStatus {
     /// Reads the state of the system at the time `now` from `table`, whose settings are `settings`. The variables of this
-    /// process are compared with the policy of the table. Sends Query requests: for each batch and day, for each shard,
+    /// process are compared with the policy of the table, and `process` contains what only this process knows. Sends Query requests: for each batch and day, for each shard,
     /// and for the charges, the findings, the audits and the comparisons.
-    pub async fn read(table: &Table, settings: &Settings, now: DateTime<Utc>) -> Result<Self, TableError> {
+    pub async fn read(
+        table: &Table,
+        settings: &Settings,
+        process: ProcessFacts,
+        now: DateTime<Utc>,
+    ) -> Result<Self, TableError> {
+        let ProcessFacts { queues, makes_checks } = process;
         let policy = table.policy();
         let (today, created_on) = (policy.date_at(now), policy.date_at(settings.created_at()));
         // On the day on which the table was created, the runs may have been over.
@@ -91,27 +123,20 @@ impl SystemStatus {
         let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
         let audits = table.get_audits(&Paging::all(), now).await?;
         let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?;
-        let findings = table.list_open_findings().await?;
         let erasures = table.get_erasures(&Paging::all()).await?;
         let endpoints = table.get_webhook_endpoints(&Paging::all()).await?;
         let disabled =
             endpoints.items.into_iter().filter_map(|endpoint| Some((endpoint.id, endpoint.disabled_because?)));
         let texts = |errors: Vec<TableError>| errors.iter().map(ToString::to_string).collect();
         let unreadable_records = [erasures.unreadable, audits.unreadable, comparisons.unreadable].into_iter().flatten();
-        let rejected_payments = count_rejected_payments(table, &days, today).await?;
         let facts = SystemFacts {
-            rejected_payments,
             now,
-            today,
+            runs: RunFacts::read(table, settings, days, now).await?,
             created_on,
             charging: settings.charging,
             latest_run_at: settings.latest_run_at,
             copy_noticed_at: settings.copy_noticed_at,
-            days,
             late_payments_since: late_payments_since(table, settings, today, now).await?,
-            open_findings: findings.items.len(),
-            unreadable_findings: texts(findings.unreadable),
-            postponed_payments: count_postponed_payments(table, settings.shards, today).await?,
             disabled_endpoints: disabled.collect(),
             unreadable_endpoints: texts(endpoints.unreadable),
             erasures: erasures.items,
@@ -119,18 +144,25 @@ impl SystemStatus {
             audits: audits.items.into_iter().map(LatestAudit::from).collect(),
             comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
             policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),
+            queues,
+            makes_checks,
         };
+        let charged = table.get_charge_total(today).await?;
         Ok(Self {
             today,
             charging: settings.charging,
             limits: PaymentLimit::iter()
                 .map(|limit| (limit.to_string(), settings.payment_limits.text_of(limit)))
                 .collect(),
-            days: facts.days.iter().map(BatchDay::from).collect(),
-            charged_today: table.get_charge_total(today).await?.into(),
+            days: facts.runs.days.iter().map(BatchDay::from).collect(),
+            charged_today: ChargedToday {
+                payments: charged.charges(),
+                sums: charged.sums().clone(),
+                may_be_more: facts.runs.may_have_uncounted_charges(),
+            },
             oldest_due_on: oldest_due_on(table, settings.shards, today).await?,
-            open_findings: facts.open_findings,
-            postponed_payments: facts.postponed_payments,
+            open_findings: facts.runs.open_findings,
+            postponed_payments: facts.runs.postponed_payments,
             // An audit or a comparison in the future was made with a clock that was ahead.
             latest_audit: facts.audits.iter().find(|audit| audit.started_at <= now).cloned(),
             latest_comparison: facts.comparisons.iter().find(|compared| compared.date <= today).cloned(),
@@ -148,12 +180,6 @@ impl From<&ProvenDay> for BatchDay {
     fn from(day: &ProvenDay) -> Self {
         let (complete_shards, shards) = (day.complete_shards(), day.shards.len());
         Self { date: day.date, batch: day.batch, state: day.state(), complete_shards, shards }
-    }
-}
-
-impl From<ChargeTotal> for ChargedToday {
-    fn from(total: ChargeTotal) -> Self {
-        Self { payments: total.charges(), sums: total.sums().clone() }
     }
 }
 

@@ -4,9 +4,10 @@ use audit::{ProductSales, ReportSource, ReportedDay, ReportedDaysError, Unsettle
 use billing::{Money, Sums};
 use chrono::NaiveDate;
 use clap::Args;
-use days::DayState;
+use days::{DayState, RunFacts, find_run_concerns};
 use serde::Serialize;
 
+use super::runs::text_of_other_concerns;
 use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
@@ -40,7 +41,8 @@ by a refund that was requested on it, whenever the payment was made; a refund th
 on which it fails. Reversed is what the bank has taken back on that day. Net is gross without both.
 
 The command exits with 1 if the payment runs of a day, or the reminder runs of an ended day, are not complete: further \
-payments of that day may follow.
+payments of that day may follow. It also exits with 1 if something else about these days needs a person, such as a payment \
+without a receipt.
 
 Example:
   dueday report --from 2027-01-01 --to 2027-01-31 --table TABLE")]
@@ -92,10 +94,12 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
-    context.print(&days, || report_text(&days))?;
+    let facts = RunFacts::read(&open_table.table, &open_table.settings, report.proven, context.clock.now()).await?;
+    let concerns = find_run_concerns(&facts);
+    context.print(&days, || report_text(&days) + &text_of_other_concerns(&concerns))?;
     days.unreadable.iter().for_each(|item| output::print_message(format!("unreadable: {item}")));
     let is_done = days.days.iter().all(|day| day.state != DayState::NotDone);
-    Ok(Exit::done_if(is_done && days.unreadable.is_empty()))
+    Ok(Exit::done_if(is_done && concerns.is_empty() && days.unreadable.is_empty()))
 }
 
 /// Creates the failure for a value of `--from` or `--to` that is not allowed. The message contains the option and, if

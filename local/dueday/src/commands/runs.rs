@@ -1,14 +1,11 @@
 //! `dueday runs`: shows for each shard whether the run records prove that the runs of a day are complete.
 
-use billing::{Finding, Sums};
-use charging::unresolved_findings;
+use billing::Sums;
 use chrono::NaiveDate;
 use clap::Args;
-use days::{
-    Concern, DayReader, DayState, ProvenDay, ShardProof, ShardState, concerns_about_payments, count_postponed_payments,
-};
+use days::{Concern, DayReader, DayState, ProvenDay, RunFacts, ShardProof, ShardState, find_run_concerns};
 use serde::Serialize;
-use store::{Batch, RunSums, Table, TableError};
+use store::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
 
 use super::reconcile::ReconciledDay;
@@ -58,7 +55,7 @@ The last line shows the stored comparison of the day with the gateway (`dueday r
 is the day in UTC.
 
 The command exits with 1 if a shard is not complete, running or expired, if its counts do not add up, if a successful \
-payment has no receipt (`dueday findings`), if a clock that was ahead has planned due payments for a later date (`dueday \
+payment has no receipt (`dueday findings`), if the gateway rejected the charge of a payment that is not settled yet, if a clock that was ahead has planned due payments for a later date (`dueday \
 audit --fix`), or if the comparison with the gateway is not complete or found a difference.
 
 Example:
@@ -101,51 +98,41 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
             "--date {date} lies in the future: today is {today}, and runs are recorded when they start"
         )));
     }
-    let (mut shards, mut concerns) = (Vec::new(), Vec::new());
+    let mut days = Vec::new();
     for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
         let (table, now) = (&open_table.table, context.clock.now());
         let mut reader = DayReader::new(table, batch, open_table.settings.shards, now);
-        let day = ProvenDay::from(reader.read(date).await?);
-        concerns.extend(day.concern_of_unreadable_runs());
-        shards.extend(day.shards);
+        days.push(ProvenDay::from(reader.read(date).await?));
     }
+    let shards: Vec<ShardProof> = days.iter().flat_map(|day| day.shards.clone()).collect();
     let created_on = open_table.table.policy().date_at(open_table.settings.created_at());
     if date < created_on && shards.iter().all(|shard| shard.runs == 0) {
         return Err(Failure::Refused(format!("--date {date} is before the table was created, on {created_on}")));
     }
     let state = DayState::from_proofs(&shards);
+    let facts = RunFacts::read(&open_table.table, &open_table.settings, days, context.clock.now()).await?;
+    let concerns = find_run_concerns(&facts);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
-    let (open, unreadable) = match has_payments {
-        true => read_open_findings(&open_table.table).await?,
-        false => (Vec::new(), Vec::new()),
-    };
-    let postponed_payments = match has_payments && date == today {
-        true => count_postponed_payments(&open_table.table, open_table.settings.shards, today).await?,
-        false => 0,
-    };
-    let concerns_about_payments = concerns_about_payments(open.len(), &unreadable, postponed_payments);
-    let complete = state.is_complete() && concerns_about_payments.is_empty();
     let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
     let reconciliation = compared.map(ReconciledDay::from);
-    let open_findings = open.len();
+    let RunFacts { open_findings, postponed_payments, .. } = facts;
+    let complete = state.is_complete() && open_findings == 0 && postponed_payments == 0;
     let day = RunsReport { date, complete, state, open_findings, postponed_payments, shards, reconciliation };
-    // The findings have a sentence of their own, which also states how to resolve them.
-    let others = concerns_about_payments.iter().filter(|concern| !matches!(concern, Concern::OpenFindings { .. }));
-    let others: String =
-        concerns.iter().chain(others).map(|concern| output::red(&concern.to_string()) + "\n").collect();
-    let unresolved = unresolved_findings(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
     let compared = day.reconciliation.as_ref();
     let result = compared.map(|compared| format!("Comparison with the gateway: {}\n", compared.result()));
-    context.print(&day, || runs_text(context, &day) + &others + &unresolved + &result.unwrap_or_default())?;
+    context
+        .print(&day, || runs_text(context, &day) + &text_of_other_concerns(&concerns) + &result.unwrap_or_default())?;
     let is_compared = compared.is_none_or(|compared| compared.clean);
-    concerns.extend(concerns_about_payments);
     Ok(Exit::done_if(state != DayState::NotDone && concerns.is_empty() && is_compared))
 }
 
-/// Returns the open findings, and the descriptions of those that cannot be read.
-async fn read_open_findings(table: &Table) -> Result<(Vec<Finding>, Vec<String>), TableError> {
-    let page = table.list_open_findings().await?;
-    Ok((page.items, page.unreadable.iter().map(ToString::to_string).collect()))
+/// Returns the text of the `concerns` with their next steps. The states of the shards have their own table and sentence.
+pub fn text_of_other_concerns(concerns: &[Concern]) -> String {
+    let is_state = |concern: &&Concern| {
+        matches!(concern, Concern::DayNotDone { .. } | Concern::TodayStopped { .. } | Concern::CutOffToday { .. })
+    };
+    let text = |concern: &Concern| format!("{}\n  {}\n", output::red(&concern.to_string()), concern.next_step());
+    concerns.iter().filter(|concern| !is_state(concern)).map(text).collect()
 }
 
 /// Returns the sentence that states how to complete the runs of a day.
@@ -189,7 +176,9 @@ fn runs_text(context: &Context, day: &RunsReport) -> String {
         }
         (DayState::NotDone, None) => format!("The runs of {date} are NOT complete\n{}", next_step(context, day)),
         (DayState::Expired, _) => format!("The runs of {date} cannot be checked any more: their records have expired"),
-        (DayState::Running, _) => format!("The runs of {date} are complete in every shard, and another run is running"),
+        (DayState::Running, _) => format!(
+            "The runs of {date} are complete in every shard, and another run has begun that has not recorded its end"
+        ),
         (DayState::Done, _) => format!("The runs of {date} are complete in every shard"),
     };
     let mut sums = RunSums::default();

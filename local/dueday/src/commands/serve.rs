@@ -121,11 +121,12 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let desk = locked_folder.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
     let gateway = locked_folder.gateway.client(context.clock.clone());
+    let queues = LocalQueues::new(deployment.table.clone(), context.clock.clone(), &context.options);
     let api = api
         .with_checked_gateway(gateway, &context.config.charging, deployment.older_table_check.clone())
         .with_encryption(locked_folder.keys.clone())
         .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any))
-        .with_queues(Arc::new(LocalQueues::new(deployment.table.clone(), context.clock.clone(), &context.options)));
+        .with_queues(Arc::new(queues.clone()));
     let filler = OrderFiller::new(desk.clone());
     let checks = DailyChecks::new(deployment, desk.table.clone(), full_gateway.clone(), locked_folder.clone());
     let merchant = &context.config.merchant.name;
@@ -149,7 +150,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.render(&running, || welcome(context, args, &running)))?;
-    let daily = DailyTimer::new(deployment, args.billing_time, context.options.json).await?;
+    let daily = DailyTimer::new(deployment, args.billing_time, queues, context.options.json).await?;
     let daily = daily.with_reminder_priority(reminder_priority);
     tokio::select! {
         stopped = daily.run() => stopped?,

@@ -1,12 +1,12 @@
 //! `dueday status`: shows what the system has done yesterday and today, and what needs a person.
 
-use api::{QueueState, Queues as _};
+use api::Queues as _;
 use clap::Args;
-use days::{BatchDay, Concern, LatestAudit, LatestComparison, SystemStatus};
+use days::{BatchDay, Concern, LatestAudit, LatestComparison, ProcessFacts, QueueState, SystemStatus};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::doctor::queues::{ReadQueue, StackQueues, read_queues};
+use super::doctor::queues::read_queues;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
@@ -51,32 +51,22 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
         return Err(Failure::Refused("--stack needs --table with the name of the table".to_owned()));
     }
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let mut status = SystemStatus::read(&open_table.table, &open_table.settings, context.clock.now()).await?;
+    let now = context.clock.now();
     let queues = match table {
         Some(table) => read_queues(table, args.stack.as_deref()).await?,
         None => {
             let unpublished = open_table.unpublished_changes(context)?;
-            let now = context.clock.now();
             let unpublished = unpublished.map(|(count, since)| state_of_unpublished_changes(count, since, now));
-            let mut queues = LocalQueues::new(open_table.table, context.clock.clone(), &context.options).read().await;
-            queues.extend(unpublished);
-            Ok(queues.into_iter().map(|state| ReadQueue { state, error: None }).collect())
+            let local = LocalQueues::new(open_table.table.clone(), context.clock.clone(), &context.options);
+            Ok(local.read().await.into_iter().chain(unpublished).collect())
         }
     };
-    status.concerns.extend(concerns_about_queues(&queues));
-    let queues = queues.ok().map(|queues| queues.into_iter().map(|queue| queue.state).collect());
+    let process = ProcessFacts { queues: queues.clone(), makes_checks: false };
+    let status = SystemStatus::read(&open_table.table, &open_table.settings, process, now).await?;
+    let queues = queues.ok();
     let output = StatusOutput { status, queues };
     context.print(&output, || status_text(&output))?;
     Ok(Exit::done_if(output.status.concerns.is_empty()))
-}
-
-/// Returns a concern for each queue that needs a person, or about the reason why the queues could not be read.
-fn concerns_about_queues(queues: &StackQueues) -> Vec<Concern> {
-    let problems = match queues {
-        Ok(queues) => queues.iter().filter_map(ReadQueue::problem).collect(),
-        Err(reason) => vec![format!("the queues could not be read: {reason}")],
-    };
-    problems.into_iter().map(|description| Concern::Queue { description }).collect()
 }
 
 fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
@@ -90,13 +80,14 @@ fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let limits: Vec<String> = status.limits.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let charged = &status.charged_today;
     let sums = if charged.payments == 0 { String::new() } else { format!(" ({})", charged.sums) };
+    let more = if charged.may_be_more { ", or more: a run has not recorded its end" } else { "" };
     let queue = |queue: &QueueState| format!("{} {}", queue.name, describe_messages(queue));
     let queues = queues.as_ref().map(|queues| queues.iter().map(queue).collect::<Vec<_>>().join(", "));
     let queues = queues.unwrap_or_else(|| "could not be read".to_owned());
     let lines = [
         ("charging", if status.charging { "on".to_owned() } else { "off".to_owned() }),
         ("limits", limits.join(", ")),
-        ("charged today", format!("{}{sums}", HumanCount(charged.payments))),
+        ("charged today", format!("{}{sums}{more}", HumanCount(charged.payments))),
         ("oldest due payment", status.oldest_due_on.map_or("none".to_owned(), |date| date.to_string())),
         ("payments without receipt", status.open_findings.to_string()),
         ("latest comparison", status.latest_comparison.as_ref().map_or("none".to_owned(), describe_comparison)),

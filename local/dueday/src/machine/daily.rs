@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::Queues as _;
 use billing::Attempt;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::Clock;
-use days::{Concern, SystemStatus};
+use days::{ProcessFacts, SystemStatus};
 use deployment::Deployment;
 use emulator::next_run_time;
 use payments::PaymentBatch;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use store::{RunCounts, Table, TableError};
 use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError};
 
+use super::queues::LocalQueues;
 use super::reminder_priority::ReminderPriority;
 use crate::Failure;
 use crate::terminal::output;
@@ -37,6 +39,7 @@ pub struct DailyTimer {
     /// The lease duration of the payment batch or of the reminder batch, whichever is longer.
     longest_lease: TimeDelta,
     prints_json: bool,
+    queues: LocalQueues,
     /// Makes other work of the server wait while reminders are being sent.
     reminder_priority: ReminderPriority,
 }
@@ -57,11 +60,16 @@ fn has_unfinished_rows(run: &Result<Report<impl Outcome>, SweepError>) -> bool {
 }
 
 impl DailyTimer {
-    /// Creates the timer of `deployment`.
+    /// Creates the timer of `deployment`, whose messages are in `queues`.
     ///
     /// # Errors
     /// [`Failure::Table`] if the table cannot be read.
-    pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
+    pub async fn new(
+        deployment: &Deployment,
+        billing_time: NaiveTime,
+        queues: LocalQueues,
+        prints_json: bool,
+    ) -> Result<Self, Failure> {
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
         let longest_lease = Attempt::LEASE.max(REMINDER_LEASE);
         Ok(Self {
@@ -71,6 +79,7 @@ impl DailyTimer {
             table: deployment.table.clone(),
             billing_time,
             longest_lease,
+            queues,
             prints_json,
             reminder_priority: ReminderPriority::default(),
         })
@@ -135,13 +144,12 @@ impl DailyTimer {
         Ok(has_unfinished_rows)
     }
 
-    /// Prints what needs a person after the runs. The server makes the missing audits and comparisons (`DailyChecks`).
+    /// Prints what needs a person after the runs. `DailyChecks` makes the missing audits and comparisons.
     async fn print_concerns(&self) -> Result<(), TableError> {
         let Some(settings) = self.table.get_settings().await? else { return Ok(()) };
-        let status = SystemStatus::read(&self.table, &settings, self.clock.now()).await?;
-        let is_check_missing =
-            |concern: &Concern| matches!(concern, Concern::NoAudit { .. } | Concern::NoComparison { .. });
-        for concern in status.concerns.iter().filter(|concern| !is_check_missing(concern)) {
+        let process = ProcessFacts { queues: Ok(self.queues.read().await), makes_checks: true };
+        let status = SystemStatus::read(&self.table, &settings, process, self.clock.now()).await?;
+        for concern in &status.concerns {
             output::print_message(format!("a person is needed: {concern}\n  {}", concern.next_step()));
         }
         Ok(())

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use api::{QueueState, Queues};
+use api::Queues;
 use async_trait::async_trait;
 use billing::{Delivery, DeliveryStatus, ReceivedEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
+use days::QueueState;
 use store::{Paging, Table, TableError};
 
 use super::data_folder::{delayed_mails_file, unmailed_events_file, unplaced_orders_file};
@@ -109,6 +110,7 @@ fn queue_state(name: &str, waiting: u64, keeps_failed_messages: bool, late_since
         in_progress: Some(0),
         keeps_failed_messages: Some(keeps_failed_messages),
         late_since,
+        read_error: None,
     }
 }
 

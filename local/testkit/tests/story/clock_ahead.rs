@@ -4,7 +4,7 @@
 use audit::{Invariant, Repair, forecast};
 use billing::{Changes, ReminderClaim, Status, Subscription};
 use chrono::TimeDelta;
-use days::SystemStatus;
+use days::{ProcessFacts, SystemStatus};
 use emulator::Fault;
 use store::{Batch, ExecutionLeaseOutcome};
 
@@ -243,12 +243,18 @@ async fn lists_forecast_and_status_count_postponed_payments_as_due() {
     let of = |on: &str, count| (on.to_owned(), count);
     assert_eq!(days, [of("2026-04-12", 1), of("2026-04-13", 11), of("2026-05-10", 12)]);
     let settings = world.table.get_settings().await.unwrap().unwrap();
-    let status = SystemStatus::read(&world.table, &settings, billing_time("2026-04-12")).await.unwrap();
+    let status =
+        SystemStatus::read(&world.table, &settings, ProcessFacts::without_queues(), billing_time("2026-04-12"))
+            .await
+            .unwrap();
     assert_eq!(status.postponed_payments, 11);
     let is_reported = |concern: &days::Concern| concern.to_string().contains("planned them for a later date: 11");
     assert!(status.concerns.iter().any(is_reported), "{:?}", status.concerns);
     repair(&world, "2026-04-12").await;
-    let status = SystemStatus::read(&world.table, &settings, billing_time("2026-04-12")).await.unwrap();
+    let status =
+        SystemStatus::read(&world.table, &settings, ProcessFacts::without_queues(), billing_time("2026-04-12"))
+            .await
+            .unwrap();
     assert_eq!(status.postponed_payments, 0);
 }
 

@@ -3,7 +3,10 @@
 
 use billing::{Erasure, ErasureCounts, ErasureStep};
 use chrono::TimeDelta;
-use days::{Concern, LatestAudit, LatestComparison, ProvenDay, ShardProof, ShardState, SystemFacts, find_concerns};
+use days::{
+    Concern, LatestAudit, LatestComparison, ProvenDay, QueueState, RunFacts, ShardProof, ShardState, SystemFacts,
+    find_concerns,
+};
 use store::{Batch, RunCounts, RunSums};
 use ulid::Ulid;
 
@@ -13,7 +16,18 @@ use crate::world::{billing_time, date};
 fn shard(batch: Batch, walked: ShardState, stopped: Option<&str>) -> ShardProof {
     let (counts, sums) = (RunCounts::none(batch), RunSums::default());
     let stopped = stopped.map(str::to_owned);
-    ShardProof { batch, shard: 0, walked, runs: 1, counts, sums, adds_up: true, stopped, may_be_running: true }
+    ShardProof {
+        batch,
+        shard: 0,
+        walked,
+        runs: 1,
+        counts,
+        sums,
+        adds_up: true,
+        stopped,
+        may_be_running: true,
+        has_run_without_end: false,
+    }
 }
 
 /// Returns an erasure that was requested on `on` and waits for `waits_for`.
@@ -26,6 +40,16 @@ fn erasure(on: &str, waits_for: Option<&str>) -> Erasure {
         counts: ErasureCounts::default(),
         waits_for: waits_for.map(str::to_owned),
         version: 1,
+    }
+}
+
+/// Returns a queue with `waiting` messages, which are not late.
+fn queue(name: &str, waiting: u64) -> QueueState {
+    QueueState {
+        waiting: Some(waiting),
+        in_progress: Some(0),
+        keeps_failed_messages: Some(false),
+        ..QueueState::unknown(name.to_owned())
     }
 }
 
@@ -54,22 +78,24 @@ fn quiet_facts() -> SystemFacts {
     };
     SystemFacts {
         now: billing_time("2026-03-10") + TimeDelta::hours(6),
-        today: date("2026-03-10"),
+        runs: RunFacts {
+            today: date("2026-03-10"),
+            days: vec![
+                day(Batch::Reminders, "2026-03-09"),
+                day(Batch::Payments, "2026-03-09"),
+                day(Batch::Reminders, "2026-03-10"),
+                day(Batch::Payments, "2026-03-10"),
+            ],
+            rejected_payments: 0,
+            open_findings: 0,
+            unreadable_findings: Vec::new(),
+            postponed_payments: 0,
+        },
         created_on: date("2026-01-01"),
         charging: true,
         latest_run_at: Some(billing_time("2026-03-10")),
         copy_noticed_at: None,
-        days: vec![
-            day(Batch::Reminders, "2026-03-09"),
-            day(Batch::Payments, "2026-03-09"),
-            day(Batch::Reminders, "2026-03-10"),
-            day(Batch::Payments, "2026-03-10"),
-        ],
         late_payments_since: None,
-        rejected_payments: 0,
-        open_findings: 0,
-        unreadable_findings: Vec::new(),
-        postponed_payments: 0,
         disabled_endpoints: Vec::new(),
         unreadable_endpoints: Vec::new(),
         erasures: Vec::new(),
@@ -77,13 +103,15 @@ fn quiet_facts() -> SystemFacts {
         audits: vec![audit],
         comparisons: vec![compared],
         policy_differences: Vec::new(),
+        queues: Ok(vec![queue("Deliveries", 5)]),
+        makes_checks: false,
     }
 }
 
 /// Sets the state of the second shard of the day with the number `day`.
 fn set_shard(facts: &mut SystemFacts, day: usize, walked: ShardState, stopped: Option<&str>) {
-    let batch = facts.days[day].batch;
-    facts.days[day].shards[1] = shard(batch, walked, stopped);
+    let batch = facts.runs.days[day].batch;
+    facts.runs.days[day].shards[1] = shard(batch, walked, stopped);
 }
 
 /// The numbers of the days in [`quiet_facts`].
@@ -125,18 +153,18 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         ("an unfinished shard", |f| set_shard(f, PAYMENTS_YESTERDAY, Unfinished, None), "are not done"),
         ("rows left behind", |f| set_shard(f, PAYMENTS_YESTERDAY, LeftBehind, None), "are not done"),
         ("a rejected charge that is settled", |f| set_shard(f, PAYMENTS_YESTERDAY, Rejected, None), ""),
-        ("a rejected charge", |f| f.rejected_payments = 1, "payments whose charge the gateway has rejected: 1"),
+        ("a rejected charge", |f| f.runs.rejected_payments = 1, "payments whose charge the gateway has rejected: 1"),
         ("a stopped run", |f| set_shard(f, PAYMENTS_YESTERDAY, Stopped, Some("401")), "are complete; 401"),
         ("a second run is running", |f| set_shard(f, PAYMENTS_YESTERDAY, Running, None), ""),
         ("expired records", |f| set_shard(f, PAYMENTS_YESTERDAY, Expired, None), "its run records have expired"),
         (
             "counts that do not add up",
-            |f| f.days[PAYMENTS_YESTERDAY].shards[0].adds_up = false,
+            |f| f.runs.days[PAYMENTS_YESTERDAY].shards[0].adds_up = false,
             "the payments of 2026-03-09 are not done: 1 of 2",
         ),
         (
             "a day without shards",
-            |f| f.days[PAYMENTS_YESTERDAY].shards.clear(),
+            |f| f.runs.days[PAYMENTS_YESTERDAY].shards.clear(),
             "the payments of 2026-03-09 are not done: 0 of 0",
         ),
         // Today.
@@ -146,13 +174,13 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
             "today's run was killed",
             |f| {
                 set_shard(f, PAYMENTS_TODAY, Open, None);
-                f.days[PAYMENTS_TODAY].shards[1].may_be_running = false;
+                f.runs.days[PAYMENTS_TODAY].shards[1].may_be_running = false;
             },
             "the payments of 2026-03-10, today, were cut off in 1 of 2 shards, and no run continues",
         ),
         (
             "counts of today that do not add up",
-            |f| f.days[PAYMENTS_TODAY].shards[0].adds_up = false,
+            |f| f.runs.days[PAYMENTS_TODAY].shards[0].adds_up = false,
             "today, have counts that do not add up in 1 of 2 shards",
         ),
         ("today's run continues", |f| set_shard(f, PAYMENTS_TODAY, Unfinished, None), ""),
@@ -181,14 +209,14 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         ("complete after a stop", |f| set_shard(f, PAYMENTS_TODAY, Complete, Some("401")), ""),
         (
             "an unreadable run record",
-            |f| f.days[PAYMENTS_TODAY].unreadable.push("the item X".to_owned()),
+            |f| f.runs.days[PAYMENTS_TODAY].unreadable.push("the item X".to_owned()),
             "run records of the payments of 2026-03-10 cannot be read: 1; the item X",
         ),
         // Payments.
         ("a late payment", |f| f.late_payments_since = Some(date("2026-03-02")), "has been due since 2026-03-02"),
-        ("a finding", |f| f.open_findings = 2, "payments without a receipt: 2"),
-        ("an unreadable finding", |f| f.unreadable_findings.push("F".to_owned()), "that cannot be read: 1; F"),
-        ("a postponed payment", |f| f.postponed_payments = 1, "a clock that was ahead"),
+        ("a finding", |f| f.runs.open_findings = 2, "payments without a receipt: 2"),
+        ("an unreadable finding", |f| f.runs.unreadable_findings.push("F".to_owned()), "that cannot be read: 1; F"),
+        ("a postponed payment", |f| f.runs.postponed_payments = 1, "a clock that was ahead"),
         // Endpoints.
         (
             "a disabled endpoint",
@@ -288,6 +316,39 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         ("a gateway without lists", |f| f.comparisons[0].has_missing_lists = true, ""),
         ("no comparison ever", |f| f.comparisons.clear(), "no day was compared with the gateway"),
         (
+            "a server that makes the missing audit and comparison now",
+            |f| {
+                f.audits.clear();
+                f.comparisons.clear();
+                f.makes_checks = true;
+            },
+            "",
+        ),
+        // Queues.
+        (
+            "a message that could not be processed",
+            |f| f.queues = Ok(vec![QueueState { keeps_failed_messages: Some(true), ..queue("NoticesFailed", 1) }]),
+            "messages in the queue NoticesFailed that could not be processed: 1",
+        ),
+        (
+            "a late message",
+            |f| f.queues = Ok(vec![QueueState { late_since: Some(f.now), ..queue("Notices", 2) }]),
+            "messages in the queue Notices: 2; the oldest has waited since 2026-03-10",
+        ),
+        (
+            "a queue that could not be read",
+            |f| {
+                let unknown = QueueState::unknown("Notices".to_owned());
+                f.queues = Ok(vec![QueueState { read_error: Some("403".to_owned()), ..unknown }]);
+            },
+            "the queue Notices could not be read: 403",
+        ),
+        (
+            "a stack that could not be read",
+            |f| f.queues = Err("no AWS region".to_owned()),
+            "the queues could not be read: no AWS region",
+        ),
+        (
             "no comparison for days",
             |f| f.comparisons[0].date = date("2026-03-06"),
             "no day after 2026-03-06 was compared",
@@ -312,7 +373,7 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
 fn all_concerns_are_reported_together_the_switched_off_charges_first() {
     let mut facts = quiet_facts();
     facts.charging = false;
-    facts.open_findings = 1;
+    facts.runs.open_findings = 1;
     facts.policy_differences.push("the variable X differs".to_owned());
     let texts: Vec<String> = find_concerns(&facts).iter().map(Concern::to_string).collect();
     let expected =

@@ -137,10 +137,28 @@ fn shard_is_complete_only_with_a_chain_of_runs_from_its_start_to_its_end() {
     ] {
         assert_eq!(shard_state(&records), expected, "{case}");
     }
-    let mut wrong_counts = run_record(1, 0, 0);
-    wrong_counts.end.as_mut().unwrap().counts = PaymentCounts { due: 3, paid: 2, ..PaymentCounts::default() }.into();
-    let proof = &day_with_records(vec![wrong_counts]).prove()[0];
-    assert!(proof.walked == ShardState::Complete && !proof.adds_up && !proof.is_complete());
+}
+
+#[test]
+fn counts_that_do_not_add_up_matter_until_a_later_run_walks_the_whole_shard() {
+    let with_wrong_counts = |no: u64| {
+        let mut run = run_record(no, 0, 0);
+        run.end.as_mut().unwrap().counts = PaymentCounts { due: 3, paid: 2, ..PaymentCounts::default() }.into();
+        run
+    };
+    // The columns are: the records, and whether the shard is complete.
+    for (case, records, expected) in [
+        ("no later run", vec![with_wrong_counts(1)], false),
+        ("an earlier run", vec![run_record(1, 0, 0), with_wrong_counts(10)], false),
+        ("a later run", vec![with_wrong_counts(1), run_record(2, 0, 0)], true),
+        ("a later run of a part", vec![with_wrong_counts(1), run_record(2, 1, 0)], false),
+        ("two later runs", vec![with_wrong_counts(1), run_record(2, 0, 1), run_record(3, 1, 0)], true),
+        ("a later run with wrong counts", vec![with_wrong_counts(1), with_wrong_counts(2)], false),
+    ] {
+        let proof = &day_with_records(records).prove()[0];
+        assert_eq!(proof.walked, ShardState::Complete, "{case}");
+        assert_eq!((proof.adds_up, proof.is_complete()), (expected, expected), "{case}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use billing::{
     WebhookEndpoint,
 };
 use chrono::TimeDelta;
-use days::{DayState, SystemStatus};
+use days::{DayState, ProcessFacts, SystemStatus};
 use sweep::BatchRequest;
 use ulid::Ulid;
 
@@ -21,7 +21,7 @@ type Item = HashMap<String, AttributeValue>;
 async fn status_on(world: &World, day: &str) -> SystemStatus {
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let now = billing_time(day) + TimeDelta::hours(1);
-    SystemStatus::read(&world.table, &settings, now).await.unwrap()
+    SystemStatus::read(&world.table, &settings, ProcessFacts::without_queues(), now).await.unwrap()
 }
 
 /// Returns the sentences of the concerns in `status`.
@@ -193,7 +193,7 @@ async fn clock_behind_the_latest_run_and_disabled_endpoint_need_a_person() {
     let world = world_on_march_10(&[11]).await;
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let now = billing_time("2026-03-09") + TimeDelta::hours(1);
-    let status = SystemStatus::read(&world.table, &settings, now).await.unwrap();
+    let status = SystemStatus::read(&world.table, &settings, ProcessFacts::without_queues(), now).await.unwrap();
     let text = problems(&status).concat();
     assert!(text.contains("a run was recorded at 2026-03-10 06:00:00 UTC, so no run starts"), "{text}");
 

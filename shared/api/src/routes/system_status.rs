@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
-use days::{BatchDay, Concern, DayState, LatestAudit, LatestComparison, SystemStatus};
+use days::{BatchDay, Concern, DayState, LatestAudit, LatestComparison, ProcessFacts, QueueState, SystemStatus};
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Query};
 use rest::{Operator, Problem, RequestTime};
@@ -15,7 +15,7 @@ use store::Batch;
 use utoipa::ToSchema;
 
 use super::forecast::SumView;
-use crate::{Api, QueueState};
+use crate::Api;
 
 /// The state of the whole system.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,7 +29,8 @@ pub struct StatusView {
     limits: BTreeMap<String, String>,
     /// The days of both batches: yesterday, unless the table was created today, and today.
     days: Vec<BatchDayView>,
-    /// The number of successful payments and open attempts that count for the ceilings of today.
+    /// The number of successful payments and open attempts that count for the ceilings of today. A run that was killed may
+    /// have charged a few more.
     charges_today: u64,
     /// The sums of the charges of today, one for each currency.
     sums_today: Vec<SumView>,
@@ -126,15 +127,13 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<Json<StatusView>, Problem> {
     let settings = api.read_settings().await?;
-    let status = SystemStatus::read(&api.table, &settings, now.at).await?;
     let queues = match &api.queues {
         Some(queues) => queues.read().await,
         None => Vec::new(),
     };
-    let queue_problems = queues.iter().filter_map(QueueState::problem);
-    let queue_concerns = queue_problems.map(|description| Concern::Queue { description });
-    let concerns = status.concerns.into_iter().chain(queue_concerns);
-    let problems = concerns.map(|concern| concern.to_string()).collect();
+    let process = ProcessFacts::with_queues(queues.clone());
+    let status = SystemStatus::read(&api.table, &settings, process, now.at).await?;
+    let problems = status.concerns.iter().map(Concern::to_string).collect();
     Ok(Json(StatusView {
         today: status.today,
         charging: status.charging,

@@ -1,6 +1,6 @@
 //! Reads the numbers of messages in the queues of a stack, with the AWS CLI.
 
-use api::{QUEUE_OF_HEARTBEATS, QueueState, SQS_ATTRIBUTES};
+use days::{QUEUE_OF_HEARTBEATS, QueueState, SQS_ATTRIBUTES};
 use futures::future::join_all;
 
 use super::aws_cli::AwsCli;
@@ -9,26 +9,8 @@ use super::stack::{self, RESOURCES_CHECK};
 use crate::Failure;
 use crate::machine::open_table::signed_in_sdk;
 
-/// A queue, or the reason why it could not be read.
-#[derive(Debug)]
-pub struct ReadQueue {
-    /// The state of the queue, which is unknown if the queue could not be read.
-    pub state: QueueState,
-    /// The reason why the queue could not be read.
-    pub error: Option<String>,
-}
-
 /// The queues of a stack, or the reason why the stack or its resources could not be read.
-pub type StackQueues = Result<Vec<ReadQueue>, String>;
-
-impl ReadQueue {
-    /// Returns a sentence about the messages in this queue that an operator must look at, or about the reason why the
-    /// queue could not be read. Returns `None` if there is nothing to do.
-    pub fn problem(&self) -> Option<String> {
-        let because = self.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-        self.state.problem().map(|problem| format!("{problem}{because}"))
-    }
-}
+pub type StackQueues = Result<Vec<QueueState>, String>;
 
 /// Returns the queues of a stack, except for [`QUEUE_OF_HEARTBEATS`]. `name` is the name of the stack; if it is `None`,
 /// the stack with the table `table` is searched.
@@ -55,15 +37,12 @@ fn reason(findings: &[Finding], is_wanted: impl Fn(&Finding) -> bool) -> String 
 }
 
 /// Reads the state of the queue `name` with the URL `url`.
-async fn read_queue(aws: &AwsCli, name: &str, url: &str) -> ReadQueue {
+async fn read_queue(aws: &AwsCli, name: &str, url: &str) -> QueueState {
     let mut arguments = vec!["sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names"];
     arguments.extend(SQS_ATTRIBUTES);
     let response = aws.run(&arguments).await.map_err(|error| error.to_string());
     let state = response.and_then(|response| {
         QueueState::from_sqs_attributes(name, |attribute| response["Attributes"][attribute].as_str())
     });
-    match state {
-        Ok(state) => ReadQueue { state, error: None },
-        Err(error) => ReadQueue { state: QueueState::unknown(name.to_owned()), error: Some(error) },
-    }
+    state.unwrap_or_else(|error| QueueState { read_error: Some(error), ..QueueState::unknown(name.to_owned()) })
 }

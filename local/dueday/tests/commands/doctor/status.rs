@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use api::QUEUE_OF_HEARTBEATS;
+use days::QUEUE_OF_HEARTBEATS;
 use serde_json::{Value, json};
 
 use super::Deployment;
@@ -102,7 +102,7 @@ async fn status_of_a_table_on_aws_shows_the_queues_of_its_stack() {
     let (_, text, _) = output(&mut deployment.command("status"));
     assert!(text.contains("Deliveries 9, DeliveriesLost 1") && text.contains("Paid could not be read"), "{text}");
     let requests = fs::read_to_string(deployment.path().join("requests")).unwrap();
-    let attributes = api::SQS_ATTRIBUTES.join(" ");
+    let attributes = days::SQS_ATTRIBUTES.join(" ");
     let url = "https://sqs.eu-west-1.amazonaws.com/123456789012/Deliveries";
     let expected =
         format!("eu-west-1 sqs get-queue-attributes --queue-url {url} --attribute-names {attributes} --output json");
