@@ -4,7 +4,7 @@ mod queues;
 
 use std::sync::Arc;
 
-use api::{Api, INVALID_GATEWAY_SETTINGS_MESSAGE};
+use api::{Api, INVALID_GATEWAY_SETTINGS_MESSAGE, PARTS, Parts};
 use axum::Extension;
 use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
@@ -33,10 +33,23 @@ async fn main() -> Result<(), Error> {
     let terms = (&config, Merchant::read(env)?);
     let sdk = load_sdk_config().await;
     let sqs = aws_sdk_sqs::Client::new(&sdk);
-    let queue = SqsQueue::new(sqs.clone(), env.text(&DELIVERY_QUEUE)?);
-    let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
-        .await?
-        .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
+    let parts = env.read(&PARTS, str::parse::<Parts>)?;
+    let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock)).await?.with_parts(parts);
+    let api = match parts {
+        Parts::Core => api,
+        Parts::Full => {
+            let queue = SqsQueue::new(sqs.clone(), env.text(&DELIVERY_QUEUE)?);
+            let api = api.with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
+            // Without the encryption keys, only the routes that create a webhook endpoint or rotate its secret return 503.
+            match secrets::encryption_keys(env, &sdk).await {
+                Ok(keys) => api.with_encryption(keys),
+                Err(error) => {
+                    tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}: routes that need the encryption keys return 503");
+                    api
+                }
+            }
+        }
+    };
     // Without a gateway, the routes that need a gateway return 503. All other routes still work. If the gateway is
     // configured but its secret cannot be read now, the function starts, and reads the secret again when a route needs
     // the gateway.
@@ -53,14 +66,6 @@ async fn main() -> Result<(), Error> {
         Err(error) => {
             tracing::error!(%error, error_type = "Config", "{INVALID_GATEWAY_SETTINGS_MESSAGE}");
             api.with_known_amount_rules(env)
-        }
-    };
-    // Without the encryption keys, only the routes that create a webhook endpoint or rotate its secret return 503.
-    let api = match secrets::encryption_keys(env, &sdk).await {
-        Ok(keys) => api.with_encryption(keys),
-        Err(error) => {
-            tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}: routes that need the encryption keys return 503");
-            api
         }
     };
     let api = match env.read_optional(&QUEUES, QueueUrls::parse)? {

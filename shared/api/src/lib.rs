@@ -9,6 +9,7 @@ mod error_responses;
 mod limits;
 mod openapi;
 mod parameters;
+mod parts;
 mod price_check;
 mod problems;
 mod queues;
@@ -36,6 +37,7 @@ use rest::{Problem, RequestTime, idempotency};
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
+pub use parts::{PARTS, Parts, VARIABLES};
 pub use queues::Queues;
 pub use routes::{
     AccountExport, AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView,
@@ -63,6 +65,7 @@ pub struct Api {
     queues: Option<Arc<dyn Queues>>,
     addresses: AddressPolicy,
     encryption: Option<EncryptionKeys>,
+    parts: Parts,
     has_docs: bool,
 }
 
@@ -99,6 +102,7 @@ impl Api {
             queues: None,
             addresses: AddressPolicy::new(AllowedAddresses::PublicOnly),
             encryption: None,
+            parts: Parts::Full,
             has_docs: false,
         })
     }
@@ -118,6 +122,11 @@ impl Api {
     /// endpoint or rotate a secret return 503.
     pub fn with_encryption(self, keys: EncryptionKeys) -> Self {
         Self { encryption: Some(keys), ..self }
+    }
+
+    /// Sets the parts of the deployment. Requests that need a missing part are refused with 409.
+    pub fn with_parts(self, parts: Parts) -> Self {
+        Self { parts, ..self }
     }
 
     /// Makes an API without a gateway refuse the prices that the gateway in the configuration `env` can never charge, if

@@ -74,6 +74,11 @@ pub enum Concern {
 }
 
 impl Concern {
+    /// Returns whether the concern is that the schedule of a nightly check did not run, or does not end.
+    pub fn is_missing_check(&self) -> bool {
+        matches!(self, Self::NoAudit { .. } | Self::LateAudit { .. } | Self::NoComparison { .. })
+    }
+
     /// Returns what a person does about the concern, as an imperative sentence.
     pub fn next_step(&self) -> String {
         let step = match self {

@@ -170,7 +170,7 @@ fn concerns_about_audits(facts: &SystemFacts) -> Vec<Concern> {
         Some(audit) if audit.started_at + MAX_AUDIT_DURATION < facts.now => {
             concerns.push(Concern::LateAudit { audit: audit.id, since: audit.started_at.date_naive() });
         }
-        None if is_late && !facts.makes_checks => concerns.push(Concern::NoAudit { since: latest }),
+        None if is_late && facts.expects_checks => concerns.push(Concern::NoAudit { since: latest }),
         _ => {}
     }
     concerns
@@ -185,7 +185,7 @@ fn concerns_about_comparisons(facts: &SystemFacts) -> Vec<Concern> {
     let is_compared = |day: &&LatestComparison| day.ended_at.is_some() && day.date <= facts.runs.today;
     let latest = facts.comparisons.iter().find(is_compared).map(|compared| compared.date);
     let is_late = latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_COMPARISON < facts.runs.today;
-    if is_late && !facts.makes_checks {
+    if is_late && facts.expects_checks {
         concerns.push(Concern::NoComparison { after: latest });
     }
     concerns

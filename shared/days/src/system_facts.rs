@@ -39,8 +39,8 @@ pub struct SystemFacts {
     pub policy_differences: Vec<String>,
     /// The queues of the deployment, or the reason why they could not be read. Empty if alarms check them.
     pub queues: Result<Vec<QueueState>, String>,
-    /// Whether this process makes the missing audits and comparisons now, so that they need no person.
-    pub makes_checks: bool,
+    /// Whether audits and comparisons must have been made.
+    pub expects_checks: bool,
 }
 
 /// The latest audit of the table.

@@ -59,19 +59,15 @@ pub struct ProcessFacts {
     /// The queues of the deployment, or the reason why they could not be read. Empty if the caller cannot read them, because
     /// alarms check them.
     pub queues: Result<Vec<QueueState>, String>,
-    /// Whether this process makes the missing audits and comparisons now, so that they need no person.
-    pub makes_checks: bool,
+    /// Whether audits and comparisons must have been made. False in a process that makes the missing ones now, and for a
+    /// deployment that makes none.
+    pub expects_checks: bool,
 }
 
 impl ProcessFacts {
-    /// The facts of a process that reads no queues and makes no checks.
+    /// The facts of a process that reads no queues, in a deployment with audits and comparisons.
     pub fn without_queues() -> Self {
-        Self::with_queues(Vec::new())
-    }
-
-    /// The facts of a process that has read `queues` and makes no checks.
-    pub fn with_queues(queues: Vec<QueueState>) -> Self {
-        Self { queues: Ok(queues), makes_checks: false }
+        Self { queues: Ok(Vec::new()), expects_checks: true }
     }
 }
 
@@ -99,15 +95,15 @@ pub struct ChargedToday {
 
 impl SystemStatus {
     /// Reads the state of the system at the time `now` from `table`, whose settings are `settings`. The variables of this
-    /// process are compared with the policy of the table, and `process` contains what only this process knows. Sends Query requests: for each batch and day, for each shard,
-    /// and for the charges, the findings, the audits and the comparisons.
+    /// process are compared with the policy of the table, and `process` contains what only this process knows. Sends Query
+    /// requests: for each batch and day, for each shard, and for the charges, the findings, the audits and the comparisons.
     pub async fn read(
         table: &Table,
         settings: &Settings,
         process: ProcessFacts,
         now: DateTime<Utc>,
     ) -> Result<Self, TableError> {
-        let ProcessFacts { queues, makes_checks } = process;
+        let ProcessFacts { queues, expects_checks } = process;
         let policy = table.policy();
         let (today, created_on) = (policy.date_at(now), policy.date_at(settings.created_at()));
         // On the day on which the table was created, the runs may have been over.
@@ -145,7 +141,7 @@ impl SystemStatus {
             comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
             policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),
             queues,
-            makes_checks,
+            expects_checks,
         };
         let charged = table.get_charge_total(today).await?;
         Ok(Self {

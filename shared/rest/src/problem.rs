@@ -215,6 +215,11 @@ impl Problem {
         problem!(CONFLICT, "conflict", "Conflict", detail)
     }
 
+    /// 409: the deployment lacks the part that would carry out the request.
+    pub fn not_deployed(detail: impl Into<String>) -> Self {
+        problem!(CONFLICT, "not-deployed", "This part is not deployed", detail)
+    }
+
     /// 409: the bank has reversed the payment to refund, or may still reverse it because of an open dispute.
     pub fn disputed(detail: impl Into<String>) -> Self {
         problem!(CONFLICT, "disputed", "The payment is disputed", detail)

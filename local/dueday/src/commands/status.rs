@@ -1,6 +1,6 @@
 //! `dueday status`: shows what the system has done yesterday and today, and what needs a person.
 
-use api::Queues as _;
+use api::{Parts, Queues as _};
 use clap::Args;
 use days::{BatchDay, Concern, LatestAudit, LatestComparison, ProcessFacts, QueueState, SystemStatus};
 use indicatif::HumanCount;
@@ -42,6 +42,8 @@ struct StatusOutput {
     status: SystemStatus,
     /// The queues of the local system or of the stack; `None` if they could not be read.
     queues: Option<Vec<QueueState>>,
+    /// What the deployment does not do, because it has only the core; empty if it has all parts.
+    not_deployed: &'static [&'static str],
 }
 
 /// Runs `dueday status`.
@@ -52,24 +54,24 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
     }
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let now = context.clock.now();
-    let queues = match table {
+    let (parts, queues) = match table {
         Some(table) => read_queues(table, args.stack.as_deref()).await?,
         None => {
             let unpublished = open_table.unpublished_changes(context)?;
             let unpublished = unpublished.map(|(count, since)| state_of_unpublished_changes(count, since, now));
             let local = LocalQueues::new(open_table.table.clone(), context.clock.clone(), &context.options);
-            Ok(local.read().await.into_iter().chain(unpublished).collect())
+            (Parts::Full, Ok(local.read().await.into_iter().chain(unpublished).collect()))
         }
     };
-    let process = ProcessFacts { queues: queues.clone(), makes_checks: false };
+    let process = ProcessFacts { queues: queues.clone(), expects_checks: parts == Parts::Full };
     let status = SystemStatus::read(&open_table.table, &open_table.settings, process, now).await?;
     let queues = queues.ok();
-    let output = StatusOutput { status, queues };
+    let output = StatusOutput { status, queues, not_deployed: parts.missing_parts() };
     context.print(&output, || status_text(&output))?;
     Ok(Exit::done_if(output.status.concerns.is_empty()))
 }
 
-fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
+fn status_text(StatusOutput { status, queues, not_deployed }: &StatusOutput) -> String {
     let day = |day: &BatchDay| {
         let state = match day.state.is_complete() {
             true => output::green(&day.state.to_string()),
@@ -83,8 +85,11 @@ fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
     let more = if charged.may_be_more { ", or more: a run has not recorded its end" } else { "" };
     let queue = |queue: &QueueState| format!("{} {}", queue.name, describe_messages(queue));
     let queues = queues.as_ref().map(|queues| queues.iter().map(queue).collect::<Vec<_>>().join(", "));
-    let queues = queues.unwrap_or_else(|| "could not be read".to_owned());
-    let lines = [
+    let queues = match queues {
+        Some(names) if names.is_empty() => "none".to_owned(),
+        queues => queues.unwrap_or_else(|| "could not be read".to_owned()),
+    };
+    let mut lines = vec![
         ("charging", if status.charging { "on".to_owned() } else { "off".to_owned() }),
         ("limits", limits.join(", ")),
         ("charged today", format!("{}{sums}{more}", HumanCount(charged.payments))),
@@ -94,6 +99,9 @@ fn status_text(StatusOutput { status, queues }: &StatusOutput) -> String {
         ("latest audit", status.latest_audit.as_ref().map_or("none in 90 days".to_owned(), describe_audit)),
         ("queues", queues),
     ];
+    if !not_deployed.is_empty() {
+        lines.push(("not deployed (core only)", not_deployed.join("; ")));
+    }
     let lines: String = lines.iter().map(|(name, value)| format!("{name:24}  {value}\n")).collect();
     let concern = |concern: &Concern| format!("{}\n  {}\n", output::red(&concern.to_string()), concern.next_step());
     let concerns = match status.concerns.as_slice() {

@@ -147,7 +147,7 @@ impl DailyTimer {
     /// Prints what needs a person after the runs. `DailyChecks` makes the missing audits and comparisons.
     async fn print_concerns(&self) -> Result<(), TableError> {
         let Some(settings) = self.table.get_settings().await? else { return Ok(()) };
-        let process = ProcessFacts { queues: Ok(self.queues.read().await), makes_checks: true };
+        let process = ProcessFacts { queues: Ok(self.queues.read().await), expects_checks: false };
         let status = SystemStatus::read(&self.table, &settings, process, self.clock.now()).await?;
         for concern in &status.concerns {
             output::print_message(format!("a person is needed: {concern}\n  {}", concern.next_step()));

@@ -15,9 +15,38 @@ use store::Table;
 use sweep::PAGE_ROWS;
 use testkit::sample;
 
-/// Returns the parsed `template.yaml`.
+use crate::stack;
+
+/// Returns the parsed `template.yaml`, with the parts that `Parts=full` deploys: as if the condition `IsFull` did not
+/// exist. The module `stack` evaluates the conditions.
 pub fn template() -> Value {
-    serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap()
+    without_core(stack::parsed_template())
+}
+
+/// Returns `value` with the first branch of each `!If` whose condition is `IsFull`, and with the conditions that are
+/// equal to another condition in a full stack replaced by this other condition.
+fn without_core(value: Value) -> Value {
+    match value {
+        Value::Tagged(mut tagged) => {
+            if tagged.tag == "!If" && tagged.value[0] == "IsFull" {
+                return without_core(tagged.value[1].clone());
+            }
+            tagged.value = without_core(tagged.value);
+            Value::Tagged(tagged)
+        }
+        Value::Sequence(values) => values.into_iter().map(without_core).collect(),
+        Value::Mapping(fields) => {
+            let fields = fields.into_iter().filter(|(name, value)| name != "Condition" || value != "IsFull");
+            Value::Mapping(fields.map(|(name, value)| (name, without_core(value))).collect())
+        }
+        Value::String(text) => match text.as_str() {
+            "WatchesSes" => "HasSes".into(),
+            "WatchesMailLogin" => "HasMailLogin".into(),
+            "WatchesStripeWebhooks" => "HasStripeWebhooks".into(),
+            _ => Value::String(text),
+        },
+        other => other,
+    }
 }
 
 /// Returns the string `value`.
@@ -304,7 +333,11 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Erase, &template["Resources"]["EraseFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
-        let read = environment_variables().chain(rest::VARIABLES).filter(is_read).map(|variable| variable.name);
+        let read = environment_variables()
+            .chain(rest::VARIABLES)
+            .chain(api::VARIABLES)
+            .filter(is_read)
+            .map(|variable| variable.name);
         let read: BTreeSet<_> = read.filter(|name| LEFT_AT_DEFAULT.iter().all(|left| left.name != *name)).collect();
         assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");
     }

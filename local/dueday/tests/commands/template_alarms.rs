@@ -52,11 +52,13 @@ fn template_alarms_about_throttled_functions_cover_each_function_once() {
     assert_eq!(watched, of_type(&template, "AWS::Serverless::Function"));
     // CloudFormation would refuse an alarm without a metric.
     let conditions: BTreeSet<String> = watched.into_values().flatten().collect();
-    let Value::Tagged(any) = &template["Conditions"]["HasOptionalFunctions"] else { panic!("no !Or") };
+    let Value::Tagged(both) = &template["Conditions"]["WatchesOptionalFunctions"] else { panic!("no !And") };
+    assert_eq!(name_in_ref(&both.value[0]), "IsFull");
+    let Value::Tagged(any) = &both.value[1] else { panic!("no !Or") };
     let any: BTreeSet<String> = any.value.as_sequence().unwrap().iter().map(name_in_ref).collect();
     assert_eq!(conditions, any);
     let condition = &template["Resources"]["OptionalFunctionsThrottledAlarm"]["Condition"];
-    assert_eq!(text(condition), "HasOptionalFunctions");
+    assert_eq!(text(condition), "WatchesOptionalFunctions");
 }
 
 #[test]

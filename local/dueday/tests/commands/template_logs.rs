@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_yaml_ng::Value;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use crate::template::template;
+
 /// The messages that the metric filters count. Each entry is: the log group, and the message that the code logs there.
 const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("ApiLog", api::INVALID_GATEWAY_SETTINGS_MESSAGE),
@@ -53,10 +55,9 @@ const LOG_GROUPS: [(&str, &str); 10] = [
     ("EraseLog", "EraseFunction"),
 ];
 
-/// Returns the resources of `template.yaml`.
+/// Returns the resources of `template.yaml` with `Parts=full`.
 pub fn resources() -> Value {
-    let template: Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
-    template["Resources"].clone()
+    template()["Resources"].clone()
 }
 
 /// Returns the name of the resource to which `value`, a `!Ref`, refers.

@@ -1,10 +1,9 @@
 //! Checks that the template accepts the tokens of only one issuer, and that a customer with a token of its user pool
 //! can act only on the customer's own account.
 
-use std::collections::BTreeMap;
-
 use serde_yaml_ng::Value;
 
+use crate::stack::Stack;
 use crate::template::{template, text};
 
 /// Returns the elements of a list of strings.
@@ -12,62 +11,11 @@ fn strings(list: &Value) -> Vec<String> {
     list.as_sequence().unwrap().iter().map(text).collect()
 }
 
-/// The value of each parameter of the template.
-type Parameters<'a> = BTreeMap<&'a str, &'a str>;
-
-/// Returns the name of the intrinsic function of CloudFormation in `value`, such as `Equals` for `!Equals`, and its
-/// arguments.
-fn intrinsic_function(value: &Value) -> (String, &Value) {
-    let Value::Tagged(tagged) = value else { panic!("no function: {value:?}") };
-    (tagged.tag.to_string().trim_start_matches('!').to_owned(), &tagged.value)
-}
-
-/// Returns the text `value`. If `value` is a `!Ref`, returns the value of the parameter.
-fn resolve(value: &Value, parameters: &Parameters) -> String {
-    match value {
-        Value::Tagged(_) => {
-            let (name, parameter) = intrinsic_function(value);
-            assert_eq!(name, "Ref");
-            parameters[text(parameter).as_str()].to_owned()
-        }
-        value => text(value),
-    }
-}
-
-/// Returns whether a condition of a rule is true ("Rules section" in the user guide of CloudFormation).
-fn is_true(condition: &Value, parameters: &Parameters) -> bool {
-    let (name, arguments) = intrinsic_function(condition);
-    let arguments = arguments.as_sequence().unwrap();
-    match name.as_str() {
-        "And" => arguments.iter().all(|argument| is_true(argument, parameters)),
-        "Not" => !is_true(&arguments[0], parameters),
-        "Equals" => resolve(&arguments[0], parameters) == resolve(&arguments[1], parameters),
-        "EachMemberEquals" => {
-            resolve(&arguments[0], parameters).split(',').all(|member| member == resolve(&arguments[1], parameters))
-        }
-        other => panic!("the function {other} is not known here"),
-    }
-}
-
-/// Evaluates the rules of the template. The parameters have their default values, except for `changes`. Returns the
-/// descriptions of the assertions that refuse the deployment.
+/// Evaluates the rules about tokens. Returns the descriptions of the assertions that refuse the deployment.
 fn refusals(changes: &[(&str, &str)]) -> Vec<String> {
-    let template = template();
-    let defaults = template["Parameters"].as_mapping().unwrap().iter();
-    let defaults: Vec<(String, String)> =
-        defaults.filter_map(|(name, value)| Some((text(name), value["Default"].as_str()?.to_owned()))).collect();
-    let mut parameters: Parameters = defaults.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    parameters.extend(changes.iter().copied());
-    let mut refusals = Vec::new();
-    for rule in ["UserPoolIssuesTheTokens", "ApiNeedsAnIssuer", "AccountsAreNoOperators"] {
-        let rule = &template["Rules"][rule];
-        if rule["RuleCondition"].is_null() || is_true(&rule["RuleCondition"], &parameters) {
-            let assertions = rule["Assertions"].as_sequence().unwrap().iter();
-            let failed = assertions.filter(|assertion| !is_true(&assertion["Assert"], &parameters));
-            refusals.extend(failed.map(|assertion| text(&assertion["AssertDescription"])));
-        }
-    }
-    refusals
+    let stack = Stack::new(changes);
+    let rules = ["UserPoolIssuesTheTokens", "ApiNeedsAnIssuer", "AccountsAreNoOperators"];
+    rules.iter().flat_map(|rule| stack.refusals_of_rule(rule)).collect()
 }
 
 #[test]

@@ -85,6 +85,7 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let (id, paging) = (path.id.ok_or_else(problems::endpoint_not_found)?, page.paging(Table::cursor_of_deliveries)?);
     let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
@@ -115,6 +116,7 @@ pub async fn redeliver(
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
+    api.parts.require_outbound_webhooks()?;
     let endpoint = endpoint.ok_or_else(problems::endpoint_not_found)?;
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };

@@ -85,7 +85,7 @@ impl ErasureView {
     responses(
         (status = 200, description = "The account was erased", body = ErasureView),
         (status = 202, description = "The erasure is in progress", body = ErasureView),
-        (status = 409, description = "A payment is owed, or an operation is still in progress; `detail` names it", body = Problem)
+        (status = 409, description = "A payment is owed, an operation is still in progress, or the deployment cannot erase accounts; `detail` names it", body = Problem)
     )
 )]
 pub async fn request(
@@ -95,6 +95,7 @@ pub async fn request(
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
 ) -> Result<(StatusCode, Json<ErasureView>), Problem> {
+    api.parts.require_erasures()?;
     let action = new_action(ActionKind::EraseAccount, actor, now);
     let state = request_erasure(&api.table, &account, &action, now.at).await.map_err(|error| match error {
         RequestError::Table(error) => error.into(),

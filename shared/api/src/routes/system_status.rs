@@ -15,7 +15,7 @@ use store::Batch;
 use utoipa::ToSchema;
 
 use super::forecast::SumView;
-use crate::Api;
+use crate::{Api, Parts};
 
 /// The state of the whole system.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,6 +44,8 @@ pub struct StatusView {
     latest_comparison: Option<LatestComparisonView>,
     /// The queues of the deployment. On one machine, their messages are in the table and in files of the data folder.
     queues: Vec<QueueState>,
+    /// What this deployment does not do, because it has only the core (`Parts=core`); empty if it has all parts.
+    not_deployed: Vec<&'static str>,
     /// What a person must look at, as sentences; empty if nothing.
     problems: Vec<String>,
 }
@@ -131,7 +133,7 @@ pub async fn read(
         Some(queues) => queues.read().await,
         None => Vec::new(),
     };
-    let process = ProcessFacts::with_queues(queues.clone());
+    let process = ProcessFacts { queues: Ok(queues.clone()), expects_checks: api.parts == Parts::Full };
     let status = SystemStatus::read(&api.table, &settings, process, now.at).await?;
     let problems = status.concerns.iter().map(Concern::to_string).collect();
     Ok(Json(StatusView {
@@ -146,6 +148,7 @@ pub async fn read(
         latest_audit: status.latest_audit.map(LatestAuditView::from),
         latest_comparison: status.latest_comparison.map(LatestComparisonView::from),
         queues,
+        not_deployed: api.parts.missing_parts().to_vec(),
         problems,
     }))
 }

@@ -186,6 +186,7 @@ pub async fn create(
     key: IdempotencyKey,
     body: Body<NewEndpoint>,
 ) -> Result<Response, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let now = request_time.at;
     let request = key.idempotent_request(&body.hash, now);
     if let Some(request) = &request
@@ -230,6 +231,7 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let page = api.table.get_webhook_endpoints(&page.paging(Table::cursor_of_webhook_endpoints)?).await?;
     Ok(Json(ListView::from_page(page, |endpoint| EndpointView::new(&endpoint, now))?))
 }
@@ -252,6 +254,7 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let endpoint = api
         .table
         .get_webhook_endpoint(path.id.ok_or_else(problems::endpoint_not_found)?)
@@ -281,6 +284,7 @@ pub async fn change(
     _: Query<NoParameters>,
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let ChangedEndpoint { url, types, enabled } = body.value;
     let types = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
     let (id, change) = (path.id.ok_or_else(problems::endpoint_not_found)?, EndpointChange { url, types, enabled });
@@ -307,6 +311,7 @@ pub async fn remove(
     (_, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let id = path.id.ok_or_else(problems::endpoint_not_found)?;
     let action = new_action(ActionKind::RemoveEndpoint, actor, now);
     api.webhook_endpoints().remove(id, &action).await.map_err(problem_of)?;
@@ -334,6 +339,7 @@ pub async fn rotate_secret(
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
+    api.parts.require_outbound_webhooks()?;
     let id = path.id.ok_or_else(problems::endpoint_not_found)?;
     let action = new_action(ActionKind::RotateEndpointSecret, actor, now);
     let (endpoint, secret) = api.webhook_endpoints().rotate_secret(id, &action).await.map_err(problem_of)?;

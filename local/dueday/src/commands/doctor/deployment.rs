@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::Parts;
 use aws_sdk_dynamodb::Client;
 use billing::GatewayAccount;
 use charging::GATEWAY_TIMEOUT;
@@ -19,7 +20,7 @@ use super::gateway_account::{self, ACCOUNT_CHECK, MODE_CHECK, RESPONDS_CHECK};
 use super::secrets::{self, GatewayKey};
 use super::stack::{self, Stack};
 use super::stream_reader::{READER_OF_ORDERS, READER_OF_PAYMENTS};
-use super::{alarms, dynamodb_table, mails, settings, stream_reader, stripe_account, token_claim};
+use super::{alarms, dynamodb_table, mails, parts, settings, stream_reader, stripe_account, token_claim};
 use crate::Failure;
 use crate::context::Context;
 use crate::machine::gateway::Gateway;
@@ -36,10 +37,14 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     let (aws, table) = (AwsCli { region }, context.config.table.connect(&sdk));
     let (stack, mut findings) = stack::find(&aws, stack, name).await;
     let stack = stack.as_ref();
+    findings.extend(parts::check(stack));
+    let is_core = stack.is_some_and(|stack| stack.parts() == Parts::Core);
     let table_and_reader = async {
         let is_prod = stack.is_none_or(Stack::is_prod);
         let (mut findings, stream) = dynamodb_table::check(table.client(), &PAYMENTS_TABLE, name, is_prod).await;
-        findings.push(stream_reader::check(&aws, stack, READER_OF_PAYMENTS, stream.as_deref()).await);
+        if !is_core {
+            findings.push(stream_reader::check(&aws, stack, READER_OF_PAYMENTS, stream.as_deref()).await);
+        }
         findings.extend(check_orders_table(table.client(), &aws, stack).await);
         findings
     };

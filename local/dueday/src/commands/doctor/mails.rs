@@ -1,5 +1,6 @@
 //! Checks that mails can be sent through Amazon SES, and that bounces are reported.
 
+use api::Parts;
 use mail::{Login, SmtpMailer};
 use serde_json::Value;
 
@@ -33,7 +34,12 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) ->
     let of_set = ["sesv2", "get-configuration-set-event-destinations", "--configuration-set-name", set];
     let (sender, account, destinations) = futures::join!(check_sender(aws, stack), account, aws.run(&of_set));
     let topic = stack.resources.get("MailFeedback").map(String::as_str);
-    vec![sender, check_account(account, stack.is_prod()), check_feedback(destinations, topic)]
+    let mut findings = vec![sender, check_account(account, stack.is_prod())];
+    // The core receives no bounces and complaints.
+    if stack.parts() == Parts::Full {
+        findings.push(check_feedback(destinations, topic));
+    }
+    findings
 }
 
 /// Checks that the mail server of the stack accepts the login.

@@ -8,6 +8,7 @@ mod finding;
 mod gateway_account;
 mod machine;
 mod mails;
+mod parts;
 pub mod queues;
 mod secrets;
 mod settings;

@@ -1,5 +1,6 @@
 //! Reads the numbers of messages in the queues of a stack, with the AWS CLI.
 
+use api::Parts;
 use days::{QUEUE_OF_HEARTBEATS, QueueState, SQS_ATTRIBUTES};
 use futures::future::join_all;
 
@@ -12,21 +13,23 @@ use crate::machine::open_table::signed_in_sdk;
 /// The queues of a stack, or the reason why the stack or its resources could not be read.
 pub type StackQueues = Result<Vec<QueueState>, String>;
 
-/// Returns the queues of a stack, except for [`QUEUE_OF_HEARTBEATS`]. `name` is the name of the stack; if it is `None`,
-/// the stack with the table `table` is searched.
+/// Returns the parts of a stack, and its queues, except for [`QUEUE_OF_HEARTBEATS`]. `name` is the name of the stack; if
+/// it is `None`, the stack with the table `table` is searched. A stack that cannot be read counts as a stack with all
+/// parts.
 ///
 /// # Errors
 /// If the AWS region or the AWS credentials are missing.
-pub async fn read_queues(table: &str, name: Option<&str>) -> Result<StackQueues, Failure> {
+pub async fn read_queues(table: &str, name: Option<&str>) -> Result<(Parts, StackQueues), Failure> {
     let sdk = signed_in_sdk().await?;
     let aws = AwsCli { region: sdk.region().map(ToString::to_string).unwrap_or_default() };
     let (found, findings) = stack::find(&aws, name, table).await;
-    let Some(stack) = found else { return Ok(Err(reason(&findings, |_| true))) };
+    let Some(stack) = found else { return Ok((Parts::default(), Err(reason(&findings, |_| true)))) };
+    let parts = stack.parts();
     let queues: Vec<_> = stack.queues.iter().filter(|(name, _)| *name != QUEUE_OF_HEARTBEATS).collect();
-    if queues.is_empty() {
-        return Ok(Err(reason(&findings, |finding| finding.check == RESOURCES_CHECK)));
+    if queues.is_empty() && parts == Parts::Full {
+        return Ok((parts, Err(reason(&findings, |finding| finding.check == RESOURCES_CHECK))));
     }
-    Ok(Ok(join_all(queues.into_iter().map(|(name, url)| read_queue(&aws, name, url))).await))
+    Ok((parts, Ok(join_all(queues.into_iter().map(|(name, url)| read_queue(&aws, name, url))).await)))
 }
 
 /// Returns the reason why no queue is known: the text of the first finding that is not good and that `is_wanted`

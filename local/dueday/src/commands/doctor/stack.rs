@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::Parts;
 use serde_json::Value;
 
 use super::aws_cli::{AwsCli, AwsError, Response, list_field, text_field};
@@ -29,6 +30,11 @@ impl Stack {
     /// Returns the value of the parameter `name`, which is empty if the parameter does not exist.
     pub fn parameter(&self, name: &str) -> &str {
         self.parameters.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns the parts that the stack has. A stack of an earlier version has no parameter `Parts`, and has all parts.
+    pub fn parts(&self) -> Parts {
+        self.parameter("Parts").parse().unwrap_or_default()
     }
 
     /// Returns whether the stack charges customers real money. Returns true also for a stack without the parameter

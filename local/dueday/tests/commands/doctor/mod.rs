@@ -130,6 +130,7 @@ impl Deployment {
     fn set_parameters(&self, changed: &[(&str, &str)]) {
         let right = [
             ("Stage", "dev"),
+            ("Parts", "full"),
             ("Gateway", "stripe"),
             ("StripeSecret", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe"),
             ("StripeWebhookSecret", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:webhooks"),
@@ -278,6 +279,25 @@ async fn orders_table_is_checked_only_if_the_stack_has_an_order_desk() {
     let line = "wrong        orders table: there is no table \"other-orders\" in this region. Deploy it (sam deploy), or \
                 correct the parameter ExistingOrdersTable";
     assert!(code == 1 && text.contains(line), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_names_what_a_core_stack_does_not_do_and_reports_it_as_good() {
+    let deployment = Deployment::new(true).await;
+    deployment.set_parameters(&[("Parts", "core"), ("Orders", "off")]);
+    // The core has no function that reads the stream, no topic of bounces and no encryption keys.
+    let set = json!({"LogicalResourceId": "MailConfigurationSet", "PhysicalResourceId": "dueday-mails", "ResourceStatus": "CREATE_COMPLETE"});
+    set_response(deployment.path(), "cloudformation.list-stack-resources", &json!({"StackResourceSummaries": [set]}));
+    for absent in ["lambda.list-event-source-mappings", "secretsmanager.get-secret-value.keys"] {
+        fs::remove_file(deployment.path().join(format!("{absent}.json"))).unwrap();
+    }
+    let (code, text) = deployment.run();
+    assert_eq!(code, 0, "{text}");
+    let line = text.lines().find(|line| line.contains("Parts=core")).unwrap();
+    assert!(line.starts_with("good         parts: Parts=core. Not deployed: mails after payments"), "{line}");
+    for checked in ["stream of the table", "secret of Stripe's webhooks", "receivers of alarms"] {
+        assert!(text.contains(checked), "{checked}: {text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

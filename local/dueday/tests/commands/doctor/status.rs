@@ -129,6 +129,17 @@ async fn status_reports_why_the_queues_could_not_be_read() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn status_of_a_core_stack_has_no_queues_and_names_what_is_not_deployed() {
+    let deployment = Deployment::new(true).await;
+    deployment.set_parameters(&[("Parts", "core"), ("Orders", "off")]);
+    let (queues, problems) = status(&deployment, &[]);
+    assert_eq!((queues, problems), (json!([]), Vec::new()));
+    let (_, text, _) = output(&mut deployment.command("status"));
+    let has_line = |start: &str, end: &str| text.lines().any(|line| line.starts_with(start) && line.ends_with(end));
+    assert!(has_line("queues ", " none") && has_line("not deployed (core only)  mails after", "dashboard"), "{text}");
+}
+
 #[test]
 fn api_and_command_show_the_same_queues() {
     let resources = resources();

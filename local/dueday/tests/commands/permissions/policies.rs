@@ -6,6 +6,8 @@ use std::fmt;
 use emulator::Permission;
 use serde_yaml_ng::Value;
 
+use crate::template::template;
+
 /// One IAM action that a policy allows on the table or on an index of the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct AllowedAction {
@@ -40,7 +42,7 @@ impl fmt::Debug for AllowedAction {
 /// Returns the actions on the table that the policies in the template allow to the Lambda function `function`.
 /// `function` can also be the name of a policy that is a resource of its own.
 fn allowed_actions(function: &str) -> BTreeSet<AllowedAction> {
-    let template: Value = serde_yaml_ng::from_str(include_str!("../../../../../template.yaml")).unwrap();
+    let template = template();
     let properties = &template["Resources"][function]["Properties"];
     let statements: Vec<&Value> = match &properties["PolicyDocument"] {
         Value::Null => {

@@ -3,6 +3,7 @@
 mod access;
 mod action_log;
 mod card_links;
+mod core;
 mod erasure;
 mod export;
 mod first_payment;

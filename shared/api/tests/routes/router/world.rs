@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::Api;
+use api::{Api, Parts};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
@@ -152,6 +152,14 @@ impl World {
         let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
         let env = |name: &str| (name == "DUEDAY_GATEWAY").then(|| "stripe".to_owned());
         Self { router: api.with_known_amount_rules(Env(&env)).router(), ..self }
+    }
+
+    /// Returns this world, changed so that its API belongs to a deployment with only the core.
+    pub async fn with_core_only(self) -> Self {
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        let api = api.with_gateway(self.sandbox.clone(), &config.charging).with_parts(Parts::Core);
+        Self { router: api.router(), ..self }
     }
 
     /// Returns this world, changed so that its API uses `clock`.
