@@ -18,6 +18,7 @@ answers = {
     "zone": "Europe/Vienna",
     "tokens": "https://issuer.example.com/ dueday",
     "alarms": "ops@example.com",
+    "parts": "core",
 }
 expected = {
     "Merchant": answers["name"],
@@ -26,6 +27,7 @@ expected = {
     "JwtIssuer": "https://issuer.example.com/",
     "JwtAudience": "dueday",
     "AlarmEmail": answers["alarms"],
+    "Parts": "core",
 }
 gateways = {
     "dev": {"Gateway": "sandbox"},
@@ -33,7 +35,7 @@ gateways = {
 }
 without_issuer = {**answers, "tokens": "none"}
 with_pool = {name: value for name, value in expected.items() if not name.startswith("Jwt")}
-for given, parameters in ((answers, expected), (without_issuer, {**with_pool, "UserPool": "on"})):
+for given, parameters in ((answers, expected), (without_issuer, with_pool)):
     with tempfile.TemporaryDirectory() as folder:
         for name in ("template.yaml", "samconfig.toml"):
             pathlib.Path(folder, name).write_text(pathlib.Path(name).read_text(encoding="utf-8"), encoding="utf-8")
@@ -44,7 +46,7 @@ for given, parameters in ((answers, expected), (without_issuer, {**with_pool, "U
             deploy = config.get_all(["deploy"], "parameters", env=profile)
             read = CfnParameterOverridesType().convert(tuple(deploy["parameter_overrides"]), None, None)
             domain = read.pop("UserPoolDomain", None)
-            assert (domain is not None) == ("UserPool" in parameters), read
+            assert (domain is not None) == (given is without_issuer), read
             assert read == {**parameters, **gateways[stage], "Stage": stage, "MailUrl": "ses:"}, read
             assert deploy["confirm_changeset"] is False, deploy
 print("AWS SAM reads the profiles as they were written")

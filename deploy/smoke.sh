@@ -139,7 +139,7 @@ if [ -n "$stack" ]; then
     if [ -z "$token" ]; then
         [ -n "${DUEDAY_CLIENT_ID-}" ] && [ -n "${DUEDAY_CLIENT_SECRET-}" ] && [ -n "${DUEDAY_TOKEN_URL-}" ] ||
             fail "set DUEDAY_TOKEN, or DUEDAY_TOKEN_URL, DUEDAY_CLIENT_ID and DUEDAY_CLIENT_SECRET"
-        scope=$(parameter OperatorScope)
+        scope=$(parameter ScopePrefix)operator
         issued=$(curl --silent --show-error --fail --max-time 40 --config <(printf 'user = "%s:%s"\n' "$DUEDAY_CLIENT_ID" "$DUEDAY_CLIENT_SECRET") \
             --data grant_type=client_credentials --data-urlencode "scope=$scope" "$DUEDAY_TOKEN_URL" ) ||
             fail "$DUEDAY_TOKEN_URL issues no token with the scope $scope"

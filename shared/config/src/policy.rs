@@ -5,31 +5,35 @@ use std::fmt::{self, Display, Formatter};
 
 use billing::{Policy, PolicySetting};
 
-use super::variable::ReadBy::Every;
+use super::variable::ReadBy;
+use super::variable::ReadBy::{Api, Payments, Reminders};
 use super::{ConfigError, Env, Variable};
 use crate::variables;
 
+/// The functions that create a table's settings.
+const CREATORS: &[ReadBy] = &[Api, Reminders, Payments];
+
 variables! {
-    TIME_ZONE = Variable::new(&[Every], "DUEDAY_TIME_ZONE", "ZONE", PolicySetting::TimeZone.description())
+    TIME_ZONE = Variable::new(CREATORS, "DUEDAY_TIME_ZONE", "ZONE", PolicySetting::TimeZone.description())
         .default("UTC").rare_flag("time-zone");
-    REMINDER_LEAD_DAYS = Variable::new(&[Every], "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
+    REMINDER_LEAD_DAYS = Variable::new(CREATORS, "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
         PolicySetting::ReminderLeadDays.description())
         .in_range(0, billing::LeadDays::MAX_DAYS).default("7").rare_flag("reminder-lead-days");
-    RETRY_GAPS = Variable::new(&[Every], "DUEDAY_RETRY_GAPS", "GAPS", PolicySetting::RetryGaps.description())
+    RETRY_GAPS = Variable::new(CREATORS, "DUEDAY_RETRY_GAPS", "GAPS", PolicySetting::RetryGaps.description())
         .default("1,2,2,2").rare_flag("retry-gaps");
-    AFTER_LAST_RETRY = Variable::new(&[Every], "DUEDAY_AFTER_LAST_RETRY", "STATUS",
+    AFTER_LAST_RETRY = Variable::new(CREATORS, "DUEDAY_AFTER_LAST_RETRY", "STATUS",
         PolicySetting::AfterLastRetry.description())
         .default("unpaid").rare_flag("after-last-retry");
-    CATCH_UP = Variable::new(&[Every], "DUEDAY_CATCH_UP", "WHICH", PolicySetting::CatchUp.description())
+    CATCH_UP = Variable::new(CREATORS, "DUEDAY_CATCH_UP", "WHICH", PolicySetting::CatchUp.description())
         .default("each").rare_flag("catch-up");
-    RESUME = Variable::new(&[Every], "DUEDAY_RESUME", "WHICH", PolicySetting::Resume.description())
+    RESUME = Variable::new(CREATORS, "DUEDAY_RESUME", "WHICH", PolicySetting::Resume.description())
         .default("charge").rare_flag("resume");
-    AFTER_WON_DISPUTE = Variable::new(&[Every], "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
+    AFTER_WON_DISPUTE = Variable::new(CREATORS, "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
         PolicySetting::AfterWonDispute.description())
         .default("waive").rare_flag("after-won-dispute");
-    RECEIPT_DAYS = Variable::new(&[Every], "DUEDAY_RECEIPT_DAYS", "DAYS", PolicySetting::ReceiptDays.description())
+    RECEIPT_DAYS = Variable::new(CREATORS, "DUEDAY_RECEIPT_DAYS", "DAYS", PolicySetting::ReceiptDays.description())
         .in_range(1, 3_650).default("190").rare_flag("receipt-days");
-    ACTION_DAYS = Variable::new(&[Every], "DUEDAY_ACTION_DAYS", "DAYS", PolicySetting::ActionDays.description())
+    ACTION_DAYS = Variable::new(CREATORS, "DUEDAY_ACTION_DAYS", "DAYS", PolicySetting::ActionDays.description())
         .in_range(1, 3_650).default("730").rare_flag("action-days");
 }
 

@@ -3,27 +3,31 @@
 use std::str::FromStr;
 
 use super::mail_encoding::{ASCII_BEFORE_AT, is_ascii_before_at};
+use super::mail_settings::MailSettings;
 use super::{MailKind, Merchant};
 use billing::{ContactError, EmailAddress, Label};
-use config::ReadBy::{Api, Every, Notices, Reminders};
+use config::ReadBy::{Api, Notices, OrdersApi, Reminders};
 use config::variables;
 use config::{ConfigError, Env, Variable, parse_web_page_url};
 use strum::IntoEnumIterator as _;
 
 variables! {
-    MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The merchant's name, for mails, receipts and packing slips")
+    /// Several settings in one variable ([`MailSettings`]).
+    MAIL_SETTINGS = Variable::new(&[Api, Reminders, Notices], "DUEDAY_MAIL_SETTINGS", "NAME=VALUE; ...",
+        "Further settings of mails and receipts, in place of variables of their own");
+    MERCHANT = Variable::new(&[Api, OrdersApi, Reminders, Notices], "DUEDAY_MERCHANT", "NAME", "The merchant's name, for mails, receipts and packing slips")
         .rare_flag("merchant");
-    MERCHANT_ADDRESS = Variable::new(&[Every], "DUEDAY_MERCHANT_ADDRESS", "ADDRESS",
+    MERCHANT_ADDRESS = Variable::new(&[Api, Reminders, Notices], "DUEDAY_MERCHANT_ADDRESS", "ADDRESS",
         "The merchant's postal address in one line, for mails and receipts").rare_flag("merchant-address");
-    MERCHANT_TAX_ID = Variable::new(&[Every], "DUEDAY_MERCHANT_TAX_ID", "ID",
+    MERCHANT_TAX_ID = Variable::new(&[Api, Reminders, Notices], "DUEDAY_MERCHANT_TAX_ID", "ID",
         "The merchant's tax id, for mails and receipts").rare_flag("merchant-tax-id");
-    MERCHANT_LOGO = Variable::new(&[Every], "DUEDAY_MERCHANT_LOGO", "URL", "The URL of the merchant's logo, for mails and receipts")
+    MERCHANT_LOGO = Variable::new(&[Api, Reminders, Notices], "DUEDAY_MERCHANT_LOGO", "URL", "The URL of the merchant's logo, for mails and receipts")
         .rare_flag("merchant-logo");
-    SUPPORT_EMAIL = Variable::new(&[Every], "DUEDAY_SUPPORT_EMAIL", "ADDRESS", "The address for customers' questions")
+    SUPPORT_EMAIL = Variable::new(&[Api, Reminders, Notices], "DUEDAY_SUPPORT_EMAIL", "ADDRESS", "The address for customers' questions")
         .rare_flag("support-email");
-    REPLY_TO = Variable::new(&[Every], "DUEDAY_REPLY_TO", "ADDRESS", "The address for replies to mails, if different from the sender")
+    REPLY_TO = Variable::new(&[Api, Reminders, Notices], "DUEDAY_REPLY_TO", "ADDRESS", "The address for replies to mails, if different from the sender")
         .rare_flag("reply-to");
-    ACCOUNT_URL = Variable::new(&[Every], "DUEDAY_ACCOUNT_URL", "URL",
+    ACCOUNT_URL = Variable::new(&[Api, Reminders, Notices], "DUEDAY_ACCOUNT_URL", "URL",
         "The merchant's web page on which customers manage their subscriptions").rare_flag("account-url");
     API_URL = Variable::new(&[Api, Notices], "DUEDAY_API_URL", "URL",
         "The URL of the API, for links in mails and for the way back from a page of the gateway");
@@ -45,6 +49,16 @@ impl Merchant {
     /// # Errors
     /// Returns an error that names the first invalid variable and its allowed values.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
+        let settings = MailSettings::read(env)?;
+        let in_either = |name: &str| {
+            let own = (env.0)(name).filter(|value| !value.trim().is_empty());
+            own.or_else(|| settings.get(name))
+        };
+        Self::read_variables(Env(&in_either)).map_err(|error| settings.explain(error))
+    }
+
+    /// Reads the merchant's data from `env`, in which each setting has its own variable.
+    fn read_variables(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
             name: env.text(&MERCHANT)?,
             postal_address: env.read_optional(&MERCHANT_ADDRESS, parse_line)?,
@@ -139,6 +153,45 @@ mod tests {
         assert_eq!(read("help@köln.example"), Ok(Some("help@köln.example".parse().unwrap())));
         let error = read("josé@example.com").unwrap_err();
         assert!(error.contains("DUEDAY_REPLY_TO must have only ASCII characters before the @"), "{error}");
+    }
+
+    #[test]
+    fn settings_in_one_variable_are_read_like_those_in_their_own_variables() {
+        let read = |settings: &'static str, reply_to: &'static str| {
+            let value = |variable: &str| match variable {
+                "DUEDAY_MERCHANT" => Some("Shop".to_owned()),
+                "DUEDAY_MAIL_SETTINGS" => Some(settings.to_owned()),
+                variable => (variable == REPLY_TO.name).then(|| reply_to.to_owned()),
+            };
+            Merchant::read(Env(&value)).map_err(|error| error.to_string())
+        };
+        let all = read(
+            "address=1 Main Street, Vienna; tax-id = ATU1;logo=https://example.com/a?b=c;support-email=help@example.com;\
+             reply-to=a@example.com; account-url=https://example.com/me; mails-off=paid,signed-up; mails-sent-elsewhere=upcoming;",
+            "",
+        )
+        .unwrap();
+        assert_eq!(all.postal_address.as_deref(), Some("1 Main Street, Vienna"));
+        assert_eq!(all.tax_id.as_deref(), Some("ATU1"));
+        assert_eq!(all.logo_url.as_deref(), Some("https://example.com/a?b=c"));
+        assert_eq!(all.support_email, Some("help@example.com".parse().unwrap()));
+        assert_eq!(all.reply_to, Some("a@example.com".parse().unwrap()));
+        assert_eq!(all.account_url.as_deref(), Some("https://example.com/me"));
+        assert_eq!(all.unsent_mails, [MailKind::Paid, MailKind::SignedUp, MailKind::Upcoming].into());
+        let own = read("reply-to=a@example.com", "b@example.com").unwrap();
+        assert_eq!(own.reply_to, Some("b@example.com".parse().unwrap()), "a variable of its own has priority");
+        assert_eq!(read(" ", "").unwrap().reply_to, None);
+        for (settings, expected) in [
+            ("phone=1", "DUEDAY_MAIL_SETTINGS must be NAME=VALUE, separated by semicolons, not \"phone=1\"; the names are address"),
+            ("address=1; Vienna", "not \"Vienna\""),
+            ("tax-id=", "not \"tax-id=\""),
+            ("tax-id=1;tax-id=2", "must contain tax-id once"),
+            ("account-url=shop", "DUEDAY_MAIL_SETTINGS is wrong: account-url must be a URL such as"),
+            ("mails-off=upcoming", "DUEDAY_MAIL_SETTINGS is wrong: mails-off must not contain upcoming"),
+        ] {
+            let error = read(settings, "").unwrap_err();
+            assert!(error.contains(expected), "{settings}: {error}");
+        }
     }
 
     #[test]

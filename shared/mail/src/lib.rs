@@ -4,6 +4,7 @@
 
 mod compose;
 mod config;
+mod mail_settings;
 mod connection_pool;
 mod country_names;
 mod language;

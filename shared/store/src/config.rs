@@ -5,7 +5,7 @@ use aws_config::SdkConfig;
 use super::{Settings, Table, create_dynamodb_client};
 use billing::StoredPolicy;
 use clock::Clock;
-use config::ReadBy::Every;
+use config::ReadBy::{Api, Every, Payments, Reminders};
 use config::variables;
 use config::{ConfigError, ConfiguredPolicy, Env, Variable};
 
@@ -14,7 +14,7 @@ variables! {
         .default("dueday").common_flag("table");
     ENDPOINT = Variable::new(&[Every], "DUEDAY_DYNAMODB_ENDPOINT", "URL", "URL of DynamoDB, if it is not on AWS")
         .rare_flag("endpoint");
-    SHARDS = Variable::new(&[Every], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
+    SHARDS = Variable::new(&[Api, Reminders, Payments], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
         .in_range(1, 1_000).default("4").rare_flag("shards");
 }
 

@@ -9,13 +9,14 @@ use serde_yaml_ng::Value;
 use crate::terminal::{dueday, output};
 
 /// Valid answers to the questions of the command, each as an option and its value.
-const ANSWERS: [(&str, &str); 6] = [
+const ANSWERS: [(&str, &str); 7] = [
     ("--name", "Café \"Zürich\" & Co"),
     ("--sender", "Shop <billing@example.com>"),
     ("--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe-a1b2c3"),
     ("--zone", "Europe/Vienna"),
     ("--tokens", "https://issuer.example.com/ dueday"),
     ("--alarms", "ops@example.com"),
+    ("--parts", "core"),
 ];
 
 /// Returns the command `dueday deploy init` for the project in `folder`, with `answers`.
@@ -49,6 +50,7 @@ fn answers_give_every_parameter_without_a_default_and_no_unknown_parameter() {
     let before = read_written_file(folder.path());
     let (code, text, stderr) = output(&mut init(folder.path(), &ANSWERS));
     assert!(code == 0 && text.contains("sam deploy --config-env prod"), "{text}{stderr}");
+    assert!(text.contains("dueday settings set retry-gaps"), "a new table has the default policy: {text}");
     let written = read_written_file(folder.path());
     assert!(written.starts_with(before.trim_end()), "what was in the file stays");
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap();
@@ -89,7 +91,6 @@ fn without_a_token_issuer_each_profile_creates_a_user_pool_with_its_own_domain()
     let allowed = regex::Regex::new(allowed).unwrap();
     let [dev, prod] = ["dev", "prod"].map(|profile| parameters_of(&read_written_file(folder.path()), profile));
     for (profile, parameters) in [("dev", &dev), ("prod", &prod)] {
-        assert_eq!(parameters["UserPool"], "on", "{parameters:?}");
         assert!(!parameters.contains_key("JwtIssuer") && !parameters.contains_key("JwtAudience"), "{parameters:?}");
         let domain = &parameters["UserPoolDomain"];
         assert!(allowed.is_match(domain) && domain.starts_with(&format!("dueday-{profile}-")), "{domain}");
@@ -143,6 +144,7 @@ fn wrong_answer_is_refused_with_the_allowed_values_and_no_file_is_written() {
         ("--tokens", "https://issuer.example.com/ dueday, other", "commas between several audiences"),
         ("--tokens", "None", "must be none"),
         ("--alarms", "ops", "must be an e-mail address"),
+        ("--parts", "all", "must be core or full, not \"all\""),
     ];
     for (option, wrong, reason) in refusals {
         let answers = ANSWERS.map(|(name, right)| if name == option { (name, wrong) } else { (name, right) });
@@ -164,6 +166,18 @@ fn profiles_are_replaced_only_with_the_flag_replace() {
     assert!(code == 2 && stderr.contains("--replace") && read_written_file(folder.path()) == first, "{stderr}");
     assert_eq!(output(init(folder.path(), &other).arg("--replace")).0, 0);
     assert_eq!(read_written_file(folder.path()), first.replace("Europe/Vienna", "Asia/Tokyo"));
+}
+
+#[test]
+fn parameters_that_the_template_no_longer_has_leave_the_profiles_with_an_explanation() {
+    let folder = create_project_folder();
+    assert_eq!(output(&mut init(folder.path(), &ANSWERS)).0, 0);
+    let path = folder.path().join("samconfig.toml");
+    let with_old = read_written_file(folder.path()).replace("parameter_overrides = [\n", "parameter_overrides = [\n    'RetryGaps=\"1,2\"',\n");
+    std::fs::write(&path, with_old).unwrap();
+    let (code, text, stderr) = output(init(folder.path(), &ANSWERS).arg("--replace"));
+    assert!(code == 0 && text.contains("no longer has the parameter RetryGaps: use `dueday settings set retry-gaps`"), "{text}{stderr}");
+    assert!(!read_written_file(folder.path()).contains("RetryGaps"));
 }
 
 #[test]

@@ -65,6 +65,22 @@ fn existing_stack_keeps_all_its_parts() {
     assert_eq!(text(&parsed_template()["Parameters"]["Parts"]["Default"]), "full");
 }
 
+/// The largest number of parameters that a person can still overlook.
+const MAX_PARAMETERS: usize = 35;
+
+#[test]
+fn template_has_few_parameters_and_none_for_the_policy() {
+    let template = parsed_template();
+    let names: BTreeSet<String> = template["Parameters"].as_mapping().unwrap().keys().map(text).collect();
+    assert!(names.len() <= MAX_PARAMETERS, "{} parameters", names.len());
+    for setting in billing::Policy::settings().filter(|setting| *setting != billing::PolicySetting::TimeZone) {
+        let words = setting.to_string();
+        let words = words.split('-').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let name: String = words.collect();
+        assert!(!names.contains(&name), "{name} is stored in the table");
+    }
+}
+
 /// Returns the type in CloudFormation of a resource of the type `kind`, after the transform of AWS SAM.
 fn transformed_type(kind: &str) -> &str {
     match kind {

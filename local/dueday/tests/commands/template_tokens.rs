@@ -14,20 +14,19 @@ fn strings(list: &Value) -> Vec<String> {
 /// Evaluates the rules about tokens. Returns the descriptions of the assertions that refuse the deployment.
 fn refusals(changes: &[(&str, &str)]) -> Vec<String> {
     let stack = Stack::new(changes);
-    let rules = ["UserPoolIssuesTheTokens", "ApiNeedsAnIssuer", "AccountsAreNoOperators"];
+    let rules = ["UserPoolIssuesTheTokens", "ApiNeedsAnIssuer"];
     rules.iter().flat_map(|rule| stack.refusals_of_rule(rule)).collect()
 }
 
 #[test]
 fn template_refuses_combinations_of_parameters_without_an_issuer_or_with_two() {
-    const NEEDS_ISSUER: &str = "The API needs JwtIssuer, or UserPool=on";
+    const NEEDS_ISSUER: &str = "The API needs JwtIssuer, or UserPoolDomain";
     const NEEDS_AUDIENCE: &str = "JwtIssuer needs JwtAudience";
-    const FOR_POOL: &str = "UserPoolDomain and SignInCallbackUrls are for UserPool=on";
-    const FOR_OTHER_ISSUER: &str = "JwtIssuer and JwtAudience are for UserPool=off";
-    const NEEDS_DOMAIN: &str = "UserPool=on needs UserPoolDomain";
-    const DEFAULTS: &str = "With UserPool=on, the scopes and AccountClaim must keep their defaults";
+    const FOR_POOL: &str = "SignInCallbackUrls needs UserPoolDomain";
+    const FOR_OTHER_ISSUER: &str = "With UserPoolDomain, JwtIssuer and JwtAudience must be blank";
+    const DEFAULTS: &str = "With UserPoolDomain, ScopePrefix and AccountClaim must keep their defaults";
     let issuer = [("JwtIssuer", "https://issuer.example.com/"), ("JwtAudience", "one,two")];
-    let pool = [("UserPool", "on"), ("UserPoolDomain", "acme")];
+    let pool = [("UserPoolDomain", "acme")];
     for (base, change, expected) in [
         (&issuer[..], ("Stage", "dev"), &[][..]),
         (&pool, ("Stage", "dev"), &[]),
@@ -35,16 +34,13 @@ fn template_refuses_combinations_of_parameters_without_an_issuer_or_with_two() {
         (&[], ("Stage", "dev"), &[NEEDS_ISSUER, NEEDS_AUDIENCE]),
         (&issuer, ("JwtIssuer", ""), &[NEEDS_ISSUER]),
         (&issuer, ("JwtAudience", ""), &[NEEDS_AUDIENCE]),
-        (&issuer, ("UserPoolDomain", "acme"), &[FOR_POOL]),
+        (&issuer, ("UserPoolDomain", "acme"), &[FOR_OTHER_ISSUER]),
         (&issuer, ("SignInCallbackUrls", "https://shop.example.com/"), &[FOR_POOL]),
-        (&issuer, ("AccountScope", "dueday/operator"), &["AccountScope must differ from OperatorScope"]),
-        (&issuer, ("AccountScope", "customer"), &[]),
+        (&issuer, ("ScopePrefix", "shop:"), &[]),
         (&pool, ("JwtIssuer", "https://issuer.example.com/"), &[FOR_OTHER_ISSUER]),
         (&pool, ("JwtAudience", "one"), &[FOR_OTHER_ISSUER]),
-        (&pool, ("UserPoolDomain", "none"), &[NEEDS_DOMAIN]),
-        (&pool, ("OperatorScope", "admin"), &[DEFAULTS]),
-        (&pool, ("ConfidentialScope", "salaries"), &[DEFAULTS]),
-        (&pool, ("AccountScope", "customer"), &[DEFAULTS]),
+        (&pool, ("UserPoolDomain", "none"), &[NEEDS_ISSUER, NEEDS_AUDIENCE]),
+        (&pool, ("ScopePrefix", "shop:"), &[DEFAULTS]),
         (&pool, ("AccountClaim", "email"), &[DEFAULTS]),
     ] {
         let changes: Vec<(&str, &str)> = base.iter().copied().chain([change]).collect();
@@ -70,7 +66,7 @@ fn template_allows_accounts_the_actions_that_the_functions_know() {
 #[test]
 fn template_creates_a_user_pool_only_on_request_and_accepts_its_tokens() {
     let template = template();
-    assert_eq!(text(&template["Parameters"]["UserPool"]["Default"]), "off");
+    assert_eq!(text(&template["Parameters"]["UserPoolDomain"]["Default"]), "none");
     let resources = template["Resources"].as_mapping().unwrap();
     for (name, resource) in resources {
         let is_of_pool = resource["Type"].as_str().is_some_and(|kind| kind.starts_with("AWS::Cognito::"));
@@ -95,6 +91,18 @@ fn user_pool_has_the_scopes_of_the_api_and_each_app_client_has_one_grant() {
         scopes.map(|scope| format!("{}/{}", text(&server["Identifier"]), text(&scope["ScopeName"]))).collect();
     let defaults = [rest::OPERATOR_SCOPE, rest::CONFIDENTIAL_SCOPE, rest::ACCOUNT_SCOPE];
     assert_eq!(scopes, defaults.map(|variable| variable.default.unwrap().to_owned()));
+
+    let prefix = text(&template["Parameters"]["ScopePrefix"]["Default"]);
+    for (variable, scope) in
+        [(rest::OPERATOR_SCOPE, "operator"), (rest::CONFIDENTIAL_SCOPE, "confidential"), (rest::ACCOUNT_SCOPE, "account")]
+    {
+        for function in ["ApiFunction", "OrdersApiFunction"] {
+            let given = &resources[function]["Properties"]["Environment"]["Variables"][variable.name];
+            let Value::Tagged(given) = given else { panic!("{given:?}") };
+            assert_eq!(text(&given.value), format!("${{ScopePrefix}}{scope}"), "{function}");
+        }
+        assert_eq!(variable.default.unwrap(), format!("{prefix}{scope}"));
+    }
 
     let machine = &resources["UsersMachineClient"]["Properties"];
     let people = &resources["UsersPeopleClient"]["Properties"];

@@ -1,5 +1,6 @@
 //! The questions of `dueday deploy init`, and the checks of their answers.
 
+use api::Parts;
 use billing::EmailAddress;
 use chrono_tz::Tz;
 use sha2::{Digest as _, Sha256};
@@ -16,7 +17,7 @@ pub struct Question {
 }
 
 /// All questions, in the order in which they are asked.
-pub const QUESTIONS: [Question; 6] = [
+pub const QUESTIONS: [Question; 7] = [
     Question {
         option: "name",
         asked: "What is the merchant's name?",
@@ -58,6 +59,14 @@ pub const QUESTIONS: [Question; 6] = [
         explanation: "An e-mail address, which must confirm the subscription, such as: ops@example.com",
         check: check_address,
     },
+    Question {
+        option: "parts",
+        asked: "Which parts do you want?",
+        explanation: "core: the API, the two daily batches with their alarms, the table, and the inbound webhooks of Stripe.\n\
+            full: also mails after payments, events, outbound webhooks, nightly checks and the dashboard.\n\
+            You can change core to full later. docs/costs.md has the costs of both.",
+        check: check_parts,
+    },
 ];
 
 impl Question {
@@ -92,8 +101,8 @@ impl Answers {
     /// Returns the parameters of the template that the answers determine for the stage `stage`, with their values. Only
     /// the stage `prod` moves money; every other stage charges at the sandbox gateway.
     pub fn parameters(&self, stage: &str) -> Vec<(&'static str, String)> {
-        let [merchant, sender, gateway, zone, tokens, alarms] =
-            [0, 1, 2, 3, 4, 5].map(|index| self.0.get(index).cloned().unwrap_or_default());
+        let [merchant, sender, gateway, zone, tokens, alarms, parts] =
+            [0, 1, 2, 3, 4, 5, 6].map(|index| self.0.get(index).cloned().unwrap_or_default());
         let mut parameters =
             vec![("Merchant", merchant), ("MailFrom", sender), ("MailUrl", "ses:".to_owned()), ("TimeZone", zone)];
         parameters.extend(match gateway.split_once(' ') {
@@ -103,10 +112,12 @@ impl Answers {
             Some((url, secret)) => vec![("Gateway", url.to_owned()), ("GatewayKeySecret", secret.trim().to_owned())],
         });
         parameters.extend(match tokens.split_once(' ') {
-            Some((issuer, audience)) => [("JwtIssuer", issuer.to_owned()), ("JwtAudience", audience.trim().to_owned())],
-            None => [("UserPool", "on".to_owned()), ("UserPoolDomain", self.user_pool_domain(stage))],
+            Some((issuer, audience)) => {
+                vec![("JwtIssuer", issuer.to_owned()), ("JwtAudience", audience.trim().to_owned())]
+            }
+            None => vec![("UserPoolDomain", self.user_pool_domain(stage))],
         });
-        parameters.push(("AlarmEmail", alarms));
+        parameters.extend([("AlarmEmail", alarms), ("Parts", parts)]);
         parameters
     }
 
@@ -185,6 +196,11 @@ fn check_tokens(text: &str) -> Result<(), String> {
     let allowed = "must be none, or the https URL of an issuer and its audiences, with a space between them, and commas \
         between several audiences";
     if is_valid { Ok(()) } else { Err(allowed.to_owned()) }
+}
+
+/// Checks the answer with the parts.
+fn check_parts(text: &str) -> Result<(), String> {
+    text.parse::<Parts>().map(drop)
 }
 
 /// Checks the answer with the address that receives alarms.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod profiles;
+mod removed_parameters;
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
@@ -62,6 +63,9 @@ pub struct InitArgs {
     /// The e-mail address that receives alarms
     #[arg(long, value_name = "ADDRESS")]
     alarms: Option<String>,
+    /// core, for the API, the daily batches and the table only; or full, for all parts
+    #[arg(long, value_name = "core|full")]
+    parts: Option<String>,
     /// The folder with template.yaml
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
@@ -92,7 +96,7 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     let refused = |error: ProfileError| Failure::Refused(error.to_string());
     // This check is made before the questions, so that the merchant does not answer them in vain.
     profiles::check_profiles_are_replaceable(&stored, args.replace).map_err(refused)?;
-    let given = [&args.merchant, &args.sender, &args.charge_with, &args.zone, &args.tokens, &args.alarms];
+    let given = [&args.merchant, &args.sender, &args.charge_with, &args.zone, &args.tokens, &args.alarms, &args.parts];
     let mut texts = Vec::new();
     for (question, given) in QUESTIONS.iter().zip(given) {
         texts.push(match given {
@@ -104,6 +108,7 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     let text = profiles::replace_profiles(&stored, &answers).map_err(refused)?;
     std::fs::write(&path, &text).map_err(failed)?;
     let has_prod = profiles::has_production_profile(&text);
+    let removed = removed_parameters::describe(&stored);
     let names: &[&str] = if has_prod { &["dev", "prod"] } else { &["dev"] };
     let written = json!({ "written": path.display().to_string(), "profiles": names });
     let prod = match has_prod {
@@ -112,9 +117,12 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     };
     context.print(&written, || {
         format!(
-            "{} has the profiles: {}.\n\nDeploy for tests:     sam build && sam deploy\n\
+            "{} has the profiles: {}.\n{removed}\nDeploy for tests:     sam build && sam deploy\n\
              Deploy for customers: {prod}\n\
-             Check it afterwards:  dueday doctor --table TABLE (the output TableName of the stack)\n",
+             Check it afterwards:  dueday doctor --table TABLE (the output TableName of the stack)\n\
+             Set the policy before the first customer signs up, such as the days of reminders and retries:\n\
+             \x20 dueday settings get --table TABLE\n\
+             \x20 dueday settings set retry-gaps 1,2,2,2 --table TABLE\n",
             path.display(),
             names.join(", ")
         )

@@ -1,6 +1,7 @@
 //! The profiles in `samconfig.toml` ("AWS SAM CLI configuration file" in the developer guide of AWS SAM).
 
 use super::answers::Answers;
+use super::removed_parameters;
 
 /// The line before the profiles that the command has written. A later `dueday deploy init` replaces everything after
 /// this line.
@@ -37,9 +38,9 @@ const PARAMETERS_SET_BY_ANSWERS: [&str; 12] = [
     "GatewayKeySecret",
     "JwtIssuer",
     "JwtAudience",
-    "UserPool",
     "UserPoolDomain",
     "AlarmEmail",
+    "Parts",
 ];
 /// The parameters that select the gateway. If the answers contain no gateway for production, these parameters of an
 /// earlier profile are kept.
@@ -130,6 +131,7 @@ fn profile_parameters(stage: &str, answers: &Answers, earlier: &[String]) -> Vec
         let name = name_of(parameter);
         match all.iter_mut().find(|new| name_of(new) == name) {
             Some(new) if PARAMETERS_KEPT_WHEN_REPLACING_PROFILE.contains(&name.as_str()) => new.clone_from(parameter),
+            None if removed_parameters::is_removed(&name) => {}
             None if !PARAMETERS_SET_BY_ANSWERS.contains(&name.as_str()) || is_open(&name) => {
                 all.push(parameter.clone())
             }
@@ -180,6 +182,7 @@ mod tests {
             "Europe/Vienna",
             "https://issuer.example.com/ dueday",
             "ops@example.com",
+            "full",
         ];
         Answers::new(texts.map(str::to_owned).into())
     }
@@ -200,12 +203,12 @@ mod tests {
     fn replaced_profiles_keep_the_domain_of_the_user_pool_and_the_parameters_that_a_person_has_added() {
         let texts = ["Shop", "shop@example.com", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:key-a1b2c3"];
         let with_alarms = |address: &str| {
-            Answers::new(texts.into_iter().chain(["Europe/Vienna", "none", address]).map(str::to_owned).collect())
+            Answers::new(texts.into_iter().chain(["Europe/Vienna", "none", address, "full"]).map(str::to_owned).collect())
         };
         let written = replace_profiles("", &with_alarms("ops@example.com")).unwrap();
         let changed = written.replace(
             "MailUrl=\\\"ses:\\\"\",",
-            "MailUrl=\\\"smtps://mail.example.com:465\\\"\",\n    'RetryGaps=\"1,2\"', # a comment",
+            "MailUrl=\\\"smtps://mail.example.com:465\\\"\",\n    'LogDays=\"90\"', # a comment\n    'RetryGaps=\"1,2\"',",
         );
         let again = replace_profiles(&changed, &with_alarms("new@example.com")).unwrap();
         let values = |text: &str, name: &str| -> Vec<String> {
@@ -213,11 +216,12 @@ mod tests {
             text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect()
         };
         assert_eq!(values(&again, "UserPoolDomain"), values(&written, "UserPoolDomain"));
-        assert_eq!(values(&again, "RetryGaps"), vec!["    \"RetryGaps=\\\"1,2\\\"\","; 3]);
+        assert_eq!(values(&again, "LogDays"), vec!["    \"LogDays=\\\"90\\\"\","; 3]);
+        assert!(values(&again, "RetryGaps").is_empty(), "the template no longer has this parameter");
         assert_eq!(values(&again, "MailUrl"), vec!["    \"MailUrl=\\\"smtps://mail.example.com:465\\\"\","; 3]);
         assert_eq!(values(&again, "AlarmEmail"), vec!["    \"AlarmEmail=\\\"new@example.com\\\"\","; 3]);
         let with_issuer = replace_profiles(&again, &answers()).unwrap();
-        assert!(!with_issuer.contains("UserPool") && with_issuer.contains("RetryGaps"), "{with_issuer}");
+        assert!(!with_issuer.contains("UserPool") && with_issuer.contains("LogDays"), "{with_issuer}");
         let unreadable = again.replace("parameter_overrides = [", "parameter_overrides = \"A=b\"\nrest = [");
         assert_eq!(
             check_profiles_are_replaceable(&unreadable, true),
@@ -240,7 +244,7 @@ mod tests {
 
     #[test]
     fn production_has_no_profile_without_a_gateway_and_an_earlier_one_keeps_its_gateway() {
-        let later = ["Shop", "shop@example.com", "later", "Europe/Vienna", "none", "ops@example.com"];
+        let later = ["Shop", "shop@example.com", "later", "Europe/Vienna", "none", "ops@example.com", "core"];
         let later = Answers::new(later.map(str::to_owned).into());
         let first = replace_profiles("", &later).unwrap();
         assert!(first.contains("[dev.deploy.parameters]") && !first.contains("[prod."), "{first}");

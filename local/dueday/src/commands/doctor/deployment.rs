@@ -58,7 +58,7 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
     findings.extend(of_table);
     findings.extend(settings::check(&stored));
     let policy = stored.as_ref().ok().and_then(Option::as_ref).and_then(|settings| settings.policy.as_ref());
-    findings.extend(settings::check_parameters(stack, policy));
+    findings.push(settings::check_time_zone(stack, policy));
     findings.extend(of_secrets);
     let account = stored.ok().flatten().and_then(|settings| settings.gateway);
     findings.extend(check_gateway(stack, keys.gateway, account.as_ref()).await);

@@ -65,7 +65,7 @@ pub static ORDERS_TABLE: TableChecks = TableChecks {
     recovery: "point-in-time recovery of the orders table",
     stream: "stream of the orders table",
     protection: "deletion protection of the orders table",
-    deploy: "Deploy it (sam deploy), or correct the parameter ExistingOrdersTable",
+    deploy: "Deploy it (sam deploy), or correct the parameter ExistingOrdersTableStream",
     without_expiry: "it is off, so stored responses to repeated requests are never deleted",
     without_stream: "the table has none, so no events of orders are published and no mails about shipments are sent",
     stream_parameter: "ExistingOrdersTableStream",

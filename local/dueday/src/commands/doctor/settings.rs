@@ -1,4 +1,4 @@
-//! Checks of the settings item of the table, and of the parameters that decide when customers are charged.
+//! Checks of the settings item of the table, with its policy, and of the time zone of the stack.
 
 use billing::{PaymentLimit, Policy, PolicySetting, StoredPolicy};
 use config::{ConfiguredPolicy, PolicyDifference};
@@ -18,20 +18,8 @@ const POLICY_CHECK: &str = "policy";
 /// The name of the output line with the limits of the payment batch.
 const LIMITS_CHECK: &str = "limits of the payment batch";
 
-/// Returns the name of the check of `setting`, and the parameter of the stack that contains its initial value.
-fn parameter_of(setting: PolicySetting) -> (&'static str, &'static str) {
-    match setting {
-        PolicySetting::TimeZone => ("time zone", "TimeZone"),
-        PolicySetting::ReminderLeadDays => ("reminder lead", "ReminderLeadDays"),
-        PolicySetting::RetryGaps => ("retry gaps", "RetryGaps"),
-        PolicySetting::AfterLastRetry => ("status after the last retry", "AfterLastRetry"),
-        PolicySetting::CatchUp => ("payments after an outage", "CatchUp"),
-        PolicySetting::Resume => ("payments after a pause", "Resume"),
-        PolicySetting::AfterWonDispute => ("payments after a won dispute", "AfterWonDispute"),
-        PolicySetting::ReceiptDays => ("days of receipts", "ReceiptDays"),
-        PolicySetting::ActionDays => ("days of the action log", "ActionDays"),
-    }
-}
+/// The name of the check of the time zone.
+const TIME_ZONE_CHECK: &str = "time zone";
 
 /// Checks the settings item. `read` is the result of the request for this item.
 pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
@@ -65,19 +53,27 @@ pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
     let limits = PaymentLimit::iter().map(|limit| format!("{limit} {}", settings.payment_limits.text_of(limit)));
     let limits = Finding::good(LIMITS_CHECK, limits.collect::<Vec<_>>().join(", "));
     let mut findings = vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits];
-    findings.extend(check_policy(settings.policy.as_ref()));
+    findings.push(check_policy(settings.policy.as_ref()));
     findings
 }
 
-/// Checks that the policy of the table, `stored`, exists and can be read. Returns `None` if so.
-fn check_policy(stored: Option<&StoredPolicy>) -> Option<Finding> {
+/// Checks that the policy of the table, `stored`, exists and can be read, and shows it.
+fn check_policy(stored: Option<&StoredPolicy>) -> Finding {
     let Some(stored) = stored else {
-        let advice = "Start a run or the API of this version, or run `dueday settings adopt` for this table";
-        return Some(Finding::wrong(POLICY_CHECK, "the table has none, because an earlier version wrote it", advice));
+        let advice = "Run `dueday settings adopt` for this table, with a flag for each value that is not a default";
+        return Finding::wrong(POLICY_CHECK, "the table has none, because an earlier version wrote it", advice);
     };
-    let error = stored.read().err()?;
-    let advice = format!("Run `dueday settings set {} VALUE` for this table: until then, no run begins", error.setting);
-    Some(Finding::wrong(POLICY_CHECK, error.to_string(), advice))
+    match stored.read() {
+        Ok(policy) => {
+            let settings = Policy::settings().map(|setting| format!("{setting} {}", policy.text_of(setting)));
+            Finding::good(POLICY_CHECK, settings.collect::<Vec<_>>().join(", "))
+        }
+        Err(error) => {
+            let advice =
+                format!("Run `dueday settings set {} VALUE` for this table: until then, no run begins", error.setting);
+            Finding::wrong(POLICY_CHECK, error.to_string(), advice)
+        }
+    }
 }
 
 /// Returns a finding for each variable of this process that differs from the policy of the table, `stored`.
@@ -90,38 +86,33 @@ pub fn check_variables(configured: &ConfiguredPolicy, stored: &Policy) -> Vec<Fi
     configured.differences(stored).into_iter().map(finding).collect()
 }
 
-/// Checks the parameters of the stack with the rules that the functions use for their environment variables, and
-/// compares them with `stored`, the policy of the table. The schedules start in the time zone of the parameter.
-pub fn check_parameters(stack: Option<&Stack>, stored: Option<&StoredPolicy>) -> Vec<Finding> {
-    let check = |setting: PolicySetting| {
-        let (check, parameter) = parameter_of(setting);
-        let Some(stack) = stack else { return Finding::not_checked(check, "the stack is not known") };
-        let mut given = Policy::default();
-        let value = stack.parameter(parameter);
-        if !value.is_empty()
-            && let Err(error) = given.set(setting, value)
-        {
-            let advice = format!("Deploy again with a valid value of the parameter {parameter}");
-            return Finding::wrong(check, format!("{parameter} {}", error.reason), advice);
-        }
-        let given = given.text_of(setting);
-        match stored.map(|stored| stored.text_of(setting)) {
-            Some(stored) if Policy::default().set(setting, &stored).is_err() => Finding::wrong(
-                check,
-                format!("the table has {stored}, which cannot be read, and {parameter}={given}"),
-                format!("Run `dueday settings set {setting} {given}` for this table"),
-            ),
-            Some(stored) if stored != given => Finding::wrong(
-                check,
-                format!("the table has {stored}, which is used, but {parameter}={given}"),
-                format!(
-                    "Deploy again with {parameter}={stored}, or run `dueday settings set {setting} {given}` for this table"
-                ),
-            ),
-            _ => Finding::good(check, format!("{parameter}={given}")),
-        }
-    };
-    Policy::settings().map(check).collect()
+/// Checks the parameter `TimeZone` of the stack with the rule that the functions use, and compares it with `stored`, the
+/// policy of the table. The schedules start in the time zone of the parameter.
+pub fn check_time_zone(stack: Option<&Stack>, stored: Option<&StoredPolicy>) -> Finding {
+    let setting = PolicySetting::TimeZone;
+    let Some(stack) = stack else { return Finding::not_checked(TIME_ZONE_CHECK, "the stack is not known") };
+    let mut given = Policy::default();
+    let value = stack.parameter("TimeZone");
+    if !value.is_empty()
+        && let Err(error) = given.set(setting, value)
+    {
+        let advice = "Deploy again with a valid value of the parameter TimeZone";
+        return Finding::wrong(TIME_ZONE_CHECK, format!("TimeZone {}", error.reason), advice);
+    }
+    let given = given.text_of(setting);
+    match stored.map(|stored| stored.text_of(setting)) {
+        Some(stored) if Policy::default().set(setting, &stored).is_err() => Finding::wrong(
+            TIME_ZONE_CHECK,
+            format!("the table has {stored}, which cannot be read, and TimeZone={given}"),
+            format!("Run `dueday settings set {setting} {given}` for this table"),
+        ),
+        Some(stored) if stored != given => Finding::wrong(
+            TIME_ZONE_CHECK,
+            format!("the table has {stored}, which is used, but TimeZone={given}"),
+            format!("Deploy again with TimeZone={stored}, or run `dueday settings set {setting} {given}` for this table"),
+        ),
+        _ => Finding::good(TIME_ZONE_CHECK, format!("TimeZone={given}")),
+    }
 }
 
 #[cfg(test)]
@@ -132,7 +123,8 @@ mod tests {
     use super::*;
 
     fn settings(charging: bool) -> Settings {
-        Settings { charging, ..Settings::new(4, SystemClock.ulid()) }
+        let policy = Some(StoredPolicy::from(&Policy::default()));
+        Settings { charging, policy, ..Settings::new(4, SystemClock.ulid()) }
     }
 
     #[test]
@@ -141,7 +133,7 @@ mod tests {
         let off = check(&Ok(Some(settings(false))));
         assert_eq!(
             off.iter().map(|finding| (finding.check, finding.is_good())).collect::<Vec<_>>(),
-            [(SETTINGS_CHECK, true), (CHARGING_CHECK, false), (LIMITS_CHECK, true)]
+            [(SETTINGS_CHECK, true), (CHARGING_CHECK, false), (LIMITS_CHECK, true), (POLICY_CHECK, true)]
         );
         assert!(!check(&Ok(None))[0].is_good());
         let other = check(&Err(TableError::OtherFormat { found: "2".to_owned(), read: 1 }));
@@ -156,36 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn stack_parameters_are_checked_by_the_rules_of_the_functions() {
-        let with = |parameter: &str, value: &str| Stack {
-            parameters: [(parameter.to_owned(), value.to_owned())].into(),
-            ..Stack::default()
-        };
-        for (parameter, right, wrong) in [
-            ("TimeZone", "Europe/Vienna", "Vienna"),
-            ("RetryGaps", "1,2,2,2", "10,20"),
-            ("ReminderLeadDays", "7", "28"),
-        ] {
-            let is_good =
-                |value: &str| check_parameters(Some(&with(parameter, value)), None).iter().all(Finding::is_good);
-            assert!(is_good(right) && is_good("") && !is_good(wrong), "{parameter}");
-        }
-        assert!(check_parameters(None, None).iter().all(|finding| !finding.is_good()));
-    }
-
-    #[test]
-    fn stack_parameter_that_differs_from_the_policy_of_the_table_is_reported() {
-        let stack =
-            Stack { parameters: [("TimeZone".to_owned(), "Europe/Vienna".to_owned())].into(), ..Stack::default() };
+    fn time_zone_of_the_stack_is_checked_by_the_rule_of_the_functions_and_compared_with_the_table() {
+        let with = |zone: &str| Stack { parameters: [("TimeZone".to_owned(), zone.to_owned())].into(), ..Stack::default() };
+        let is_good = |zone: &str| check_time_zone(Some(&with(zone)), None).is_good();
+        assert!(is_good("Europe/Vienna") && is_good("") && !is_good("Vienna"));
+        assert!(!check_time_zone(None, None).is_good());
+        let stack = with("Europe/Vienna");
         let mut stored = Policy::default();
-        let wrong = |stored: &Policy| -> Vec<&'static str> {
-            let findings = check_parameters(Some(&stack), Some(&StoredPolicy::from(stored)));
-            findings.iter().filter(|finding| !finding.is_good()).map(|finding| finding.check).collect()
-        };
-        assert_eq!(wrong(&stored), ["time zone"]);
+        assert!(!check_time_zone(Some(&stack), Some(&StoredPolicy::from(&stored))).is_good());
         stored.set(PolicySetting::TimeZone, "Europe/Vienna").unwrap();
-        assert_eq!(wrong(&stored), [""; 0]);
-        stored.set(PolicySetting::ReceiptDays, "400").unwrap();
-        assert_eq!(wrong(&stored), ["days of receipts"], "a blank parameter means its default");
+        assert!(check_time_zone(Some(&stack), Some(&StoredPolicy::from(&stored))).is_good());
     }
 }

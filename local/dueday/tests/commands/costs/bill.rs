@@ -1,6 +1,8 @@
 //! The AWS bill of a month. It contains the counts of one payment, times the payments of the month, times the prices;
 //! and the costs of the stack that do not depend on the number of payments.
 
+use billing::Policy;
+
 use super::prices::Prices;
 use super::stack::{Batching, Stack};
 use super::workload::{Count, Counts};
@@ -48,6 +50,20 @@ const SHORT_INVOCATION_SECONDS: f64 = 0.1;
 /// webhooks.
 const OTHER_SECRETS: f64 = 2.0;
 
+/// The number of shards of a new table.
+const SHARDS: f64 = 4.0;
+/// The number of requests to the API for each payment, such as a request of the merchant's web page for the subscriptions of
+/// a customer.
+const API_REQUESTS_PER_PAYMENT: f64 = 1.0;
+/// The duration of an invocation of the function `api`, in seconds.
+const API_SECONDS: f64 = 0.05;
+/// The read units of a request to the API.
+const API_READS: f64 = 2.0;
+/// The bytes of a line in the access log of the API.
+const ACCESS_LOG_BYTES: f64 = 400.0;
+/// How often a program of the merchant gets a token, in a month: a token is valid for an hour.
+const TOKENS_PER_MONTH: f64 = DAYS_PER_MONTH * 24.0;
+
 /// The minimum number of accounts that the audit checks in a night. The bill assumes one subscription for each account.
 const MIN_ACCOUNTS_PER_NIGHT: f64 = 30_000.0;
 /// The bytes that one strongly consistent read unit reads in a scan.
@@ -75,6 +91,8 @@ pub struct Bill {
     pub checks: f64,
     /// The cost of the mails that Amazon SES sends.
     pub mails: f64,
+    /// The cost of a user pool that issues tokens to one program.
+    pub user_pool: f64,
     /// The price of Stripe Billing for the same payments, at twenty dollars each.
     pub stripe_billing: f64,
     /// The number of invocations of the function `events`.
@@ -120,7 +138,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let each = |count: Count| one.get(&count).copied().unwrap_or(0.0);
     let all = |count: Count| payments * each(count);
     let line = |service, by_payments, fixed| Line { service, by_payments, fixed };
-    let at_once = stack.parameter("Shards").min(stack.parameter("ShardsAtOnce"));
+    let at_once = SHARDS.min(stack.parameter("ShardsAtOnce"));
     let gigabyte_seconds = |seconds: f64| prices.dollars("gigabyte_second", seconds * FUNCTION_GIGABYTES);
 
     let units = |counts: &Counts| {
@@ -129,7 +147,10 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         let reads = sum(&[Count::ReminderReads, Count::PaymentReads, Count::NoticeReads]);
         prices.dollars("write_unit", writes) + prices.dollars("read_unit", reads)
     };
-    let heartbeats = DAYS_PER_MONTH * 24.0 * 4.0;
+    let heartbeats = if stack.has("HeartbeatSchedule") { DAYS_PER_MONTH * 24.0 * 4.0 } else { 0.0 };
+    let nightly = if stack.has("ReconcileFunction") { DAYS_PER_MONTH * 8.0 } else { 0.0 };
+    let files = if stack.has("EventsKept") { DAYS_PER_MONTH * 288.0 } else { 0.0 };
+    let api_requests = payments * API_REQUESTS_PER_PAYMENT;
     let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle) + prices.dollars("write_unit", heartbeats);
 
     // A walk processes the rows of one shard. All concurrent walks share the rate limit of the gateway, and run
@@ -137,17 +158,19 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     // for each of the two batches.
     let walk_seconds = BATCHES * payments / PAYMENTS_PER_SECOND * at_once;
     let walk_invocations = walk_seconds / WALK_SECONDS;
-    let run_invocations = RUNS_PER_MONTH * (2.0 + stack.parameter("Shards"));
-    let transitions = RUNS_PER_MONTH * (10.0 + stack.parameter("Shards") * 4.0);
+    let run_invocations = RUNS_PER_MONTH * (2.0 + SHARDS);
+    let transitions = RUNS_PER_MONTH * (10.0 + SHARDS * 4.0);
 
     let stream = stack.batching("EventsFunction", "Stream");
     let events_invocations = all(Count::PassedRecords) / records_per_batch(stream);
-    let events_per_batch = records_per_batch(stream) * each(Count::Events) / each(Count::PassedRecords);
+    let events_per_record = if events_invocations > 0.0 { each(Count::Events) / each(Count::PassedRecords) } else { 0.0 };
+    let events_per_batch = records_per_batch(stream) * events_per_record;
     let put_requests = events_invocations * (events_per_batch / ENTRIES_PER_REQUEST).ceil();
     let events_seconds = put_requests * PUT_EVENTS_SECONDS + events_invocations * TABLE_SECONDS;
 
     // Each invocation reads whether there is a webhook endpoint.
     let endpoint_reads = prices.dollars("read_unit", events_invocations);
+    let api_reads = prices.dollars("read_unit", api_requests * API_READS);
 
     let queues = [("DeliverFunction", Count::DeliveryMessages), ("NoticesFunction", Count::NoticeMessages)];
     let queue_invocations: f64 = queues
@@ -166,16 +189,17 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let delivery_seconds = all(Count::DeliveryMessages) * TABLE_SECONDS;
     let idle_polls = stack.polled_queues() as f64 * QUEUE_POLLS * DAYS_PER_MONTH * 86_400.0 / POLL_SECONDS;
 
-    let invocations = walk_invocations + events_invocations + queue_invocations;
-    let fixed_invocations = run_invocations + heartbeats + DAYS_PER_MONTH * 8.0;
-    let seconds = walk_seconds + events_seconds + notice_seconds + delivery_seconds;
+    let invocations = walk_invocations + events_invocations + queue_invocations + api_requests;
+    let fixed_invocations = run_invocations + heartbeats + nightly;
+    let api_seconds = api_requests * API_SECONDS;
+    let seconds = walk_seconds + events_seconds + notice_seconds + delivery_seconds + api_seconds;
     let platform_bytes = if stack.logs_each_invocation() { PLATFORM_LINES_BYTES } else { 0.0 };
     let log_gigabytes = |bytes: f64| bytes / BYTES_PER_GIGABYTE;
     let count = |kind: &str| stack.resources(kind).len() as f64;
     let run_metrics = stack.run_metrics() as f64;
 
     let lines = vec![
-        line("DynamoDB: writes and reads", payments * units(one) + endpoint_reads, table_fixed),
+        line("DynamoDB: writes and reads", payments * units(one) + endpoint_reads + api_reads, table_fixed),
         line(
             "Lambda",
             prices.dollars("invocation", invocations) + gigabyte_seconds(seconds),
@@ -187,11 +211,12 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
             prices.dollars("transition", walk_invocations * 2.0),
             prices.dollars("transition", transitions),
         ),
+        line("API Gateway", prices.dollars("api_request", api_requests), 0.0),
         line(
             "EventBridge",
             prices.dollars("event", all(Count::Events)),
             prices.dollars("event", heartbeats)
-                + prices.dollars("schedule", heartbeats + RUNS_PER_MONTH + DAYS_PER_MONTH * 8.0),
+                + prices.dollars("schedule", heartbeats + RUNS_PER_MONTH + nightly),
         ),
         line(
             "SQS",
@@ -201,11 +226,11 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         line(
             "Firehose and S3: the archive",
             prices.dollars("archived_gigabyte", all(Count::ArchivedBytes) / BYTES_PER_GIGABYTE),
-            prices.dollars("file", DAYS_PER_MONTH * 288.0),
+            prices.dollars("file", files),
         ),
         line(
             "CloudWatch: logs",
-            prices.dollars("log_gigabyte", log_gigabytes(all(Count::LogBytes) + invocations * platform_bytes)),
+            prices.dollars("log_gigabyte", log_gigabytes(all(Count::LogBytes) + invocations * platform_bytes + api_requests * ACCESS_LOG_BYTES)),
             prices.dollars(
                 "log_gigabyte",
                 log_gigabytes(
@@ -223,19 +248,22 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         ),
         line("Secrets Manager", 0.0, prices.dollars("secret", count("AWS::SecretsManager::Secret") + OTHER_SECRETS)),
     ];
-    let expiring_months = stack.parameter("ReceiptDays") / DAYS_PER_MONTH;
+    let expiring_months = f64::from(Policy::default().receipt_days) / DAYS_PER_MONTH;
     let bytes = all(Count::SubscriptionBytes) + expiring_months * all(Count::RecordBytes);
     let gigabytes = bytes / BYTES_PER_GIGABYTE;
     // The comparison with the gateway reads the whole table every night, with eventually consistent reads, which cost
     // half. The audit reads all accounts of a small table every night, and all accounts of a large table once in 24
     // nights.
     let audits = DAYS_PER_MONTH * (MIN_ACCOUNTS_PER_NIGHT / payments).clamp(1.0 / 24.0, 1.0);
-    let scanned_units = bytes / BYTES_PER_READ_UNIT * (DAYS_PER_MONTH * 0.5 + audits);
+    let comparisons = if stack.has("ReconcileFunction") { DAYS_PER_MONTH * 0.5 } else { 0.0 };
+    let audits = if stack.has("AuditFunction") { audits } else { 0.0 };
+    let scanned_units = bytes / BYTES_PER_READ_UNIT * (comparisons + audits);
     Bill {
         lines,
         storage: prices.dollars("table_gigabyte", gigabytes) + prices.dollars("backup_gigabyte", gigabytes),
         checks: prices.dollars("read_unit", scanned_units),
         mails: prices.dollars("mail", all(Count::Mails)),
+        user_pool: prices.dollars("app_client", 1.0) + prices.dollars("token_request", TOKENS_PER_MONTH),
         stripe_billing: prices.dollars("stripe_billing", payments * AVERAGE_DOLLARS),
         events_invocations,
         queue_invocations,

@@ -32,10 +32,16 @@ async fn costs_document_shows_the_computed_costs() {
     let bills = tables::PAYMENTS_PER_MONTH.map(|payments| bill(&stack, &prices, &one, &idle, payments));
     let without_receipts = tables::PAYMENTS_PER_MONTH
         .map(|payments| bill(&stack, &prices, &without_receipts, &idle, payments).by_payments());
+    let core = Stack::with_parts("core");
+    let [core_one, core_idle] = [&one, &idle].map(workload::counts_of_core);
+    let core = tables::PAYMENTS_PER_MONTH.map(|payments| bill(&core, &prices, &core_one, &core_idle, payments));
     let million = bill(&stack, &prices, &one, &idle, 1e6).by_payments();
     let path = root().join("docs/costs.md");
-    let generated = tables::render(&bills, without_receipts, &one, &prices);
+    let generated = tables::render((&core, &bills), without_receipts, &one, &prices);
     testkit::check_generated_section(&path, (TABLES_BEGIN, TABLES_END), &generated);
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let costs = tables::sentence_of_readme(&core, &bills);
+    assert!(readme.contains(&costs), "README.md must contain: {costs}");
     assert!(
         million <= MAX_DOLLARS_FOR_A_MILLION_PAYMENTS,
         "a million reminded payments cost {million:.2} dollars, more than {MAX_DOLLARS_FOR_A_MILLION_PAYMENTS}"

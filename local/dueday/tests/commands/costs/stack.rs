@@ -8,10 +8,15 @@ use serde_yaml_ng::Value;
 use super::patterns::is_match;
 use crate::template::{template, text};
 
-/// The conditions of the template that are true in the deployment whose costs are computed: a deployment with Stripe
-/// and its webhooks, Amazon SES, and alarms by mail.
-const TRUE_CONDITIONS: [&str; 6] =
-    ["CreatesTable", "HasStripe", "HasStripeWebhooks", "HasSes", "HasAlarmEmail", "HasOptionalFunctions"];
+/// The parameters of the stack whose costs are computed: a stack with Stripe and its webhooks, Amazon SES, and alarms by
+/// mail.
+const PARAMETERS: [(&str, &str); 5] = [
+    ("Gateway", "stripe"),
+    ("StripeSecret", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe"),
+    ("StripeWebhookSecret", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:webhooks"),
+    ("MailUrl", "ses:"),
+    ("AlarmEmail", "ops@example.com"),
+];
 
 /// How Lambda forms the batches of a function from a stream or a queue.
 #[derive(Clone, Copy)]
@@ -26,13 +31,26 @@ pub struct Batching {
 
 /// The stack that `template.yaml` deploys.
 pub struct Stack {
+    /// The template with all parts.
     template: Value,
+    deployed: crate::stack::Stack,
 }
 
 impl Stack {
-    /// Reads the template.
+    /// Reads the template, for a stack with all parts.
     pub fn read() -> Self {
-        Self { template: template() }
+        Self::with_parts("full")
+    }
+
+    /// Reads the template, for a stack with the parts `core` or `full`.
+    pub fn with_parts(parts: &str) -> Self {
+        let parameters: Vec<(&str, &str)> = PARAMETERS.iter().copied().chain([("Parts", parts)]).collect();
+        Self { template: template(), deployed: crate::stack::Stack::new(&parameters) }
+    }
+
+    /// Returns whether the stack has the resource `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.deployed.resources().iter().any(|(deployed, _)| deployed == name)
     }
 
     /// Returns the properties of the resource `name`.
@@ -45,28 +63,16 @@ impl Stack {
         self.template["Parameters"][name]["Default"].as_f64().unwrap_or_else(|| panic!("{name} is not a number"))
     }
 
-    /// Returns the patterns of the filter of the payment table's stream. `publishes_expired_receipts` is the value of
-    /// the parameter `ExpiredReceiptEvents`.
-    pub fn stream_filters(&self, publishes_expired_receipts: bool) -> Vec<Json> {
+    /// Returns the patterns of the filter of the payment table's stream.
+    pub fn stream_filters(&self) -> Vec<Json> {
         let stream = &self.properties("EventsFunction")["Events"]["Stream"]["Properties"];
         let filters = stream["FilterCriteria"]["Filters"].as_sequence().unwrap().iter();
-        let pattern = |filter: &Value| match &filter["Pattern"] {
-            // `!If` contains a condition, the pattern if expired receipts are published, and the pattern otherwise.
-            Value::Tagged(either) => text(&either.value[if publishes_expired_receipts { 1 } else { 2 }]),
-            pattern => text(pattern),
-        };
-        filters.map(|filter| serde_json::from_str(&pattern(filter)).unwrap()).collect()
+        filters.map(|filter| serde_json::from_str(&text(&filter["Pattern"])).unwrap()).collect()
     }
 
-    /// Returns whether the filter of the payment table's stream passes `record`, with the default values of the
-    /// parameters.
+    /// Returns whether the filter of the payment table's stream passes `record`.
     pub fn is_passed(&self, record: &Json) -> bool {
-        self.stream_filters(false).iter().any(|pattern| is_match(pattern, record))
-    }
-
-    /// Returns whether the filter of the payment table's stream passes `record` if expired receipts are published.
-    pub fn is_passed_with_expired_receipts(&self, record: &Json) -> bool {
-        self.stream_filters(true).iter().any(|pattern| is_match(pattern, record))
+        self.stream_filters().iter().any(|pattern| is_match(pattern, record))
     }
 
     /// Returns whether the filter of the orders table's stream passes `record`.
@@ -101,12 +107,8 @@ impl Stack {
 
     /// Returns all deployed resources of the type `kind`, such as `AWS::SQS::Queue`, with their names.
     pub fn resources(&self, kind: &str) -> Vec<(String, &Value)> {
-        let all = self.template["Resources"].as_mapping().unwrap().iter();
-        let is_deployed = |resource: &Value| {
-            resource["Condition"].as_str().is_none_or(|condition| TRUE_CONDITIONS.contains(&condition))
-        };
-        let deployed = all.filter(|(_, resource)| resource["Type"] == kind && is_deployed(resource));
-        deployed.map(|(name, resource)| (text(name), &resource["Properties"])).collect()
+        let deployed = self.deployed.resources().into_iter().filter(|(_, resource)| resource["Type"] == kind);
+        deployed.map(|(name, resource)| (name, &resource["Properties"])).collect()
     }
 
     /// Returns the number of metrics that the alarms watch. If an alarm watches an expression, each metric of the
@@ -115,7 +117,7 @@ impl Stack {
         let is_watched = |metric: &Value| match metric {
             // `!If` contains a condition, the metric for a true condition, and no value for a false condition.
             Value::Tagged(conditional) => {
-                conditional.value[0].as_str().is_some_and(|condition| TRUE_CONDITIONS.contains(&condition))
+                conditional.value[0].as_str().is_some_and(|condition| self.deployed.is_true(condition))
             }
             metric => !metric["MetricStat"].is_null(),
         };
@@ -130,11 +132,14 @@ impl Stack {
     /// metric, that is, for one currency. The metrics of deliveries are not counted: without a webhook endpoint, these
     /// metrics do not exist.
     pub fn run_metrics(&self) -> usize {
+        let is_of_missing_function =
+            |line: &&str| line.contains("{NoticesFunction}") && !self.has("NoticesFunction");
         let dashboard = serde_yaml_ng::to_string(&self.template["Resources"]["Dashboard"]).unwrap();
         let written = |line: &&str| {
             line.contains("\"Dueday\"") && line.contains("\"FunctionName\"") || line.contains("{Dueday,FunctionName")
         };
-        dashboard.lines().filter(written).filter(|line| !line.contains("{DeliverFunction}")).count()
+        let written = dashboard.lines().filter(written).filter(|line| !is_of_missing_function(line));
+        written.filter(|line| !line.contains("{DeliverFunction}")).count()
     }
 
     /// Returns the number of queues that Lambda polls.

@@ -86,7 +86,7 @@ fn claimed_copy(subscription: &Subscription, has_attempt: bool, has_reminder: bo
 #[tokio::test]
 async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_reminder() {
     let (stack, mut world) = (Stack::read(), World::new().await);
-    assert!(stack.stream_filters(true).len() <= MAX_PATTERNS);
+    assert!(stack.stream_filters().len() <= MAX_PATTERNS);
     world.table.put_account(&sample::account()).await.unwrap();
     assert!(stack.is_passed(&world.record()), "an account was created");
     let both = [false, true];
@@ -129,16 +129,15 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
 }
 
 #[tokio::test]
-async fn stream_filter_drops_deleted_items_except_accounts_and_receipts_that_are_published() {
+async fn stream_filter_drops_deleted_items_except_accounts() {
     let (stack, mut world) = (Stack::read(), World::new().await);
-    // The columns are: the sort key of an item of an account, whether the filter passes the deletion of this item by
-    // default, and whether the filter passes the deletion if expired receipts are published.
-    for (sort_key, is_passed, is_passed_with_receipts) in [
-        ("ACC#acme", true, true),
-        ("REC#2026-01-31#SKU#gold#SUB#1", false, true),
-        ("SUB#1#SKU#gold", false, false),
-        ("ATT#2026-01-31#SUB#1#1", false, false),
-        ("ACTION#1", false, false),
+    // The columns are: the sort key of an item of an account, and whether the filter passes the deletion of this item.
+    for (sort_key, is_passed) in [
+        ("ACC#acme", true),
+        ("REC#2026-01-31#SKU#gold#SUB#1", false),
+        ("SUB#1#SKU#gold", false),
+        ("ATT#2026-01-31#SUB#1#1", false),
+        ("ACTION#1", false),
     ] {
         let keys = json!({ "PK": { "S": "ACC#acme" }, "SK": { "S": sort_key } });
         let mut item = keys.clone();
@@ -147,11 +146,7 @@ async fn stream_filter_drops_deleted_items_except_accounts_and_receipts_that_are
         assert!(stack.is_passed(&world.record()), "a new item is passed, also an attempt record with a number");
         world.execute("DeleteItem", json!({ "Key": keys }));
         let deleted = world.record();
-        assert_eq!(
-            (stack.is_passed(&deleted), stack.is_passed_with_expired_receipts(&deleted)),
-            (is_passed, is_passed_with_receipts),
-            "{deleted:#}"
-        );
+        assert_eq!(stack.is_passed(&deleted), is_passed, "{deleted:#}");
         let (before, after) = images(&deleted);
         assert_eq!(is_dropped_by_stream_filter(sort_key, before, after), !is_passed, "{sort_key}");
     }
@@ -166,7 +161,7 @@ async fn stream_filter_drops_deleted_items_except_accounts_and_receipts_that_are
 
 #[test]
 fn stream_filter_uses_only_the_key_that_lambda_documents() {
-    for pattern in Stack::read().stream_filters(true) {
+    for pattern in Stack::read().stream_filters() {
         let keys: Vec<&String> = pattern.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["dynamodb"]);
     }

@@ -47,61 +47,78 @@ fn format_payment_count(number: f64) -> String {
 }
 
 /// Adds a table row with a cell for each bill.
-fn add_row(text: &mut String, name: &str, bills: &[Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
+fn add_row(text: &mut String, name: &str, bills: &[&Bill], cell: impl Fn(&Bill) -> f64, is_bold: bool) {
     let mark = if is_bold { "**" } else { "" };
     let cells: Vec<String> = bills.iter().map(|bill| format!("{mark}{}{mark}", format_dollars(cell(bill)))).collect();
     writeln!(text, "| {mark}{name}{mark} | {} |", cells.join(" | ")).unwrap();
 }
 
-/// Returns the generated part of the document. `without_receipts` contains, for each bill, the costs that grow with the
-/// payments if no receipts are mailed. `one` contains the counts of one payment.
-pub fn render(bills: &[Bill; 3], without_receipts: [f64; 3], one: &Counts, prices: &Prices) -> String {
+/// Returns the sentence about the costs in README.md, in which a stack with all parts has two mails for each payment.
+pub fn sentence_of_readme(core: &[Bill; 3], full: &[Bill; 3]) -> String {
+    let whole = |bill: &Bill| format!("${:.0}", bill.without_mails());
+    let [idle, million] = [0, 1].map(|index| format!("{} with all parts and {} with only the core", whole(&full[index]), whole(&core[index])));
+    format!("a month with a million payments costs {million}; a month with a thousand, {idle}")
+}
+
+/// Returns the generated part of the document. `core` contains the bills of a stack with only the core, and `bills` those of
+/// a stack with all parts. `without_receipts` contains, for each bill, the costs that grow with the payments if no receipts
+/// are mailed. `one` contains the counts of one payment.
+pub fn render((core, bills): (&[Bill; 3], &[Bill; 3]), without_receipts: [f64; 3], one: &Counts, prices: &Prices) -> String {
     let mut text = String::from("## A month\n\n");
-    text.push_str(
-        "| reminded payments in a month | AWS, without mails | with two mails for each payment by Amazon SES | ",
-    );
-    writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|").unwrap();
-    for (month, bill) in PAYMENTS_PER_MONTH.iter().zip(bills) {
-        let (aws, all) = (format_dollars(bill.without_mails()), format_dollars(bill.without_mails() + bill.mails));
-        writeln!(
-            text,
-            "| {} | ${aws} | ${all} | ${} |",
-            format_payment_count(*month),
-            format_dollars(bill.stripe_billing)
-        )
-        .unwrap();
+    text.push_str("| reminded payments in a month | core, without mails | core, with one mail for each payment | ");
+    text.push_str("all parts, without mails | all parts, with two mails for each payment | ");
+    writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|---:|---:|").unwrap();
+    for ((month, bill), core) in PAYMENTS_PER_MONTH.iter().zip(bills).zip(core) {
+        let cells = [core, bill].map(|bill| {
+            let (aws, all) = (format_dollars(bill.without_mails()), format_dollars(bill.without_mails() + bill.mails));
+            format!("${aws} | ${all}")
+        });
+        let (month, stripe) = (format_payment_count(*month), format_dollars(bill.stripe_billing));
+        writeln!(text, "| {month} | {} | ${stripe} |", cells.join(" | ")).unwrap();
     }
+    writeln!(
+        text,
+        "\nWithout any payment, the core costs ${} a month and all parts cost ${}. A user pool of Amazon Cognito that the stack \
+         creates costs ${} more, for one program that gets a token every hour.",
+        format_dollars(core[0].fixed()),
+        format_dollars(bills[0].fixed()),
+        format_dollars(bills[0].user_pool)
+    )
+    .unwrap();
+    // The columns of the table by service: the core with a million payments, and the stack with all parts.
+    let by_service = [&core[1], &bills[0], &bills[1], &bills[2]];
     let months = PAYMENTS_PER_MONTH.map(format_payment_count).join(" | ");
     let (region, date) = (&prices.region, prices.entered_on);
     write!(
         text,
-        "\n## By service\n\nDollars in {region}, by the payments of the month. The prices were entered on {date}:\n\n"
+        "\n## By service\n\nDollars in {region}, by the payments of the month. The column *core* is that of a million payments with only the core. The \
+         prices were entered on {date}:\n\n"
     )
     .unwrap();
-    writeln!(text, "| service | {months} |\n|---|---:|---:|---:|").unwrap();
+    writeln!(text, "| service | core | {months} |\n|---|---:|---:|---:|---:|").unwrap();
     for (index, line) in bills[0].lines.iter().enumerate() {
         if bills[2].lines[index].by_payments > 0.0 {
-            add_row(&mut text, line.service, bills, |bill| bill.lines[index].by_payments, false);
+            add_row(&mut text, line.service, &by_service, |bill| bill.lines[index].by_payments, false);
         }
     }
-    add_row(&mut text, "grows with the payments", bills, Bill::by_payments, true);
+    add_row(&mut text, "grows with the payments", &by_service, Bill::by_payments, true);
     let cells = without_receipts.map(format_dollars).join(" | ");
-    writeln!(text, "| grows with the payments, if no receipts are mailed (`MailsOff=paid`) | {cells} |").unwrap();
+    writeln!(text, "| grows with the payments, if no receipts are mailed (`mails-off=paid`) | | {cells} |").unwrap();
     for (index, line) in bills[0].lines.iter().enumerate().filter(|(_, line)| line.fixed >= 0.005) {
         add_row(
             &mut text,
             &format!("{}, without payments", line.service),
-            bills,
+            &by_service,
             |bill| bill.lines[index].fixed,
             false,
         );
     }
-    add_row(&mut text, "does not grow", bills, Bill::fixed, true);
-    add_row(&mut text, "storage in the table and its backups, after a year", bills, |bill| bill.storage, false);
-    add_row(&mut text, "nightly reads of the comparison and the audit, after a year", bills, |bill| bill.checks, false);
-    add_row(&mut text, "total, without mails", bills, Bill::without_mails, true);
-    add_row(&mut text, "Amazon SES, two mails for each payment", bills, |bill| bill.mails, false);
-    add_row(&mut text, "total", bills, |bill| bill.without_mails() + bill.mails, true);
+    add_row(&mut text, "does not grow", &by_service, Bill::fixed, true);
+    add_row(&mut text, "storage in the table and its backups, after a year", &by_service, |bill| bill.storage, false);
+    add_row(&mut text, "nightly reads of the comparison and the audit, after a year", &by_service, |bill| bill.checks, false);
+    add_row(&mut text, "total, without mails", &by_service, Bill::without_mails, true);
+    add_row(&mut text, "Amazon SES, two mails for each payment; core: one", &by_service, |bill| bill.mails, false);
+    add_row(&mut text, "total", &by_service, |bill| bill.without_mails() + bill.mails, true);
     text.push_str("\n## Counts of one reminded payment\n\n| count | for each payment |\n|---|---:|\n");
     for (count, name) in SHOWN_COUNTS {
         writeln!(text, "| {name} | {} |", format_decimal(one.get(&count).copied().unwrap_or(0.0))).unwrap();

@@ -235,6 +235,25 @@ async fn route(stack: &Stack, records: &[Value], counts: &mut Counts) -> Vec<Str
     notices
 }
 
+/// Returns the part of `counts` that a stack with only the core has: no events, and no mails about events. Only the reminder
+/// is mailed.
+pub fn counts_of_core(counts: &Counts) -> Counts {
+    let of_core = counts.iter().filter_map(|(count, number)| match count {
+        Count::NoticeWrites
+        | Count::NoticeReads
+        | Count::NoticeRequests
+        | Count::PassedRecords
+        | Count::Events
+        | Count::DeliveryMessages
+        | Count::NoticeMessages
+        | Count::ArchivedEvents
+        | Count::ArchivedBytes => None,
+        Count::Mails => Some((Count::Mails, number.min(1.0))),
+        count => Some((*count, *number)),
+    });
+    of_core.collect()
+}
+
 /// Returns the counts of one payment: the difference between forty payments and twenty payments, divided by twenty.
 pub async fn count_per_payment(stack: &Stack, settings: &[(&str, &str)]) -> Counts {
     let (twenty, forty) = (count(stack, 20, settings).await, count(stack, 40, settings).await);

@@ -138,8 +138,6 @@ impl Deployment {
             ("MailUrl", "ses:"),
             ("MailLoginSecret", ""),
             ("TimeZone", "Europe/Vienna"),
-            ("RetryGaps", "1,2,2,2"),
-            ("ReminderLeadDays", "7"),
             ("JwtIssuer", "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aaaaaaaaa"),
             ("AccountClaim", "sub"),
             ("Orders", "on"),
@@ -237,7 +235,6 @@ async fn doctor_reports_a_wrong_deployment_with_advice_and_without_secrets() {
     deployment.set_parameters(&[
         ("Stage", "prod"),
         ("TimeZone", "Vienna"),
-        ("RetryGaps", "20,20"),
         ("AccountClaim", "custom:account"),
     ]);
     deployment.set_subscription("PendingConfirmation");
@@ -277,7 +274,7 @@ async fn orders_table_is_checked_only_if_the_stack_has_an_order_desk() {
     deployment.set_parameters(&[]);
     let (code, text) = deployment.run();
     let line = "wrong        orders table: there is no table \"other-orders\" in this region. Deploy it (sam deploy), or \
-                correct the parameter ExistingOrdersTable";
+                correct the parameter ExistingOrdersTableStream";
     assert!(code == 1 && text.contains(line), "{text}");
 }
 

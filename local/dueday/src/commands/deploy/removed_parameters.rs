@@ -1,0 +1,72 @@
+//! The parameters that earlier versions of `template.yaml` had. AWS SAM ignores them, so a profile that still contains them
+//! would mislead its readers.
+
+/// Each parameter, and what replaces it.
+const REMOVED: [(&str, &str); 29] = [
+    ("ReminderLeadDays", "use `dueday settings set reminder-lead-days`"),
+    ("RetryGaps", "use `dueday settings set retry-gaps`"),
+    ("AfterLastRetry", "use `dueday settings set after-last-retry`"),
+    ("CatchUp", "use `dueday settings set catch-up`"),
+    ("Resume", "use `dueday settings set resume`"),
+    ("AfterWonDispute", "use `dueday settings set after-won-dispute`"),
+    ("ReceiptDays", "use `dueday settings set receipt-days`"),
+    ("ActionDays", "use `dueday settings set action-days`"),
+    ("Shards", "use `dueday shards set`"),
+    ("OrderBuckets", "use `dueday orders shards set`"),
+    ("OperatorScope", "use ScopePrefix"),
+    ("ConfidentialScope", "use ScopePrefix"),
+    ("AccountScope", "use ScopePrefix"),
+    ("MerchantAddress", "use MailSettings with address"),
+    ("MerchantTaxId", "use MailSettings with tax-id"),
+    ("MerchantLogo", "use MailSettings with logo"),
+    ("SupportEmail", "use MailSettings with support-email"),
+    ("ReplyTo", "use MailSettings with reply-to"),
+    ("AccountUrl", "use MailSettings with account-url"),
+    ("MailsOff", "use MailSettings with mails-off"),
+    ("MailsSentElsewhere", "use MailSettings with mails-sent-elsewhere"),
+    ("UserPool", "UserPoolDomain alone creates the user pool"),
+    ("ExistingTable", "ExistingTableStream alone names the table"),
+    ("ExistingOrdersTable", "ExistingOrdersTableStream alone names the table"),
+    ("Concurrency", "use ShardsAtOnce"),
+    ("Architecture", "the functions run on arm64, unless you deploy the release for x86_64"),
+    ("DoneByHour", "the day is checked at 20:00"),
+    ("ExpiredReceiptEvents", "no event is published for an expired receipt"),
+    ("EventsColdAfterDays", "events move to cheaper storage after 90 days"),
+];
+
+/// Returns whether an earlier version of the template had the parameter `name`, and this version has not.
+pub fn is_removed(name: &str) -> bool {
+    REMOVED.iter().any(|(removed, _)| *removed == name)
+}
+
+/// Returns one line for each removed parameter that the profiles in `stored`, the content of `samconfig.toml`, contain.
+pub fn describe(stored: &str) -> String {
+    let is_contained = |name: &str| stored.contains(&format!("\"{name}=")) || stored.contains(&format!("'{name}="));
+    let contained = REMOVED.iter().filter(|(name, _)| is_contained(name));
+    contained.map(|(name, advice)| format!("The template no longer has the parameter {name}: {advice}.\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_parameters_are_no_parameters_of_the_template() {
+        let template = include_str!("../../../../../template.yaml");
+        let (_, parameters) = template.split_once("\nParameters:\n").unwrap();
+        let (parameters, _) = parameters.split_once("\nConditions:\n").unwrap();
+        for (name, _) in REMOVED {
+            assert!(!parameters.contains(&format!("\n  {name}:\n")), "{name}");
+        }
+        assert!(parameters.contains("\n  MailSettings:\n") && parameters.contains("\n  ScopePrefix:\n"));
+    }
+
+    #[test]
+    fn only_parameters_in_the_profiles_are_described() {
+        let stored = "    \"RetryGaps=\\\"1,2\\\"\",\n    'UserPool=\"on\"',\n";
+        let expected = "The template no longer has the parameter RetryGaps: use `dueday settings set retry-gaps`.\n\
+                        The template no longer has the parameter UserPool: UserPoolDomain alone creates the user pool.\n";
+        assert_eq!(describe(stored), expected);
+        assert_eq!(describe("    \"UserPoolDomain=\\\"acme\\\"\",\n"), "");
+    }
+}
