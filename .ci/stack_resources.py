@@ -2,6 +2,7 @@
 
     python .ci/stack_resources.py             # checks them
     python .ci/stack_resources.py --update    # adds new resources to the list
+    python .ci/stack_resources.py --core FILE # also writes the template of a stack with only the core, without its conditions
 
 No resource of an earlier version may get another name or another type, because CloudFormation would replace it: a table
 would be empty. The list is local/dueday/tests/commands/stack_resources.txt. A stack with Parts=core must stay small.
@@ -21,6 +22,14 @@ CORE = [
     ("Stripe, with its webhooks", {**STRIPE, "StripeWebhookSecret": "arn"}, 48),
     ("the sandbox gateway", {**STRIPE, "Gateway": "sandbox", "StripeSecret": ""}, 47),
 ]
+
+# Optional parameters that the security rules demand.
+OPTIONS = {
+    "KmsKey": "arn:aws:kms:eu-west-1:123456789012:key/1",
+    "VpcSubnets": "subnet-1",
+    "VpcSecurityGroups": "sg-1",
+    "ReservedConcurrency": 10,
+}
 
 
 def is_true(template, parameters, condition):
@@ -44,6 +53,42 @@ def is_true(template, parameters, condition):
     return {"Fn::And": all, "Fn::Or": any, "Fn::Not": lambda values: not values[0]}[name](results)
 
 
+def without_conditions(template, parameters, value):
+    """Returns `value` with the chosen branch of each Fn::If; None for AWS::NoValue."""
+    if isinstance(value, dict):
+        if list(value) == ["Fn::If"]:
+            condition, yes, no = value["Fn::If"]
+            chosen = yes if is_true(template, parameters, {"Condition": condition}) else no
+            return without_conditions(template, parameters, chosen)
+        if value == {"Ref": "AWS::NoValue"}:
+            return None
+        fields = {name: without_conditions(template, parameters, field) for name, field in value.items()}
+        return {name: field for name, field in fields.items() if field is not None}
+    if isinstance(value, list):
+        return [one for one in (without_conditions(template, parameters, one) for one in value) if one is not None]
+    return value
+
+
+def core_template(template, parameters, deployed):
+    """Returns the template of the stack with the resources `deployed`, without conditions."""
+    resources = {name: resource for name, resource in template["Resources"].items() if name in deployed}
+    outputs = {
+        name: output
+        for name, output in template["Outputs"].items()
+        if "Condition" not in output or is_true(template, parameters, {"Condition": output["Condition"]})
+    }
+    given = {
+        name: {**parameter, "Default": OPTIONS[name]} if name in OPTIONS else parameter
+        for name, parameter in template["Parameters"].items()
+    }
+    kept = {"AWSTemplateFormatVersion": "2010-09-09", "Parameters": given}
+    for section, entries in (("Resources", resources), ("Outputs", outputs)):
+        kept[section] = without_conditions(template, parameters, entries)
+        for entry in kept[section].values():
+            entry.pop("Condition", None)
+    return kept
+
+
 def main():
     template = json.loads(subprocess.run([sys.executable, ".ci/transform.py"], check=True, capture_output=True).stdout)
     present = {name: resource["Type"] for name, resource in template["Resources"].items()}
@@ -64,6 +109,9 @@ def main():
             for name, resource in template["Resources"].items()
             if "Condition" not in resource or is_true(template, parameters, {"Condition": resource["Condition"]})
         ]
+        if sys.argv[1:2] == ["--core"] and "StripeWebhookSecret" in given:
+            core = json.dumps(core_template(template, {**parameters, **OPTIONS}, deployed), indent=1)
+            pathlib.Path(sys.argv[2]).write_text(core, encoding="utf-8")
         assert len(deployed) == expected, f"core with {description}: {len(deployed)} resources, not {expected}: {deployed}"
     print(f"{len(present)} resources have their names and types; the core has {', '.join(str(one[2]) for one in CORE)}")
 
