@@ -182,7 +182,10 @@ mod tests {
         assert_eq!(own.reply_to, Some("b@example.com".parse().unwrap()), "a variable of its own has priority");
         assert_eq!(read(" ", "").unwrap().reply_to, None);
         for (settings, expected) in [
-            ("phone=1", "DUEDAY_MAIL_SETTINGS must be NAME=VALUE, separated by semicolons, not \"phone=1\"; the names are address"),
+            (
+                "phone=1",
+                "DUEDAY_MAIL_SETTINGS must be NAME=VALUE, separated by semicolons, not \"phone=1\"; the names are address",
+            ),
             ("address=1; Vienna", "not \"Vienna\""),
             ("tax-id=", "not \"tax-id=\""),
             ("tax-id=1;tax-id=2", "must contain tax-id once"),

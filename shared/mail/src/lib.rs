@@ -4,7 +4,6 @@
 
 mod compose;
 mod config;
-mod mail_settings;
 mod connection_pool;
 mod country_names;
 mod language;
@@ -13,6 +12,7 @@ mod mail_encoding;
 mod mail_error;
 mod mail_kind;
 mod mail_server;
+mod mail_settings;
 mod merchant;
 mod outbox;
 mod outlook_text;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use config::{ConfigError, Env, Variable};
 
 use super::config::{
-    ACCOUNT_URL, MAIL_SETTINGS, MAILS_OFF, MAILS_SENT_ELSEWHERE, MERCHANT_ADDRESS, MERCHANT_LOGO, MERCHANT_TAX_ID, REPLY_TO, SUPPORT_EMAIL,
+    ACCOUNT_URL, MAIL_SETTINGS, MAILS_OFF, MAILS_SENT_ELSEWHERE, MERCHANT_ADDRESS, MERCHANT_LOGO, MERCHANT_TAX_ID,
+    REPLY_TO, SUPPORT_EMAIL,
 };
 
 /// The name of each setting, and the variable that contains the same setting alone.
@@ -46,7 +47,9 @@ impl MailSettings {
             let known = NAMES.iter().find(|(known, _)| *known == name);
             let Some((_, variable)) = known.filter(|_| !value.is_empty()) else {
                 let names = NAMES.map(|(name, _)| name).join(", ");
-                return Err(format!("must be NAME=VALUE, separated by semicolons, not {part:?}; the names are {names}"));
+                return Err(format!(
+                    "must be NAME=VALUE, separated by semicolons, not {part:?}; the names are {names}"
+                ));
             };
             if texts.insert(variable.name, value.to_owned()).is_some() {
                 return Err(format!("must contain {name} once"));
@@ -64,7 +67,8 @@ impl MailSettings {
     pub fn explain(&self, error: ConfigError) -> ConfigError {
         match error {
             ConfigError::Invalid { name, reason } if self.texts.contains_key(name) => {
-                let setting = NAMES.iter().find(|(_, variable)| variable.name == name).map_or(name, |(setting, _)| setting);
+                let setting =
+                    NAMES.iter().find(|(_, variable)| variable.name == name).map_or(name, |(setting, _)| setting);
                 ConfigError::Invalid { name: MAIL_SETTINGS.name, reason: format!("is wrong: {setting} {reason}") }
             }
             error => error,

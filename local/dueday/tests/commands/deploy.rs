@@ -173,10 +173,14 @@ fn parameters_that_the_template_no_longer_has_leave_the_profiles_with_an_explana
     let folder = create_project_folder();
     assert_eq!(output(&mut init(folder.path(), &ANSWERS)).0, 0);
     let path = folder.path().join("samconfig.toml");
-    let with_old = read_written_file(folder.path()).replace("parameter_overrides = [\n", "parameter_overrides = [\n    'RetryGaps=\"1,2\"',\n");
+    let with_old = read_written_file(folder.path())
+        .replace("parameter_overrides = [\n", "parameter_overrides = [\n    'RetryGaps=\"1,2\"',\n");
     std::fs::write(&path, with_old).unwrap();
     let (code, text, stderr) = output(init(folder.path(), &ANSWERS).arg("--replace"));
-    assert!(code == 0 && text.contains("no longer has the parameter RetryGaps: use `dueday settings set retry-gaps`"), "{text}{stderr}");
+    assert!(
+        code == 0 && text.contains("no longer has the parameter RetryGaps: use `dueday settings set retry-gaps`"),
+        "{text}{stderr}"
+    );
     assert!(!read_written_file(folder.path()).contains("RetryGaps"));
 }
 

@@ -203,7 +203,9 @@ mod tests {
     fn replaced_profiles_keep_the_domain_of_the_user_pool_and_the_parameters_that_a_person_has_added() {
         let texts = ["Shop", "shop@example.com", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:key-a1b2c3"];
         let with_alarms = |address: &str| {
-            Answers::new(texts.into_iter().chain(["Europe/Vienna", "none", address, "full"]).map(str::to_owned).collect())
+            Answers::new(
+                texts.into_iter().chain(["Europe/Vienna", "none", address, "full"]).map(str::to_owned).collect(),
+            )
         };
         let written = replace_profiles("", &with_alarms("ops@example.com")).unwrap();
         let changed = written.replace(

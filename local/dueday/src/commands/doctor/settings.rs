@@ -109,7 +109,9 @@ pub fn check_time_zone(stack: Option<&Stack>, stored: Option<&StoredPolicy>) -> 
         Some(stored) if stored != given => Finding::wrong(
             TIME_ZONE_CHECK,
             format!("the table has {stored}, which is used, but TimeZone={given}"),
-            format!("Deploy again with TimeZone={stored}, or run `dueday settings set {setting} {given}` for this table"),
+            format!(
+                "Deploy again with TimeZone={stored}, or run `dueday settings set {setting} {given}` for this table"
+            ),
         ),
         _ => Finding::good(TIME_ZONE_CHECK, format!("TimeZone={given}")),
     }
@@ -149,7 +151,8 @@ mod tests {
 
     #[test]
     fn time_zone_of_the_stack_is_checked_by_the_rule_of_the_functions_and_compared_with_the_table() {
-        let with = |zone: &str| Stack { parameters: [("TimeZone".to_owned(), zone.to_owned())].into(), ..Stack::default() };
+        let with =
+            |zone: &str| Stack { parameters: [("TimeZone".to_owned(), zone.to_owned())].into(), ..Stack::default() };
         let is_good = |zone: &str| check_time_zone(Some(&with(zone)), None).is_good();
         assert!(is_good("Europe/Vienna") && is_good("") && !is_good("Vienna"));
         assert!(!check_time_zone(None, None).is_good());

@@ -232,11 +232,7 @@ async fn doctor_reports_a_correct_deployment_as_good_and_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_reports_a_wrong_deployment_with_advice_and_without_secrets() {
     let deployment = Deployment::new(false).await;
-    deployment.set_parameters(&[
-        ("Stage", "prod"),
-        ("TimeZone", "Vienna"),
-        ("AccountClaim", "custom:account"),
-    ]);
+    deployment.set_parameters(&[("Stage", "prod"), ("TimeZone", "Vienna"), ("AccountClaim", "custom:account")]);
     deployment.set_subscription("PendingConfirmation");
     let folder = deployment.path();
     set_secret(folder, "webhooks", "sk_live_stored_here_by_mistake");
