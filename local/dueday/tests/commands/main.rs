@@ -29,6 +29,7 @@ mod kill;
 mod look_up;
 mod mails;
 mod messages;
+mod monitoring;
 #[cfg(target_os = "linux")]
 mod narrow_terminal;
 mod order_events;

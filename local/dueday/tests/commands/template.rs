@@ -1,5 +1,4 @@
-//! Checks that `template.yaml` agrees with the code (tables, streams, environment variables, routes and schedules) and
-//! with the documented alarms.
+//! Checks that `template.yaml` agrees with the code: tables, streams, environment variables, routes and schedules.
 
 use std::collections::BTreeSet;
 
@@ -228,21 +227,6 @@ fn template_has_an_alarm_for_every_queue_without_a_redrive_policy() {
     }
 }
 
-/// Returns the names of the alarms in the headings of `docs/operations.md`.
-fn documented_alarms() -> BTreeSet<String> {
-    let document = include_str!("../../../../docs/operations.md");
-    let headings = document.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
-    headings.flat_map(|heading| heading.split("`, `")).map(str::to_owned).collect()
-}
-
-#[test]
-fn template_declares_exactly_the_documented_alarms() {
-    let template = template();
-    let resources = template["Resources"].as_mapping().unwrap().iter();
-    let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
-    assert_eq!(documented_alarms(), alarms.map(|(name, _)| text(name)).collect());
-}
-
 #[test]
 fn template_shows_every_parameter_in_one_group_with_a_label() {
     let template = template();
@@ -355,7 +339,11 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Erase, &template["Resources"]["EraseFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
-        let read = environment_variables().chain(rest::VARIABLES).chain(api::VARIABLES).filter(is_read).map(|variable| variable.name);
+        let read = environment_variables()
+            .chain(rest::VARIABLES)
+            .chain(api::VARIABLES)
+            .filter(is_read)
+            .map(|variable| variable.name);
         let read: BTreeSet<_> = read.filter(|name| NOT_SET.iter().all(|left| left.name != *name)).collect();
         assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");
     }

@@ -233,24 +233,3 @@ fn template_dashboard_shows_each_function_and_each_queue_that_the_stack_has() {
     let yaml = yaml(&template["Resources"]["Dashboard"]);
     assert!(yaml.contains("!If"), "{yaml}");
 }
-
-/// Returns the paragraphs about the alarms in `docs/operations.md`, each with its heading.
-fn documented_paragraphs() -> Vec<(&'static str, &'static str)> {
-    let document = include_str!("../../../../docs/operations.md");
-    let (_, alarms) = document.split_once("\n## Alarms\n").unwrap();
-    let (alarms, _) = alarms.split_once("\n## ").unwrap();
-    alarms.split("\n### ").skip(1).map(|section| section.split_once('\n').unwrap()).collect()
-}
-
-#[test]
-fn document_names_a_command_for_each_alarm() {
-    let paragraphs = documented_paragraphs();
-    assert!(paragraphs.len() >= 39, "{}", paragraphs.len());
-    for (heading, paragraph) in paragraphs {
-        let in_backticks = paragraph.split('`').skip(1).step_by(2);
-        let mut commands = in_backticks.filter(|text| {
-            ["dueday ", "aws "].iter().any(|program| text.strip_prefix(program).is_some_and(|rest| !rest.is_empty()))
-        });
-        assert!(commands.next().is_some(), "{heading}: the paragraph names no command to type");
-    }
-}

@@ -47,12 +47,12 @@ fn template_lets_only_the_functions_that_charge_or_compare_reach_the_sandbox() {
 
     let names_function = |value: &Value| yaml(value).contains("SandboxFunction");
     let naming = resources.iter().filter(|(name, resource)| *name != "SandboxFunction" && names_function(resource));
-    let naming: Vec<String> = naming.map(|(name, _)| text(name)).collect();
+    let naming: BTreeSet<String> = naming.map(|(name, _)| text(name)).collect();
     let (users, watchers) = (
         ["ApiFunction", "PaymentsFunction", "SandboxPolicy", "SandboxFailedAlarm", "ReconcileFunction"],
         ["OptionalFunctionsThrottledAlarm", "Dashboard"],
     );
-    assert_eq!(naming, [users.as_slice(), &watchers].concat());
+    assert_eq!(naming, [users.as_slice(), &watchers].concat().into_iter().map(str::to_owned).collect());
     for name in ["ApiFunction", "PaymentsFunction", "ReconcileFunction"] {
         let url = yaml(&template["Resources"][name]["Properties"]["Environment"]["Variables"]["DUEDAY_SANDBOX_URL"]);
         assert_eq!(url, "!If\n- HasSandbox\n- !GetAtt SandboxFunctionUrl.FunctionUrl\n- ''\n", "{name}");

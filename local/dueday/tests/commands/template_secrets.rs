@@ -1,5 +1,7 @@
 //! Checks which Lambda functions may read each secret, and which may send mails, according to `template.yaml`.
 
+use std::collections::BTreeSet;
+
 use encryption::EncryptionKeys;
 use serde_yaml_ng::Value;
 use ses::Ses;
@@ -12,17 +14,15 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
     let who_may = template["Resources"].as_mapping().unwrap().iter();
     let who_may =
         who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
-    assert_eq!(
-        who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(),
-        [
-            "ApiFunction",
-            "GatewayKeySecretPolicy",
-            "StripeSecretPolicy",
-            "WebhooksFunction",
-            "MailLoginPolicy",
-            "DeliverFunction"
-        ]
-    );
+    let expected = [
+        "ApiFunction",
+        "DeliverFunction",
+        "GatewayKeySecretPolicy",
+        "MailLoginPolicy",
+        "StripeSecretPolicy",
+        "WebhooksFunction",
+    ];
+    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<BTreeSet<_>>(), expected.map(str::to_owned).into());
     let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
     assert!(
         matches!(&own["Resource"], Value::Tagged(secret) if text(&secret.value) == "StripeWebhookSecret"),
@@ -55,9 +55,9 @@ fn template_allows_only_the_api_and_the_deliver_function_to_read_the_encryption_
     let template = template();
     let resources = template["Resources"].as_mapping().unwrap();
     let names_keys = |value: &Value| serde_yaml_ng::to_string(value).unwrap().contains("!Ref EncryptionKeys");
-    let who_may: Vec<String> =
+    let who_may: BTreeSet<String> =
         resources.iter().filter(|(_, resource)| names_keys(resource)).map(|(name, _)| text(name)).collect();
-    assert_eq!(who_may, ["ApiFunction", "DeliverFunction"]);
+    assert_eq!(who_may, ["ApiFunction", "DeliverFunction"].map(str::to_owned).into());
     for function in &who_may {
         let statements = &template["Resources"][function.as_str()]["Properties"]["Policies"][0]["Statement"];
         let of_keys: Vec<_> =
@@ -96,7 +96,7 @@ fn template_allows_only_functions_that_call_the_gateway_to_read_its_key_and_to_r
     let callers = ["ApiFunction", "PaymentsFunction", "ReconcileFunction"];
     let functions = template["Resources"].as_mapping().unwrap().iter();
     let in_vpc = functions.filter(|(_, resource)| !resource["Properties"]["VpcConfig"].is_null());
-    assert_eq!(in_vpc.map(|(name, _)| text(name)).collect::<Vec<_>>(), callers);
+    assert_eq!(in_vpc.map(|(name, _)| text(name)).collect::<BTreeSet<_>>(), callers.map(str::to_owned).into());
     for name in callers {
         let config = serde_yaml_ng::to_string(&template["Resources"][name]["Properties"]["VpcConfig"]).unwrap();
         for part in ["!If", "HasVpc", "SubnetIds: !Ref VpcSubnets", "SecurityGroupIds: !Ref VpcSecurityGroups"] {

@@ -93,9 +93,11 @@ fn user_pool_has_the_scopes_of_the_api_and_each_app_client_has_one_grant() {
     assert_eq!(scopes, defaults.map(|variable| variable.default.unwrap().to_owned()));
 
     let prefix = text(&template["Parameters"]["ScopePrefix"]["Default"]);
-    for (variable, scope) in
-        [(rest::OPERATOR_SCOPE, "operator"), (rest::CONFIDENTIAL_SCOPE, "confidential"), (rest::ACCOUNT_SCOPE, "account")]
-    {
+    for (variable, scope) in [
+        (rest::OPERATOR_SCOPE, "operator"),
+        (rest::CONFIDENTIAL_SCOPE, "confidential"),
+        (rest::ACCOUNT_SCOPE, "account"),
+    ] {
         for function in ["ApiFunction", "OrdersApiFunction"] {
             let given = &resources[function]["Properties"]["Environment"]["Variables"][variable.name];
             let Value::Tagged(given) = given else { panic!("{given:?}") };
