@@ -163,7 +163,8 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
 
     let stream = stack.batching("EventsFunction", "Stream");
     let events_invocations = all(Count::PassedRecords) / records_per_batch(stream);
-    let events_per_record = if events_invocations > 0.0 { each(Count::Events) / each(Count::PassedRecords) } else { 0.0 };
+    let events_per_record =
+        if events_invocations > 0.0 { each(Count::Events) / each(Count::PassedRecords) } else { 0.0 };
     let events_per_batch = records_per_batch(stream) * events_per_record;
     let put_requests = events_invocations * (events_per_batch / ENTRIES_PER_REQUEST).ceil();
     let events_seconds = put_requests * PUT_EVENTS_SECONDS + events_invocations * TABLE_SECONDS;
@@ -215,8 +216,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         line(
             "EventBridge",
             prices.dollars("event", all(Count::Events)),
-            prices.dollars("event", heartbeats)
-                + prices.dollars("schedule", heartbeats + RUNS_PER_MONTH + nightly),
+            prices.dollars("event", heartbeats) + prices.dollars("schedule", heartbeats + RUNS_PER_MONTH + nightly),
         ),
         line(
             "SQS",
@@ -230,7 +230,10 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         ),
         line(
             "CloudWatch: logs",
-            prices.dollars("log_gigabyte", log_gigabytes(all(Count::LogBytes) + invocations * platform_bytes + api_requests * ACCESS_LOG_BYTES)),
+            prices.dollars(
+                "log_gigabyte",
+                log_gigabytes(all(Count::LogBytes) + invocations * platform_bytes + api_requests * ACCESS_LOG_BYTES),
+            ),
             prices.dollars(
                 "log_gigabyte",
                 log_gigabytes(

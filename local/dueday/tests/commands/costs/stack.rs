@@ -132,8 +132,7 @@ impl Stack {
     /// metric, that is, for one currency. The metrics of deliveries are not counted: without a webhook endpoint, these
     /// metrics do not exist.
     pub fn run_metrics(&self) -> usize {
-        let is_of_missing_function =
-            |line: &&str| line.contains("{NoticesFunction}") && !self.has("NoticesFunction");
+        let is_of_missing_function = |line: &&str| line.contains("{NoticesFunction}") && !self.has("NoticesFunction");
         let dashboard = serde_yaml_ng::to_string(&self.template["Resources"]["Dashboard"]).unwrap();
         let written = |line: &&str| {
             line.contains("\"Dueday\"") && line.contains("\"FunctionName\"") || line.contains("{Dueday,FunctionName")

@@ -56,18 +56,25 @@ fn add_row(text: &mut String, name: &str, bills: &[&Bill], cell: impl Fn(&Bill) 
 /// Returns the sentence about the costs in README.md, in which a stack with all parts has two mails for each payment.
 pub fn sentence_of_readme(core: &[Bill; 3], full: &[Bill; 3]) -> String {
     let whole = |bill: &Bill| format!("${:.0}", bill.without_mails());
-    let [idle, million] = [0, 1].map(|index| format!("{} with all parts and {} with only the core", whole(&full[index]), whole(&core[index])));
+    let [idle, million] = [0, 1]
+        .map(|index| format!("{} with all parts and {} with only the core", whole(&full[index]), whole(&core[index])));
     format!("a month with a million payments costs {million}; a month with a thousand, {idle}")
 }
 
 /// Returns the generated part of the document. `core` contains the bills of a stack with only the core, and `bills` those of
 /// a stack with all parts. `without_receipts` contains, for each bill, the costs that grow with the payments if no receipts
 /// are mailed. `one` contains the counts of one payment.
-pub fn render((core, bills): (&[Bill; 3], &[Bill; 3]), without_receipts: [f64; 3], one: &Counts, prices: &Prices) -> String {
+pub fn render(
+    (core, bills): (&[Bill; 3], &[Bill; 3]),
+    without_receipts: [f64; 3],
+    one: &Counts,
+    prices: &Prices,
+) -> String {
     let mut text = String::from("## A month\n\n");
     text.push_str("| reminded payments in a month | core, without mails | core, with one mail for each payment | ");
     text.push_str("all parts, without mails | all parts, with two mails for each payment | ");
-    writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|---:|---:|").unwrap();
+    writeln!(text, "Stripe Billing, at ${AVERAGE_DOLLARS} for each payment |\n|---:|---:|---:|---:|---:|---:|")
+        .unwrap();
     for ((month, bill), core) in PAYMENTS_PER_MONTH.iter().zip(bills).zip(core) {
         let cells = [core, bill].map(|bill| {
             let (aws, all) = (format_dollars(bill.without_mails()), format_dollars(bill.without_mails() + bill.mails));
@@ -115,7 +122,13 @@ pub fn render((core, bills): (&[Bill; 3], &[Bill; 3]), without_receipts: [f64; 3
     }
     add_row(&mut text, "does not grow", &by_service, Bill::fixed, true);
     add_row(&mut text, "storage in the table and its backups, after a year", &by_service, |bill| bill.storage, false);
-    add_row(&mut text, "nightly reads of the comparison and the audit, after a year", &by_service, |bill| bill.checks, false);
+    add_row(
+        &mut text,
+        "nightly reads of the comparison and the audit, after a year",
+        &by_service,
+        |bill| bill.checks,
+        false,
+    );
     add_row(&mut text, "total, without mails", &by_service, Bill::without_mails, true);
     add_row(&mut text, "Amazon SES, two mails for each payment; core: one", &by_service, |bill| bill.mails, false);
     add_row(&mut text, "total", &by_service, |bill| bill.without_mails() + bill.mails, true);
