@@ -96,6 +96,26 @@ async fn webhook_endpoint_is_created_with_the_encryption_key_in_secrets_manager(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn function_of_a_core_stack_needs_no_queue_and_no_encryption_keys_and_refuses_webhook_endpoints() {
+    // The template gives the function of such a stack blank variables.
+    let variables = [
+        ("DUEDAY_PARTS", "core"),
+        ("DUEDAY_DELIVERY_QUEUE", ""),
+        ("DUEDAY_QUEUES", ""),
+        ("DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", ""),
+    ];
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+    assert_eq!(invoke(&mut function, &sample_event("put-account")).await.0, 201);
+    assert_eq!(invoke(&mut function, &sample_event("create-subscription")).await.0, 201);
+    let mut create = sample_event("create-subscription");
+    create["rawPath"] = "/webhook-endpoints".into();
+    create["requestContext"]["http"]["path"] = "/webhook-endpoints".into();
+    create["body"] = r#"{"url": "https://1.1.1.1/hook"}"#.into();
+    let (status, refused, _) = invoke(&mut function, &create).await;
+    assert_eq!((status, &refused["type"]), (409, &"urn:dueday:problem:not-deployed".into()), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sample_events_change_and_cancel_a_subscription_and_get_its_schedule() {
     let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
