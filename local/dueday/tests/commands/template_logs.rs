@@ -55,6 +55,19 @@ const LOG_GROUPS: [(&str, &str); 10] = [
     ("EraseLog", "EraseFunction"),
 ];
 
+#[test]
+fn access_log_has_the_source_address_of_each_request_and_not_its_path() {
+    let format = &resources()["Api"]["Properties"]["AccessLogSettings"]["Format"];
+    let fields: serde_json::Value = serde_json::from_str(format.as_str().unwrap()).unwrap();
+    assert_eq!(fields["source_ip"], "$context.identity.sourceIp");
+    assert_eq!(fields["route"], "$context.routeKey");
+    let with_links = ["$context.path", "$context.requestTarget"];
+    assert!(
+        fields.as_object().unwrap().values().all(|value| !with_links.contains(&value.as_str().unwrap())),
+        "{fields}"
+    );
+}
+
 /// Returns the resources of `template.yaml` with `Parts=full`.
 pub fn resources() -> Value {
     template()["Resources"].clone()
