@@ -1,7 +1,7 @@
 //! `dueday deploy init`: asks questions about a deployment on AWS, and writes the answers to `samconfig.toml`.
 
 mod answers;
-mod profiles;
+pub mod profiles;
 mod removed_parameters;
 
 use std::io::{self, IsTerminal as _};

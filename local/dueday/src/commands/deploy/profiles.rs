@@ -1,5 +1,7 @@
 //! The profiles in `samconfig.toml` ("AWS SAM CLI configuration file" in the developer guide of AWS SAM).
 
+use std::collections::BTreeMap;
+
 use super::answers::Answers;
 use super::removed_parameters;
 
@@ -98,6 +100,26 @@ pub fn has_production_profile(text: &str) -> bool {
     text.contains("\n[prod.deploy.parameters]\n")
 }
 
+/// A profile of `samconfig.toml` that can be deployed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeployProfile {
+    /// The name of the stack.
+    pub stack: String,
+    /// The values of the template's parameters, by their names.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// Returns the profile `name` of `text`, the content of `samconfig.toml`. Returns `None` if the file has no such profile,
+/// or if the profile does not have the form that `dueday deploy init` writes.
+pub fn read_profile(text: &str, name: &str) -> Option<DeployProfile> {
+    let file: toml::Table = text.parse().ok()?;
+    let stack = file.get(name)?.get("deploy")?.get("parameters")?.get("stack_name")?.as_str()?.to_owned();
+    let overrides = read_parameter_overrides(&file, name)?;
+    let parameters = overrides.iter().filter_map(|parameter| parameter.split_once('='));
+    let parameters = parameters.map(|(name, value)| (name.to_owned(), unquote_parameter(value))).collect();
+    Some(DeployProfile { stack, parameters })
+}
+
 /// Returns the parameters of each of the [`PROFILES`] in `written`, the text that an earlier `dueday deploy init` has
 /// written.
 ///
@@ -154,6 +176,12 @@ fn format_profile(name: &str, stack: &str, stage_parameters: &[String]) -> Strin
 /// Returns `value` in the quotes that SAM expects around the value of a parameter.
 fn quote_parameter(value: &str) -> String {
     format!("\"{}\"", value.replace('"', "\\\""))
+}
+
+/// Returns the value that [`quote_parameter`] has quoted.
+fn unquote_parameter(quoted: &str) -> String {
+    let value = quoted.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(quoted);
+    value.replace("\\\"", "\"")
 }
 
 /// Returns `text` as a basic string of TOML.
@@ -231,6 +259,16 @@ mod tests {
             "before the first question"
         );
         assert_eq!(replace_profiles(&unreadable, &answers()), Err(ProfileError::Unreadable));
+    }
+
+    #[test]
+    fn written_profile_is_read_with_the_answers() {
+        let written = replace_profiles("", &answers()).unwrap();
+        let profile = read_profile(&written, "prod").unwrap();
+        assert_eq!((profile.stack.as_str(), profile.parameters["Stage"].as_str()), ("dueday", "prod"));
+        assert_eq!(profile.parameters["Merchant"], "Café \"Zürich\" & Co");
+        assert_eq!(read_profile(&written, "dev").unwrap().stack, "dueday-dev");
+        assert_eq!(read_profile(&written, "other"), None);
     }
 
     #[test]

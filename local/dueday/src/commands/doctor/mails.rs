@@ -42,6 +42,16 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) ->
     findings
 }
 
+/// Checks that Amazon SES accepts the mails of a stack that will be deployed with the parameters of `stack`. Returns
+/// nothing if the stack will use a mail server.
+pub async fn check_before(aws: &AwsCli, stack: &Stack) -> Vec<Finding> {
+    if stack.parameter("MailUrl") != "ses:" {
+        return Vec::new();
+    }
+    let (sender, account) = futures::join!(check_sender(aws, stack), aws.run(&["sesv2", "get-account"]));
+    vec![sender, check_account(account, stack.is_prod())]
+}
+
 /// Checks that the mail server of the stack accepts the login.
 async fn check_server(stack: &Stack, login: Option<Login>) -> Finding {
     let has_login = login.is_some();

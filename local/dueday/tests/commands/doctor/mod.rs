@@ -1,5 +1,6 @@
 //! Tests of `dueday doctor`, with a fake `aws` program, a table on the embedded engine, and the stand-in for Stripe.
 
+mod before;
 mod fake_aws;
 mod status;
 

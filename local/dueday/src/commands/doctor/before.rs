@@ -1,0 +1,101 @@
+//! Checks of an AWS account before the first deployment.
+
+use super::aws_cli::{AwsCli, Response, text_field};
+use super::finding::Finding;
+use super::stack::Stack;
+use super::{mails, rights};
+use crate::Failure;
+use crate::commands::deploy::profiles::{DeployProfile, read_profile};
+use crate::machine::open_table::signed_in_sdk;
+
+/// The name of the check of the user or role.
+const CALLER_CHECK: &str = "user or role";
+/// The name of the check of Lambda's quota.
+const CONCURRENCY_CHECK: &str = "concurrency of Lambda";
+/// The concurrency that Lambda does not allow to reserve.
+const UNRESERVED_CONCURRENCY: i64 = 100;
+
+/// Checks the AWS account in which the profile `name` of `samconfig.toml` in the current folder will be deployed.
+///
+/// # Errors
+/// If there is no such profile, or the AWS region or the AWS credentials are missing.
+pub async fn check(name: &str) -> Result<Vec<Finding>, Failure> {
+    let text = std::fs::read_to_string("samconfig.toml").unwrap_or_default();
+    let Some(profile) = read_profile(&text, name) else {
+        let reason = format!(
+            "samconfig.toml in this folder has no profile {name}; run dueday deploy init, or name another profile: --before dev"
+        );
+        return Err(Failure::Refused(reason));
+    };
+    let sdk = signed_in_sdk().await?;
+    let aws = AwsCli { region: sdk.region().map(ToString::to_string).unwrap_or_default() };
+    let DeployProfile { stack: name, parameters } = profile;
+    let stack = Stack { name, parameters, ..Stack::default() };
+    let caller = aws.run(&["sts", "get-caller-identity"]).await;
+    let (of_mails, settings, of_rights) = futures::join!(
+        mails::check_before(&aws, &stack),
+        aws.run(&["lambda", "get-account-settings"]),
+        rights::check(&aws, &caller, &stack.name),
+    );
+    let mut findings = vec![check_caller(&caller)];
+    findings.extend(of_mails);
+    findings.extend([check_concurrency(settings, &stack), of_rights]);
+    Ok(findings)
+}
+
+/// Reports the user or role whose credentials are used.
+fn check_caller(caller: &Response) -> Finding {
+    match caller {
+        Ok(caller) => Finding::good(CALLER_CHECK, text_field(caller, "Arn")),
+        Err(error) => Finding::not_checked(CALLER_CHECK, error.to_string()),
+    }
+}
+
+/// Checks that the quota of Lambda is sufficient for the reserved concurrency and, in production, for a flood of
+/// requests.
+fn check_concurrency(response: Response, stack: &Stack) -> Finding {
+    let settings = match response {
+        Ok(settings) => settings,
+        Err(error) => return Finding::not_checked(CONCURRENCY_CHECK, error.to_string()),
+    };
+    let limit = &settings["AccountLimit"];
+    let (Some(quota), Some(unreserved)) =
+        (limit["ConcurrentExecutions"].as_i64(), limit["UnreservedConcurrentExecutions"].as_i64())
+    else {
+        return Finding::not_checked(CONCURRENCY_CHECK, "AWS returned no quota");
+    };
+    // The functions for payments and for reminders reserve it each.
+    let reserved = 2 * stack.parameter("ReservedConcurrency").parse::<i64>().unwrap_or(0);
+    let increase = "Request a higher quota \"Concurrent executions\" in Service Quotas (L-B99A9384)";
+    if reserved > 0 && unreserved - reserved < UNRESERVED_CONCURRENCY {
+        let detail =
+            format!("ReservedConcurrency needs {}, but {unreserved} are free", reserved + UNRESERVED_CONCURRENCY);
+        return Finding::wrong(CONCURRENCY_CHECK, detail, format!("{increase}, or lower ReservedConcurrency"));
+    }
+    if stack.is_prod() && quota < UNRESERVED_CONCURRENCY {
+        let detail = format!("the quota is {quota}, so that many requests can delay the daily runs");
+        return Finding::wrong(CONCURRENCY_CHECK, detail, increase);
+    }
+    Finding::good(CONCURRENCY_CHECK, format!("the quota is {quota}, and {unreserved} are not reserved"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn quota_of_lambda_must_leave_the_concurrency_that_cannot_be_reserved() {
+        let is_good = |quota: i64, reserved: &str, stage: &str| {
+            let parameters = [("ReservedConcurrency", reserved), ("Stage", stage)];
+            let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let limit = json!({"ConcurrentExecutions": quota, "UnreservedConcurrentExecutions": quota});
+            let stack = Stack { parameters, ..Stack::default() };
+            check_concurrency(Ok(json!({"AccountLimit": limit})), &stack).is_good()
+        };
+        assert!(is_good(1000, "", "prod") && is_good(120, "10", "prod"));
+        assert!(!is_good(119, "10", "prod") && !is_good(10, "1", "dev"));
+        assert!(is_good(10, "0", "dev") && !is_good(10, "0", "prod"));
+    }
+}
