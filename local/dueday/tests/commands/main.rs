@@ -11,6 +11,7 @@ mod deliveries;
 mod demo;
 mod demo_folder;
 mod deploy;
+mod deploy_policy;
 #[cfg(unix)]
 mod doctor;
 mod documents;
