@@ -10,7 +10,7 @@ use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
 use config::{Env, SECRET_UNREADABLE};
 use gateway_secrets::FirstRead;
-use lambda_http::{Error, run, tracing};
+use lambda_http::{Error, tracing};
 use mail::{API_URL, Merchant};
 use mimalloc::MiMalloc;
 use outbound::{AddressPolicy, AllowedAddresses, DELIVERY_QUEUE, QUEUES};
@@ -76,5 +76,5 @@ async fn main() -> Result<(), Error> {
         Some(public_url) => api.router().layer(Extension(public_url)),
         None => api.router(),
     };
-    run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
+    api_gateway::run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
 }

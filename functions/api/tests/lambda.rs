@@ -418,3 +418,20 @@ async fn create_subscription_error_names_the_invalid_field_and_the_allowed_value
         "the refused requests wrote nothing"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unencoded_characters_in_the_query_string_and_a_large_body_get_a_response() {
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    invoke(&mut function, &sample_event("put-account")).await;
+    let mut list = sample_event("list-receipts");
+    for character in [" ", "\"", "<", ">", "#", "ä", "\u{1}"] {
+        list["rawQueryString"] = format!("cursor=a{character}b").into();
+        let (status, problem, _) = invoke(&mut function, &list).await;
+        assert_eq!((status, &problem["field"]), (400, &"cursor".into()), "{character}: {problem}");
+    }
+    let mut put = sample_event("put-account");
+    put["body"] = format!(r#"{{"name": "{}"}}"#, "x".repeat(1024 * 1024)).into();
+    put["isBase64Encoded"] = false.into();
+    let (status, problem, _) = invoke(&mut function, &put).await;
+    assert_eq!((status, &problem["type"]), (413, &"urn:dueday:problem:too-large".into()), "{problem}");
+}

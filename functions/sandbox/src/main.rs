@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use clock::SystemClock;
 use config::Env;
-use lambda_http::{Error, run};
+use lambda_http::Error;
 
 // A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();
-    run(sandbox_function::set_up(Env::process(), Arc::new(SystemClock)).await?).await
+    api_gateway::run(sandbox_function::set_up(Env::process(), Arc::new(SystemClock)).await?).await
 }

@@ -88,6 +88,13 @@ async fn webhooks_accept_signed_sample_event_and_log_no_secrets() {
     }
     let stored = function.table.get_subscription(&gold.account, gold.id).await.unwrap().unwrap();
     assert!(stored.disputed_at.is_some());
+    request["rawQueryString"] = "a b=\"<>".into();
+    request["body"] = STANDARD.encode("x".repeat(1024 * 1024 + 1)).into();
+    let InvocationResult::Response(refused) = function.invoke(&request.to_string(), deadline_ms()).await else {
+        panic!()
+    };
+    assert_eq!(refused["statusCode"], 413, "{refused}");
+    assert!(refused["body"].as_str().unwrap().contains("urn:dueday:problem:too-large"), "{refused}");
 
     let logged = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert!(logged.contains("a payment is disputed"), "{logged}");

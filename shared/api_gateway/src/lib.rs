@@ -1,6 +1,8 @@
-//! The middlewares of the HTTP functions behind API Gateway. Only the functions use this crate: the command has no API
+//! The start and the middlewares of the HTTP functions behind API Gateway. Only the functions use this crate: the command has no API
 //! Gateway, and does not compile the Lambda runtime.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod run;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -9,6 +11,8 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use lambda_http::request::RequestContext;
 use rest::{Problem, PublicUrl, TokenRules, set_caller};
+
+pub use run::{run, with_valid_query};
 
 /// Adds the middlewares for functions behind API Gateway. One middleware sets the caller and the public URL of each
 /// request. The other responds to requests with the method `OPTIONS`, which a browser sends before a request to another

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use api_gateway::behind_api_gateway;
+use api_gateway::{behind_api_gateway, with_valid_query};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::WWW_AUTHENTICATE;
@@ -10,7 +10,8 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use config::Env;
 use emulator::gateway_claims;
-use lambda_http::request::RequestContext;
+use lambda_http::request::{LambdaRequest, RequestContext};
+use lambda_http::{LambdaEvent, RequestExt as _};
 use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -114,5 +115,29 @@ async fn public_url_is_the_domain_of_api_gateway_unless_another_one_is_configure
         request.extensions_mut().insert(RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap()));
         let response = behind_api_gateway(routes, rules()).oneshot(request).await.unwrap();
         assert_eq!(to_bytes(response.into_body(), 1_000).await.unwrap(), expected);
+    }
+}
+
+#[test]
+fn query_string_with_characters_that_no_uri_contains_is_encoded() {
+    let event: Value = serde_json::from_str(include_str!("../../../events/apigateway-list-receipts.json")).unwrap();
+    for (raw, expected) in [
+        ("", None),
+        ("limit=5&cursor=a%20b+c", Some("limit=5&cursor=a%20b+c")),
+        ("q=a b", Some("q=a%20b")),
+        ("q=\"a\"<b>#c", Some("q=%22a%22%3Cb%3E%23c")),
+        ("q=\u{1}\t\u{7f}", Some("q=%01%09%7F")),
+        ("q=ä€", Some("q=%C3%A4%E2%82%AC")),
+        ("q='[]{}|\\^`%zz", Some("q='[]{}|\\^`%zz")),
+    ] {
+        let mut event = event.clone();
+        event["rawQueryString"] = raw.into();
+        let payload: LambdaRequest = serde_json::from_value(event).unwrap();
+        let encoded = with_valid_query(LambdaEvent::new(payload, lambda_http::Context::default()));
+        let request: lambda_http::Request = encoded.payload.into();
+        assert_eq!(request.uri().query(), expected, "{raw}");
+        if raw == "q=a b" {
+            assert_eq!(request.query_string_parameters().first("q"), Some("a b"));
+        }
     }
 }

@@ -5,7 +5,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use clock::{Clock as _, SystemClock};
 use config::Env;
-use lambda_http::{Error, run};
+use lambda_http::Error;
 use mail::MERCHANT;
 use orders_api::OrdersApi;
 use rest::{Problem, TokenRules};
@@ -30,5 +30,5 @@ async fn main() -> Result<(), Error> {
         }
     };
     let router = api.router().layer(from_fn(refresh_policy));
-    run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
+    api_gateway::run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
 }

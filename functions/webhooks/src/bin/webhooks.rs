@@ -7,7 +7,7 @@ use clock::{Clock, SystemClock};
 use config::Env;
 use gateway_secrets::FirstRead;
 use inbound::StripeEventHandler;
-use lambda_http::{Error, run};
+use lambda_http::Error;
 use store::{TableConfig, load_sdk_config};
 
 /// The timeout of a request to Stripe. It is short, because Stripe waits for the response to its webhook, and API
@@ -27,5 +27,5 @@ async fn main() -> Result<(), Error> {
             .await?;
     let signing = gateway_secrets::stripe_signing_secrets(env, &sdk, clock.clone()).await?;
     let events = StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, clock);
-    run(rest::router(inbound::routes(Arc::new(events)))).await
+    api_gateway::run(rest::router(inbound::routes(Arc::new(events)))).await
 }

@@ -68,6 +68,12 @@ pub enum InboundWebhookError {
     TimeOutOfRange,
     #[error("the body is not a Stripe event")]
     NotAnEvent,
+    /// The body is a signed event with a thin payload, which does not contain the object of the event.
+    #[error(
+        "Stripe has signed the event, but its payload is thin; in Stripe's Dashboard, create an event destination with \
+            snapshot payloads in place of this one"
+    )]
+    ThinPayload,
 }
 
 /// An event from Stripe, with only the fields that this software uses: the id and the type of the event, and the id of
@@ -135,7 +141,7 @@ impl SigningSecrets {
         if difference.is_none_or(|difference| difference > MAX_SIGNATURE_TIME_DIFFERENCE) {
             return Err(InboundWebhookError::TimeOutOfRange);
         }
-        StripeEvent::read(body).ok_or(InboundWebhookError::NotAnEvent)
+        StripeEvent::read(body).ok_or_else(|| invalid_event(body))
     }
 
     /// Returns the header `Stripe-Signature` that Stripe would send with `body` at the time `at`.
@@ -146,6 +152,21 @@ impl SigningSecrets {
         format!("t={timestamp},{}", signatures.collect::<Vec<_>>().join(","))
     }
 }
+
+/// Returns the error for a signed `body` that is not an event with its object.
+fn invalid_event(body: &[u8]) -> InboundWebhookError {
+    #[derive(Deserialize)]
+    struct ThinEvent {
+        object: String,
+    }
+    match serde_json::from_slice(body) {
+        Ok(ThinEvent { object }) if object == THIN_EVENT => InboundWebhookError::ThinPayload,
+        _ => InboundWebhookError::NotAnEvent,
+    }
+}
+
+/// The value of the field `object` in an event with a thin payload ("Event destinations" in Stripe's documentation).
+const THIN_EVENT: &str = "v2.core.event";
 
 /// An event in Stripe's wire format.
 #[derive(Deserialize)]
@@ -250,6 +271,11 @@ mod tests {
             configured.verify(&configured.sign(b"{}", at(0)), b"{}", at(0)),
             Err(InboundWebhookError::NotAnEvent)
         );
+        let thin = br#"{"id":"evt_1","object":"v2.core.event","type":"v1.payment_intent.succeeded","related_object":{"id":"pi_1"}}"#;
+        let verified = configured.verify(&configured.sign(thin, at(0)), thin, at(0));
+        assert_eq!(verified, Err(InboundWebhookError::ThinPayload));
+        let unsigned = configured.verify(&unknown, thin, at(0));
+        assert_eq!(unsigned, Err(InboundWebhookError::NotSigned), "only a signed event gets this advice");
     }
 
     #[test]

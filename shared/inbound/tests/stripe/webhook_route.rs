@@ -30,7 +30,42 @@ async fn webhook_route_returns_success_only_for_verified_and_processed_events() 
     world.server.set_permanent_fault(None);
     assert_eq!(status_of_request(signed(&event), &event).await, StatusCode::OK);
     assert_eq!(status_of_request(signed(&event), &event).await, StatusCode::OK);
-    assert_eq!(status_of_request(signed("{}"), &"x".repeat(1024 * 1024 + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+/// Sends `body` with a valid signature to the route. Returns the status and the problem in the response.
+async fn send_signed(world: &World, body: &str) -> (StatusCode, serde_json::Value) {
+    let signature = SigningSecrets::parse(SECRET).unwrap().sign(body.as_bytes(), world.system.clock.now());
+    let request = Request::post("/webhooks/stripe").header("Stripe-Signature", signature);
+    let response =
+        routes(world.events.clone()).oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
+    let status = response.status();
+    let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap())
+}
+
+#[tokio::test]
+async fn too_large_body_is_refused_with_a_problem() {
+    let world = World::new("pm_card_visa").await;
+    let (status, problem) = send_signed(&world, &"x".repeat(1024 * 1024 + 1)).await;
+    assert_eq!((status, &problem["type"]), (StatusCode::PAYLOAD_TOO_LARGE, &"urn:dueday:problem:too-large".into()));
+    assert_eq!(send_signed(&world, &"x".repeat(1024 * 1024)).await.0, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn signed_event_with_a_thin_payload_is_refused_with_advice_and_not_logged_as_forged() {
+    let world = World::new("pm_card_visa").await;
+    let thin = r#"{"id": "evt_1", "object": "v2.core.event", "type": "v1.payment_intent.succeeded",
+        "related_object": {"id": "pi_000001", "type": "payment_intent"}}"#;
+    let (lines, guard) = testkit::capture_log_lines();
+    let (status, problem) = send_signed(&world, thin).await;
+    drop(guard);
+    let advice = "create an event destination with snapshot payloads";
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(problem["detail"].as_str().unwrap().contains(advice), "{problem}");
+    let logged = lines.fields();
+    let messages: Vec<_> = logged.iter().map(|line| line["message"].as_str().unwrap()).collect();
+    assert_eq!(messages, [inbound::FAILED_EVENT_MESSAGE], "it is not reported as forged");
+    assert!(logged[0]["error"].as_str().unwrap().contains(advice), "{logged:?}");
 }
 
 #[tokio::test]
