@@ -64,7 +64,7 @@ class System {
   }
 
   async start() {
-    const ports = ['--api-port', '0', '--dynamodb-port', '0', '--gateway-port', '0', '--billing-time', '21:00'];
+    const ports = ['--api-port', '0', '--dynamodb-port', '0', '--gateway-port', '0', '--billing-time', '19:00'];
     this.server = start('dueday', ports, this.environment);
     const running = path.join(this.data, 'running.json');
     for (let tries = 0; ; tries += 1) {

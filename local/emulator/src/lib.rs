@@ -32,5 +32,5 @@ pub use stripe_server::{
     InProcessTransport, Intent, MisleadingView, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault,
     StripeRequest, StripeResponse, StripeServer, stripe_currencies,
 };
-pub use timetable::{next_run_time, run_times_on};
+pub use timetable::{RUN_HOURS, next_run_time, run_times_on};
 pub use token_issuer::{InvalidKey, LOCAL_AUDIENCE, LOCAL_ISSUER, TokenError, TokenIssuer};

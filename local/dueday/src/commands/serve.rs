@@ -62,7 +62,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT")]
     #[arg(value_parser = value_parsers::parse_port)]
     pub gateway_port: u16,
-    /// Time of the first daily run; the second follows two hours later [04:00 to 21:00]
+    /// Time of the first daily run; the second follows two hours later [04:00 to 19:59]
     #[arg(
         long,
         value_name = "HH:MM",

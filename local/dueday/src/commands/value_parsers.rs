@@ -7,15 +7,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use billing::parse_date;
-use chrono::NaiveTime;
+use chrono::{NaiveTime, Timelike as _};
+use emulator::RUN_HOURS;
 
 /// Parses the time of the first daily run.
 pub fn parse_billing_time(text: &str) -> Result<NaiveTime, String> {
     let time = NaiveTime::parse_from_str(text, "%H:%M").map_err(|_| "must be a time like 06:00".to_owned())?;
-    let hour = |hour| NaiveTime::from_hms_opt(hour, 0, 0).unwrap_or_default();
-    // In no time zone does daylight saving time skip an hour between 04:00 and 23:00. The second run starts two hours
-    // after the first run, so the first run may start until 21:00.
-    if (hour(4)..=hour(21)).contains(&time) { Ok(time) } else { Err("must be from 04:00 to 21:00".to_owned()) }
+    // The second run starts two hours after the first run.
+    let is_allowed = RUN_HOURS.contains(&time.hour()) && RUN_HOURS.contains(&(time.hour() + 2));
+    if is_allowed { Ok(time) } else { Err("must be from 04:00 to 19:59".to_owned()) }
 }
 
 /// Parses an IP address of this machine.

@@ -33,7 +33,7 @@ fn server_audits_the_table_and_compares_it_with_the_gateway_each_day() {
     let shop = Shop::open();
     make_table_older(&shop);
     let data = shop.folder.path().join("data");
-    let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"];
+    let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "19:00"];
     let mut server = dueday(&data);
     server.args(ports).args(["--gateway", &shop.gateway.url]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = Process::start(&mut server);

@@ -19,7 +19,7 @@ pub struct Server {
 impl Server {
     /// Starts a server on the data folder `data` with `arguments`, and waits until it accepts connections.
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
-        let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"];
+        let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "19:00"];
         let mut process =
             Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()));
         // The server prints its addresses when it accepts connections.

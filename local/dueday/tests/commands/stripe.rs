@@ -107,7 +107,7 @@ fn month_is_charged_through_stripe_and_matches_its_lists() {
 
     // While a server charges through Stripe, a command that only reads needs no key, and a command that would charge is
     // refused.
-    let ports = ["--json", "--api-port", "0", "--dynamodb-port", "0", "--billing-time", "21:00"];
+    let ports = ["--json", "--api-port", "0", "--dynamodb-port", "0", "--billing-time", "19:00"];
     let (_serving, _) = start_server(dueday_with_stripe(&data, &base, KEY).args(ports), "api");
     let (code, receipts, stderr) = output(dueday(&data).args(["receipts", "bell"]));
     assert!(code == 0 && receipts.contains("57.500"), "{stderr}");
