@@ -368,6 +368,21 @@ fn events_contain_no_mail_address_no_name_and_no_token() {
 }
 
 #[test]
+fn ids_of_events_contain_no_account_and_differ_between_accounts() {
+    let account = sample::account();
+    for event in changes_with_events().iter().flat_map(events_of_change) {
+        assert!(!event.id.contains(account.id.as_str()), "{}", event.id);
+    }
+    let id_of =
+        |account: Account| events_between_images(None, Some(&ItemImage::Account(account)), event_time()).remove(0).id;
+    let other = Account { id: "other".parse().unwrap(), ..account.clone() };
+    let recreated = Account { created_at: account.created_at + chrono::TimeDelta::seconds(1), ..account.clone() };
+    let ids = BTreeSet::from([id_of(account.clone()), id_of(other), id_of(recreated)]);
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    assert!(ids.contains(&id_of(account)), "a repeated computation gives the same id");
+}
+
+#[test]
 fn payment_succeeded_event_as_json() {
     let event = events_between_images(None, Some(&ItemImage::Receipt(receipt())), event_time()).remove(0);
     insta::assert_snapshot!(format!("{:#}", event_json(&CloudEvent::new(event, "urn:example:table"))));

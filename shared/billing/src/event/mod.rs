@@ -20,6 +20,8 @@ mod subscription;
 mod subscription_event;
 
 use chrono::{DateTime, Utc};
+use sha2::{Digest as _, Sha256};
+use ulid::Ulid;
 
 use super::{
     Account, AccountId, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus,
@@ -153,11 +155,13 @@ fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Opt
     }
 }
 
-/// Creates an event of an account. The id of the event contains the time at which the account was created, because
+/// Creates an event of an account. The id of the event must not contain the account, because ids are in URLs, headers and
+/// logs: it contains a hash of the account and of the time at which the account was created. The time is necessary because
 /// earlier versions of Dueday allowed an erased account to be created again with version 1.
 fn new_account_event(account: &Account, data: EventData, at: DateTime<Utc>) -> Event {
-    let created_at = account.created_at.timestamp_millis();
-    let id = format!("{}.{created_at}.{}.{}", account.id, account.version, data.event_type());
+    let hash = Sha256::digest(format!("{}.{}", account.id, account.created_at.timestamp_millis()));
+    let number = hash.iter().take(16).fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
+    let id = format!("{}.{}.{}", Ulid(number), account.version, data.event_type());
     Event { id, subject: account.id.to_string(), at, data }
 }
 
