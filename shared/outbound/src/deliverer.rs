@@ -18,6 +18,8 @@ use store::{Table, TableError};
 const ENDPOINT_REMOVED: &str = "the endpoint was removed";
 /// The reason why a delivery failed, if its endpoint is disabled.
 const ENDPOINT_DISABLED_REASON: &str = "the endpoint is disabled";
+/// The reason why an endpoint is disabled, if it responded with the status 410.
+const GONE: &str = "it responded with the status 410 (Gone): it wants no more events";
 /// The reason why a delivery failed, if it was created while the event types of its endpoint could not be read, and the
 /// repaired endpoint does not receive events of this type.
 const NOT_SUBSCRIBED: &str = "the endpoint does not receive events of this type";
@@ -133,7 +135,8 @@ impl Deliverer {
     ) -> Result<Delivery, TableError> {
         let url = &endpoint.url;
         let response = self.sender.deliver(url, secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
-        let updated = delivery.after_attempt(&response, self.clock.now());
+        let tried_at = self.clock.now();
+        let (updated, not_before) = (delivery.after_attempt(&response, tried_at), response.not_before(tried_at));
         let (id, last_response) = (&endpoint.id, updated.last_response.as_deref().unwrap_or_default());
         match updated.status {
             DeliveryStatus::Delivered => {
@@ -156,14 +159,17 @@ impl Deliverer {
                     came_to = last_response,
                     "{DELIVERY_RETRIED}"
                 );
-                count_failure(&self.table, endpoint, self.clock.now(), self.clock.ulid()).await?;
+                count_failure(&self.table, endpoint, tried_at, not_before, self.clock.ulid()).await?;
+            }
+            DeliveryStatus::Failed if response.is_gone() => {
+                self.disable(endpoint, GONE, |stored| stored.url == endpoint.url).await?;
             }
             DeliveryStatus::Failed => {
                 let because = format!(
                     "{} failed {} times; the last response was: {last_response}",
                     updated.event_type, updated.attempts
                 );
-                count_failure(&self.table, endpoint, self.clock.now(), self.clock.ulid()).await?;
+                count_failure(&self.table, endpoint, tried_at, not_before, self.clock.ulid()).await?;
                 self.report_failure(endpoint, delivery, &because).await?;
             }
         }
@@ -184,15 +190,25 @@ impl Deliverer {
             tracing::error!(endpoint = %id, event, because, "{EVENT_NOT_DELIVERED}; its endpoint accepts other events");
             return Ok(());
         }
+        // The stored endpoint may be newer than the copy that this try used. The endpoint stays enabled if the merchant has
+        // changed its URL since, or if it has accepted another event since.
+        let is_dead =
+            |stored: &WebhookEndpoint| stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
+        self.disable(endpoint, because, is_dead).await
+    }
+
+    /// Logs that `endpoint` is disabled for the reason `because`, and disables it if `is_dead` returns true for the stored
+    /// endpoint.
+    async fn disable(
+        &self,
+        endpoint: &WebhookEndpoint,
+        because: &str,
+        is_dead: impl Fn(&WebhookEndpoint) -> bool,
+    ) -> Result<(), TableError> {
         // Log before the write: if the worker were killed between the write and the log message, no later try would log
         // that the endpoint was disabled.
-        tracing::error!(endpoint = %id, because, "{ENDPOINT_DISABLED}");
-        let disable_if_dead = |stored: &WebhookEndpoint| {
-            // The stored endpoint may be newer than the copy that this try used. The endpoint stays enabled if the
-            // merchant has changed its URL since, or if it has accepted another event since.
-            let is_dead = stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
-            is_dead.then(|| stored.disabled(because))
-        };
+        tracing::error!(endpoint = %endpoint.id, because, "{ENDPOINT_DISABLED}");
+        let disable_if_dead = |stored: &WebhookEndpoint| is_dead(stored).then(|| stored.disabled(because));
         self.table.change_webhook_endpoint(endpoint.clone(), disable_if_dead).await?;
         Ok(())
     }

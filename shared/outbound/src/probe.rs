@@ -56,15 +56,17 @@ pub async fn admit_delivery(
 
 /// Counts a failed try in the item of the endpoint. The try has the id `id` and failed at `now`. `endpoint` is the
 /// endpoint as it was stored when the try began. Writes nothing if the merchant has changed the URL since then, or if
-/// another try has started or continued the back-off.
+/// another try has started or continued the back-off. `not_before` is the time before which the endpoint wants no request,
+/// if it has requested a time.
 pub async fn count_failure(
     table: &Table,
     endpoint: &WebhookEndpoint,
     now: DateTime<Utc>,
+    not_before: Option<DateTime<Utc>>,
     id: Ulid,
 ) -> Result<(), TableError> {
     let with_failure = |stored: &WebhookEndpoint| {
-        let backoff = stored.backoff.after_failure(&endpoint.backoff, now, id)?;
+        let backoff = stored.backoff.after_failure(&endpoint.backoff, now, not_before, id)?;
         (stored.url == endpoint.url).then(|| WebhookEndpoint { backoff, ..stored.clone() })
     };
     table.change_webhook_endpoint(endpoint.clone(), with_failure).await?;
@@ -95,10 +97,10 @@ mod tests {
         assert!(matches!(second, DeliveryAdmission::Wait(_, until) if until > now));
 
         let DeliveryAdmission::Try(probed) = first else { panic!("the first worker has no claim") };
-        count_failure(&table, &endpoint, now, Ulid(3)).await.unwrap();
+        count_failure(&table, &endpoint, now, None, Ulid(3)).await.unwrap();
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored, *probed, "a try that began before the claim does not count");
-        count_failure(&table, &probed, now, Ulid(1)).await.unwrap();
+        count_failure(&table, &probed, now, None, Ulid(1)).await.unwrap();
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored.backoff.failures, FAILURES_BEFORE_BACKOFF + 1);
     }
@@ -112,7 +114,7 @@ mod tests {
         let endpoint = WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now);
         table.create_webhook_endpoint(&endpoint, None).await.unwrap();
         for id in [1, 2] {
-            count_failure(&table, &endpoint, now, Ulid(id)).await.unwrap();
+            count_failure(&table, &endpoint, now, None, Ulid(id)).await.unwrap();
         }
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored.backoff.failures, 2);

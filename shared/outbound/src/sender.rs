@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta};
 use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
 
 use billing::{DeliveryResponse, EndpointUrl, Secret};
@@ -74,10 +76,24 @@ impl Sender {
             .body(body.to_owned());
         match request.send().await {
             Ok(response) if response.status().is_success() => DeliveryResponse::Accepted(response.status().as_u16()),
-            Ok(response) => DeliveryResponse::Rejected(response.status().as_u16()),
+            Ok(response) => {
+                let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+                let retry_after = header.and_then(|header| parse_retry_after(header, timestamp));
+                DeliveryResponse::Rejected { status: response.status().as_u16(), retry_after }
+            }
             Err(error) => DeliveryResponse::NoResponse(failure_reason(&error)),
         }
     }
+}
+
+/// Returns the waiting time in the header `Retry-After`: a number of seconds or a date (RFC 9110, section 10.2.3). The
+/// request was sent at `timestamp` (Unix time in seconds). Returns `None` if the header is not valid or the date is past.
+fn parse_retry_after(header: &str, timestamp: i64) -> Option<TimeDelta> {
+    let seconds = match header.trim().parse::<i64>() {
+        Ok(seconds) => seconds,
+        Err(_) => DateTime::parse_from_rfc2822(header.trim()).ok()?.timestamp().saturating_sub(timestamp),
+    };
+    TimeDelta::try_seconds(seconds).filter(|wait| *wait > TimeDelta::zero())
 }
 
 /// The reason why nothing was sent to an address that is not allowed.
@@ -110,5 +126,29 @@ impl Resolve for FilteringResolver {
                 found.filter(|address| allowed_addresses == AllowedAddresses::Any || is_public(address.ip())).collect();
             if allowed.is_empty() { Err(FORBIDDEN_ADDRESS.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_contains_seconds_or_a_date() {
+        let sent_at = DateTime::parse_from_rfc3339("2027-01-31T06:00:00Z").unwrap().timestamp();
+        for (header, expected) in [
+            ("120", Some(120)),
+            (" 120 ", Some(120)),
+            ("0", None),
+            ("-5", None),
+            ("99999999999999999999", None),
+            ("9223372036854775807", None),
+            ("Sun, 31 Jan 2027 06:02:00 GMT", Some(120)),
+            ("Sun, 31 Jan 2027 05:59:00 GMT", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_retry_after(header, sent_at).map(|wait| wait.num_seconds()), expected, "{header}");
+        }
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Forwarder<'a> {
         let secrets = std::slice::from_ref(&self.secret);
         match self.sender.deliver(self.url, secrets, &event.id, clock.now().timestamp(), &event.json).await {
             DeliveryResponse::Accepted(status) => output::green(&format!("delivered ({status})")),
-            DeliveryResponse::Rejected(status) => output::red(&format!("NOT DELIVERED ({status})")),
+            DeliveryResponse::Rejected { status, .. } => output::red(&format!("NOT DELIVERED ({status})")),
             DeliveryResponse::NoResponse(reason) => output::red(&format!("NOT DELIVERED ({reason})")),
         }
     }

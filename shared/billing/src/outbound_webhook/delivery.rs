@@ -1,11 +1,15 @@
 //! The delivery of an event to a webhook endpoint, with its retries.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
-use super::retry_schedule::{MAX_DELIVERY_AGE, RETRY_DELAYS};
+use super::retry_schedule::{MAX_DELIVERY_AGE, MAX_RETRY_AFTER, RETRY_DELAYS};
+
+/// The status with which an endpoint says that it wants no more events ("410 Gone" in the Standard Webhooks
+/// specification).
+const GONE: u16 = 410;
 
 /// The result of one try to send an event to an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,9 +17,30 @@ pub enum DeliveryResponse {
     /// The endpoint responded with a status from 200 to 299.
     Accepted(u16),
     /// The endpoint responded with another status, for example a redirect.
-    Rejected(u16),
+    Rejected {
+        /// The HTTP status.
+        status: u16,
+        /// The time to wait until the next request, from the header `Retry-After`; `None` without this header.
+        retry_after: Option<TimeDelta>,
+    },
     /// There was no response. Contains the reason. The endpoint may have processed the event nevertheless.
     NoResponse(String),
+}
+
+impl DeliveryResponse {
+    /// Returns whether the endpoint wants no more events, so that it must be disabled.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Rejected { status: GONE, .. })
+    }
+
+    /// Returns the time before which the endpoint wants no request: the time that the header `Retry-After` requests
+    /// after `now`, but at most [`MAX_RETRY_AFTER`]. Returns `None` if the endpoint requests no time.
+    pub fn not_before(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Rejected { retry_after: Some(wait), .. } => now.checked_add_signed((*wait).min(MAX_RETRY_AFTER)),
+            _ => None,
+        }
+    }
 }
 
 /// Identifies the delivery of one event to one endpoint.
@@ -85,14 +110,15 @@ impl Delivery {
         }
     }
 
-    /// Returns the delivery after a try at `now` that had the result `response`.
+    /// Returns the delivery after a try at `now` that had the result `response`. The next try is not before the time
+    /// that the endpoint requests. If the endpoint wants no more events, the delivery has failed.
     pub fn after_attempt(&self, response: &DeliveryResponse, now: DateTime<Utc>) -> Self {
         let (last_response, is_accepted) = match response {
             DeliveryResponse::Accepted(status) => (status.to_string(), true),
-            DeliveryResponse::Rejected(status) => (status.to_string(), false),
+            DeliveryResponse::Rejected { status, .. } => (status.to_string(), false),
             DeliveryResponse::NoResponse(reason) => (reason.clone(), false),
         };
-        let has_next_try = !is_accepted && !self.is_too_old(now);
+        let has_next_try = !is_accepted && !response.is_gone() && !self.is_too_old(now);
         let gap = RETRY_DELAYS.get(self.attempts as usize).filter(|_| has_next_try);
         let status = match (is_accepted, gap) {
             (true, _) => DeliveryStatus::Delivered,
@@ -103,7 +129,9 @@ impl Delivery {
             status,
             attempts: self.attempts.saturating_add(1),
             last_response: Some(last_response),
-            next_try_at: gap.and_then(|gap| now.checked_add_signed(*gap)),
+            next_try_at: gap
+                .and_then(|gap| now.checked_add_signed(*gap))
+                .max(response.not_before(now).filter(|_| gap.is_some())),
             ..self.clone()
         }
     }
@@ -140,9 +168,10 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
-
     use super::*;
+
+    /// A response with the status 500 and without the header `Retry-After`.
+    const ERROR: DeliveryResponse = DeliveryResponse::Rejected { status: 500, retry_after: None };
 
     #[test]
     fn delivery_waits_longer_after_each_failed_try_and_fails_after_three_days() {
@@ -153,7 +182,7 @@ mod tests {
         while let Some(next) = delivery.next_try_at {
             waits.push((next - now).num_seconds());
             now = next;
-            delivery = delivery.after_attempt(&DeliveryResponse::Rejected(500), now);
+            delivery = delivery.after_attempt(&ERROR, now);
         }
         assert_eq!(waits, [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 10));
@@ -161,7 +190,7 @@ mod tests {
 
         let long_ago = Delivery { attempts: 2, status: DeliveryStatus::Pending, ..delivery.clone() };
         let late = begun + MAX_DELIVERY_AGE + TimeDelta::seconds(1);
-        let failed = |now| long_ago.after_attempt(&DeliveryResponse::Rejected(500), now).status;
+        let failed = |now| long_ago.after_attempt(&ERROR, now).status;
         assert_eq!(failed(begun + MAX_DELIVERY_AGE), DeliveryStatus::Pending);
         assert_eq!(failed(late), DeliveryStatus::Failed, "after four days there is no further try");
         assert!(!long_ago.restarted(late).is_too_old(late), "the age is counted from the restart");
@@ -173,5 +202,22 @@ mod tests {
             (taken.status, taken.next_try_at, taken.last_response.as_deref()),
             (DeliveryStatus::Delivered, None, Some("204"))
         );
+    }
+
+    #[test]
+    fn next_try_is_not_before_the_time_that_the_endpoint_requests_and_410_ends_the_delivery() {
+        let now = DateTime::UNIX_EPOCH;
+        let key = DeliveryKey { endpoint: Ulid::nil(), event: "1".to_owned() };
+        let delivery = Delivery::new(key, "account.created".into(), "{}".into(), now);
+        let after = |status, seconds: Option<i64>| {
+            let retry_after = seconds.map(TimeDelta::seconds);
+            let tried = delivery.after_attempt(&DeliveryResponse::Rejected { status, retry_after }, now);
+            (tried.status, tried.next_try_at.map(|next| (next - now).num_seconds()))
+        };
+        for (seconds, expected) in [(None, 5), (Some(0), 5), (Some(4), 5), (Some(120), 120), (Some(1_000_000), 86_400)]
+        {
+            assert_eq!(after(429, seconds), (DeliveryStatus::Pending, Some(expected)), "{seconds:?}");
+        }
+        assert_eq!(after(410, Some(120)), (DeliveryStatus::Failed, None));
     }
 }

@@ -56,9 +56,16 @@ impl EndpointBackoff {
     }
 
     /// Returns the back-off after the try with the id `id` failed at `now`. `self` is the stored back-off now, and
-    /// `before_try` the stored back-off when the try began. Returns `None` if the try does not count, because another
-    /// try has started or extended the back-off in the meantime.
-    pub fn after_failure(&self, before_try: &Self, now: DateTime<Utc>, id: Ulid) -> Option<Self> {
+    /// `before_try` the stored back-off when the try began. `not_before` is the time before which the endpoint wants no
+    /// request, if it has requested a time: a back-off until this time begins with the first failure. Returns `None` if
+    /// the try does not count, because another try has started or extended the back-off in the meantime.
+    pub fn after_failure(
+        &self,
+        before_try: &Self,
+        now: DateTime<Utc>,
+        not_before: Option<DateTime<Utc>>,
+        id: Ulid,
+    ) -> Option<Self> {
         if self.until != before_try.until {
             return None;
         }
@@ -68,7 +75,8 @@ impl EndpointBackoff {
         let wait = doublings.map(|doublings| {
             FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
         });
-        Some(Self { failures, until: wait.and_then(|wait| add_wait(now, wait)), changed_by: Some(id) })
+        let until = wait.and_then(|wait| add_wait(now, wait)).max(not_before.map(|until| until.trunc_subsecs(3)));
+        Some(Self { failures, until, changed_by: Some(id) })
     }
 }
 
@@ -94,7 +102,7 @@ mod tests {
                 BackoffState::ProbeIsDue => backoff.with_claimed_probe(now, TRY_ID),
                 BackoffState::WaitsUntil(until) => panic!("waits until {until}"),
             };
-            backoff = before.after_failure(&before, now, TRY_ID).unwrap();
+            backoff = before.after_failure(&before, now, None, TRY_ID).unwrap();
             let until = backoff.until.unwrap_or(now);
             waits.push((until - now).num_seconds());
             now = until;
@@ -106,9 +114,9 @@ mod tests {
     fn only_one_worker_starts_the_probe_and_concurrent_failures_count_once() {
         let now = DateTime::UNIX_EPOCH;
         let twice = EndpointBackoff { failures: 2, until: None, changed_by: None };
-        let started = twice.after_failure(&twice, now, TRY_ID).unwrap();
+        let started = twice.after_failure(&twice, now, None, TRY_ID).unwrap();
         assert_eq!(
-            started.after_failure(&twice, now, TRY_ID),
+            started.after_failure(&twice, now, None, TRY_ID),
             None,
             "a try that began before the back-off does not count"
         );
@@ -119,6 +127,19 @@ mod tests {
         assert_eq!(claimed.state(until), BackoffState::WaitsUntil(until + PROBE_LEASE));
         assert_eq!(claimed.state(until + PROBE_LEASE), BackoffState::ProbeIsDue, "the worker was killed");
         let again = claimed.with_claimed_probe(until + PROBE_LEASE, TRY_ID);
-        assert_eq!(again.after_failure(&claimed, now, TRY_ID), None, "the claim of the first worker has expired");
+        assert_eq!(again.after_failure(&claimed, now, None, TRY_ID), None, "the claim of the first worker has expired");
+    }
+
+    #[test]
+    fn time_that_the_endpoint_requests_starts_or_extends_the_backoff() {
+        let now = DateTime::UNIX_EPOCH;
+        let requested = Some(now + TimeDelta::minutes(20));
+        let inactive = EndpointBackoff::default();
+        let started = inactive.after_failure(&inactive, now, requested, TRY_ID).unwrap();
+        assert_eq!((started.failures, started.until), (1, requested));
+        let many = EndpointBackoff { failures: 20, ..inactive };
+        let soon = Some(now + TimeDelta::minutes(1));
+        let waits = many.after_failure(&many, now, soon, TRY_ID).unwrap();
+        assert_eq!(waits.until, Some(now + LONGEST_WAIT), "a shorter requested time changes nothing");
     }
 }

@@ -12,5 +12,5 @@ pub use delivery::{Delivery, DeliveryKey, DeliveryResponse, DeliveryStatus};
 pub use endpoint::{SECRETS_OVERLAP, WebhookEndpoint};
 pub use endpoint_backoff::{BackoffState, EndpointBackoff, FAILURES_BEFORE_BACKOFF, LONGEST_WAIT};
 pub use endpoint_url::{EndpointUrl, UrlError};
-pub use retry_schedule::{MAX_DELIVERY_AGE, RETRY_DELAYS};
+pub use retry_schedule::{MAX_DELIVERY_AGE, MAX_RETRY_AFTER, RETRY_DELAYS};
 pub use signing_secret::{Secret, SecretError, StoredSecret};

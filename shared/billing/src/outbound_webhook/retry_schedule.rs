@@ -16,6 +16,10 @@ pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::hours(24),
 ];
 
+/// The longest waiting time that an endpoint can request with the header `Retry-After`. A longer time counts as this time,
+/// so that a wrong header cannot stop the deliveries to the endpoint.
+pub const MAX_RETRY_AFTER: TimeDelta = TimeDelta::hours(24);
+
 /// The age after which a pending delivery fails instead of being postponed again. The age is counted from the time at
 /// which the delivery was created or last restarted. This limit is longer than all [`RETRY_DELAYS`] together. Without
 /// the limit, a delivery to an endpoint that is in back-off could wait for ever.

@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use billing::{DeliveryResponse, EndpointUrl, Secret};
+use chrono::TimeDelta;
 use outbound::{AllowedAddresses, Sender};
 use tokio::sync::Notify;
 
@@ -30,13 +31,14 @@ async fn start_merchant_server() -> (String, ReceivedRequests) {
     (url, received)
 }
 
-/// Responds to the paths `/accepts`, `/fails` and `/redirects` as their names say. A request to any other path gets no
+/// Responds to the paths `/accepts`, `/fails`, `/busy` and `/redirects` as their names say. A request to any other path gets no
 /// response.
 async fn respond(State(received): State<ReceivedRequests>, uri: Uri, headers: HeaderMap, body: String) -> Response {
     received.lock().unwrap().push((uri.path().to_owned(), headers, body));
     match uri.path() {
         "/accepts" => StatusCode::NO_CONTENT.into_response(),
         "/fails" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        "/busy" => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "90")]).into_response(),
         "/redirects" => (StatusCode::TEMPORARY_REDIRECT, [("location", "/accepts")]).into_response(),
         _ => std::future::pending().await,
     }
@@ -58,14 +60,15 @@ async fn response_status_decides_the_outcome_and_redirects_are_not_followed() {
     let sender = Sender::new(AllowedAddresses::Any, Duration::from_millis(300)).unwrap();
     for (path, expected) in [
         ("/accepts", DeliveryResponse::Accepted(204)),
-        ("/fails", DeliveryResponse::Rejected(500)),
-        ("/redirects", DeliveryResponse::Rejected(307)),
+        ("/fails", DeliveryResponse::Rejected { status: 500, retry_after: None }),
+        ("/redirects", DeliveryResponse::Rejected { status: 307, retry_after: None }),
+        ("/busy", DeliveryResponse::Rejected { status: 429, retry_after: Some(TimeDelta::seconds(90)) }),
         ("/hangs", DeliveryResponse::NoResponse("no response in time".to_owned())),
     ] {
         assert_eq!(deliver(&sender, &(server.clone() + path)).await, expected, "{path}");
     }
     let paths: Vec<_> = received.lock().unwrap().iter().map(|(path, _, _)| path.clone()).collect();
-    assert_eq!(paths, ["/accepts", "/fails", "/redirects", "/hangs"]);
+    assert_eq!(paths, ["/accepts", "/fails", "/redirects", "/busy", "/hangs"]);
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed_port = format!("http://{}", listener.local_addr().unwrap());

@@ -201,7 +201,10 @@ async fn delivery_that_is_restarted_on_its_29th_day_is_stored_for_another_30_day
     let restart = now + TimeDelta::days(29);
     let restarted = world.table.restart_delivery(&key, None, restart).await.unwrap().unwrap();
     let tried = |stored: &Delivery| {
-        Some(stored.after_attempt(&billing::DeliveryResponse::Rejected(500), restart + TimeDelta::seconds(1)))
+        Some(stored.after_attempt(
+            &billing::DeliveryResponse::Rejected { status: 500, retry_after: None },
+            restart + TimeDelta::seconds(1),
+        ))
     };
     world.table.change_delivery(restarted, tried).await.unwrap().unwrap();
     let item = stored_deliveries(&world, &key).await.remove(0);
