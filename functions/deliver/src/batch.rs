@@ -6,7 +6,8 @@ use aws_lambda_events::sqs::SqsMessage;
 use billing::{DeliveryKey, ReceivedEvent};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use outbound::{ConcurrencyLimits, DeliveryScheduler, NextTryTime, QueuedDelivery};
+use outbound::{ConcurrencyLimits, DeliveryScheduler, NextTryTime};
+use store::WaitingDelivery;
 
 use crate::DeliveryHandler;
 
@@ -21,7 +22,7 @@ pub struct DeliveryBatch {
     /// The ids of the messages that contain `events`.
     pub event_message_ids: Vec<String>,
     /// The deliveries to try, each with the id of the message that contains it.
-    pub deliveries: Vec<(String, QueuedDelivery)>,
+    pub deliveries: Vec<(String, DeliveryKey)>,
     /// The ids of the messages that are neither an event nor a delivery. SQS retries them and finally moves them to the
     /// dead-letter queue, where an operator can inspect them.
     pub unknown_message_ids: Vec<String>,
@@ -48,20 +49,20 @@ impl DeliveryBatch {
 }
 
 impl DeliveryHandler {
-    /// Tries the due deliveries, several at a time, and sends the deliveries that must wait to the queue again. Each of
-    /// `deliveries` has the id of its message. Returns the ids of the messages that must stay in the queue.
-    pub(crate) async fn try_deliveries(&self, deliveries: Vec<(String, QueuedDelivery)>) -> Vec<String> {
+    /// Tries the due deliveries, several at a time, and adds the deliveries that must wait to the list in the table. Each
+    /// of `deliveries` has the id of its message. Returns the ids of the messages that must stay in the queue.
+    pub(crate) async fn try_deliveries(&self, deliveries: Vec<(String, DeliveryKey)>) -> Vec<String> {
         let now = self.clock.now();
         let (mut schedule, mut ids) =
             (DeliveryScheduler::new(CONCURRENCY_LIMITS), BTreeMap::<DeliveryKey, Vec<String>>::new());
-        for (id, QueuedDelivery { key, not_before }) in deliveries {
-            schedule.add(not_before.unwrap_or(now).max(now), key.clone());
+        for (id, key) in deliveries {
+            schedule.add(now, key.clone());
             ids.entry(key).or_default().push(id);
         }
         let (mut in_progress, mut failed) = (FuturesUnordered::new(), Vec::new());
         loop {
-            // `now` is the start of the invocation: a delivery that becomes due later is sent to the queue again below,
-            // and a later invocation tries it.
+            // `now` is the start of the invocation: a delivery that becomes due later is added to the list below, and a
+            // later invocation tries it.
             while let Some(key) = schedule.start_next(now) {
                 in_progress.push(async {
                     let next_try = self.deliverer.deliver(&key).await;
@@ -78,12 +79,11 @@ impl DeliveryHandler {
             schedule.finish(key, next_try);
         }
         let waiting = schedule.take_waiting().into_iter();
-        let waiting: Vec<_> = waiting
-            .map(|(then, key)| QueuedDelivery { key, not_before: Some(then).filter(|then| *then > now) })
-            .collect();
-        for (index, error) in self.queue.send_delayed(&waiting, self.clock.now()).await {
-            tracing::error!(%error, error_type = "Queue", "a message could not be postponed and stays in the queue");
-            failed.extend(waiting.get(index).and_then(|delivery| ids.remove(&delivery.key)).unwrap_or_default());
+        let waiting: Vec<_> =
+            waiting.map(|(next_try_at, delivery)| WaitingDelivery { delivery, next_try_at }).collect();
+        for (index, error) in self.deliverer.add_waiting(&waiting).await {
+            tracing::error!(%error, error_type = "Table", "a message could not be postponed and stays in the queue");
+            failed.extend(waiting.get(index).and_then(|one| ids.remove(&one.delivery)).unwrap_or_default());
         }
         failed
     }

@@ -1,9 +1,13 @@
 //! A Lambda function that delivers events to the merchant's webhook endpoints.
 //!
 //! The queue contains two kinds of messages: events and deliveries. For an event, the function creates a delivery for
-//! each endpoint that subscribed to the event type. For a delivery, the function sends the event to the endpoint. A
-//! delivery that must be retried is sent to the queue again with a delay, and the received message is then deleted. A
-//! delayed message is not in flight. This is important because SQS allows only about 120,000 messages in flight.
+//! each endpoint that subscribed to the event type. For a delivery, the function sends the event to the endpoint.
+//!
+//! A delivery that must be retried is added to a list in the table, and the received message is deleted. Each minute, a
+//! schedule invokes the function to send the due deliveries to the queue. So a message causes at most one other message:
+//! an event causes its deliveries, and a delivery causes none. Lambda stops longer chains of messages between a queue and
+//! a function (recursive loop detection). A waiting message would be no alternative, because it is in flight, and SQS
+//! allows only about 120,000 messages in flight.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod batch;
@@ -16,11 +20,32 @@ use billing::ReceivedEvent;
 use clock::Clock;
 use config::{ConfigError, Env, SECRET_UNREADABLE};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use outbound::{AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
+use outbound::{
+    AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, SendDueError, Sender,
+};
+use serde::Deserialize;
 use sqs::SqsQueue;
 use store::{TableConfig, TableError, load_sdk_config};
 
 use batch::DeliveryBatch;
+
+/// The payload of an invocation of the Lambda function.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Request {
+    /// Messages from the queue.
+    Queue(SqsEvent),
+    /// The request of the schedule to send deliveries to the queue.
+    Send { send: DeliveriesToSend },
+}
+
+/// The deliveries that the schedule requests to send to the queue.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveriesToSend {
+    /// The waiting deliveries whose next try is due.
+    Due,
+}
 
 /// The state of the function, shared by all invocations.
 #[derive(Debug)]
@@ -75,17 +100,27 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DeliveryHandl
     Ok(DeliveryHandler::new(deliverer, queue, clock))
 }
 
-/// Processes a batch of messages. The response lists the messages that must stay in the queue.
+/// Handles one invocation of the function. The response lists the messages that must stay in the queue.
 ///
 /// # Errors
-/// Never returns an error: a failed message is listed in the response, so that the other messages of the batch are not
-/// repeated.
-pub async fn handle(
-    deliveries: &DeliveryHandler,
-    event: LambdaEvent<SqsEvent>,
-) -> Result<SqsBatchResponse, Diagnostic> {
+/// Only a request of the schedule can fail: if a due delivery could not be sent to the queue. A failed message is listed in
+/// the response instead, so that the other messages of the batch are not repeated.
+pub async fn handle(deliveries: &DeliveryHandler, event: LambdaEvent<Request>) -> Result<SqsBatchResponse, Diagnostic> {
+    let queue = match event.payload {
+        Request::Queue(queue) => queue,
+        Request::Send { send: DeliveriesToSend::Due } => {
+            return match deliveries.deliverer.send_due(&deliveries.queue).await {
+                Ok(_) => Ok(SqsBatchResponse::default()),
+                Err(error) => {
+                    let error_type = send_error_type(&error);
+                    tracing::error!(%error, error_type, "due deliveries could not be sent to the queue");
+                    Err(Diagnostic { error_type: error_type.to_owned(), error_message: error.to_string() })
+                }
+            };
+        }
+    };
     let mut response = SqsBatchResponse::default();
-    let batch = DeliveryBatch::read(event.payload.records);
+    let batch = DeliveryBatch::read(queue.records);
     let mut failed = batch.unknown_message_ids;
     if let Err(error) = deliveries.create_deliveries(&batch.events).await {
         tracing::error!(%error, error_type = error.error_type(), "events failed and stay in the queue");
@@ -96,9 +131,16 @@ pub async fn handle(
     Ok(response)
 }
 
+/// Returns the name of `error`, which the log contains as `error_type`.
+fn send_error_type(error: &SendDueError) -> &'static str {
+    match error {
+        SendDueError::Table(_) => "Table",
+        SendDueError::Queue(_) => "Queue",
+    }
+}
+
 impl DeliveryHandler {
-    /// Creates the function's state. `deliverer` tries the deliveries; `queue` contains the deliveries that wait for a
-    /// try.
+    /// Creates the function's state. `deliverer` tries the deliveries; `queue` contains the deliveries that are due.
     pub fn new(deliverer: Deliverer, queue: SqsQueue, clock: Arc<dyn Clock>) -> Self {
         Self { deliverer, queue, clock }
     }

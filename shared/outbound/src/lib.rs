@@ -9,6 +9,7 @@ mod address_policy;
 mod config;
 mod deliverer;
 mod delivery_queue;
+mod due_deliveries;
 mod endpoint_management;
 mod endpoint_secrets;
 mod fan_out;
@@ -24,7 +25,8 @@ pub use address::AllowedAddresses;
 pub use address_policy::{AddressError, AddressPolicy, HostResolver};
 pub use config::*;
 pub use deliverer::Deliverer;
-pub use delivery_queue::{DeliveryQueue, QueueError, QueuedDelivery};
+pub use delivery_queue::{DeliveryQueue, QueueError};
+pub use due_deliveries::SendDueError;
 pub use endpoint_management::{EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 pub use endpoint_secrets::EndpointSecrets;
 pub use log_messages::{

@@ -23,8 +23,8 @@
 //!    of a daily execution, the charge total of a day, and the check of a machine's clock.
 //! 6. `receipts`, `receipt_retention`, `records`, `refunds`, `disputes`, `findings`: the stored records of payments.
 //! 7. `payment_method_setups`, `card_links`, `limits`: how a customer enters a card, and how often.
-//! 8. `stream`, `notice_claims`, `outbound_webhooks`, `inbound_events`: the changes of the table, the mails and the webhooks
-//!    about them, and the webhook events that were received.
+//! 8. `stream`, `notice_claims`, `outbound_webhooks`, `waiting_deliveries`, `inbound_events`: the changes of the table,
+//!    the mails and the webhooks about them, and the webhook events that were received.
 //! 9. `audits`, `reconciliations`: the stored results of audits, and of comparisons with the gateway. `actions`: the log
 //!    of the changes that people and programs make.
 //! 10. `erasures`: the erasure of an account.
@@ -93,6 +93,7 @@ mod settlements;
 mod sorted_by_account;
 mod stream;
 mod subscriptions;
+mod waiting_deliveries;
 
 use std::ops::Deref;
 
@@ -116,7 +117,7 @@ pub use creations::{AccountOfNewSubscriptions, AccountState, NewSubscriptions};
 pub use due::{DueList, DuePage, DuePayment, DueRow, DueSubscription};
 pub use erasures::StoredAccount;
 pub use execution_lease::ExecutionLeaseOutcome;
-pub use items::{Due, EventSubscriber, Lane, Position, owner_of_removable_item};
+pub use items::{Due, EventSubscriber, Lane, Position, WaitingDelivery, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use limits::LimitedOperation;
 pub use notice_claims::NoticeClaimOutcome;

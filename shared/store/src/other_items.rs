@@ -12,7 +12,7 @@ use super::card_links::{CardLink, card_link_item};
 use super::day_total::check_charge_total;
 use super::execution_lease::check_execution_lease;
 use super::inbound_events::INBOUND_EVENT_RETENTION;
-use super::items::{DELIVERY_RETENTION, SETUP_RETENTION, open_finding_item};
+use super::items::{DELIVERY_RETENTION, SETUP_RETENTION, WaitingDelivery, open_finding_item};
 use super::limits::{COUNTER_RETENTION, check_limit};
 use super::notice_claims::{NOTICE_RETENTION, check_notice};
 use super::reconciliations::{SEEN_PAYMENTS_RETENTION, check_seen_payments};
@@ -28,7 +28,7 @@ const MAX_RETENTION: TimeDelta = TimeDelta::days(3_650);
 const MAX_IDEMPOTENCY_RETENTION: TimeDelta = TimeDelta::days(7);
 
 /// The kinds of items outside of accounts.
-const KINDS: [ItemKind; 22] = [
+const KINDS: [ItemKind; 23] = [
     (keys::SETTINGS, keys::SETTINGS, settings_item, None),
     (keys::HEARTBEAT, keys::HEARTBEAT, any_content, None),
     (keys::EXECUTION_LEASES, keys::EXECUTION_LEASES, check_execution_lease, None),
@@ -56,6 +56,12 @@ const KINDS: [ItemKind; 22] = [
     (keys::CARD_LINKS, keys::CARD_LINKS, card_link_item, Some(MAX_RETENTION)),
     (keys::LIMITS, keys::LIMITS, check_limit, Some(COUNTER_RETENTION)),
     (keys::DELIVERIES_OF_ENDPOINT, keys::DELIVERIES, delivery_item, Some(DELIVERY_RETENTION)),
+    (
+        keys::DELIVERIES_OF_ENDPOINT,
+        keys::WAITING_DELIVERIES,
+        entity_item::<Payments, WaitingDelivery>,
+        Some(DELIVERY_RETENTION),
+    ),
     (keys::NOTICES, keys::NOTICES, check_notice, Some(NOTICE_RETENTION)),
     (keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS, entity_item::<Payments, WebhookEndpoint>, None),
     (keys::INBOUND_EVENTS, keys::INBOUND_EVENTS, any_content, Some(INBOUND_EVENT_RETENTION)),

@@ -10,7 +10,7 @@ use emulator::{Call, Fault, Injector};
 use store::Paging;
 
 use crate::servers::start_merchant_server_with;
-use crate::world::{World, event};
+use crate::world::{Message, World, event};
 
 /// Processes two events for the endpoint with the path `endpoint` of the merchant's server, until the queue is empty.
 /// The endpoint rejects the first `rejected` requests. The outgoing call with the number `number` has the fault
@@ -24,18 +24,17 @@ async fn run_with_kill_at(endpoint: &str, rejected: u32, number: u64, fault: Fau
     let world = World::with_injector(injector.clone()).await;
     let (merchant, received) = start_merchant_server_with(injector.clone()).await;
     let endpoint = world.create_endpoint(1, &format!("{merchant}/{endpoint}"), &[]).await;
-    let mut queue = vec![event("e1", "account.created"), event("e2", "payment.succeeded")];
+    let events = [event("e1", "account.created"), event("e2", "payment.succeeded")];
+    let mut queue: Vec<_> = events.map(Message::first).into();
     let (mut kills, mut rounds) = (0, 0);
     loop {
-        // If the function is killed, all messages of the batch stay in the queue.
-        let before = queue.clone();
         match injector.run(world.process_queue(&mut queue)).await {
             Some(false) => break,
             Some(true) => {}
             None => {
+                // All messages of the batch stay in the queue.
                 kills += 1;
-                queue = before;
-                queue.extend(world.take_sqs_requests().0);
+                queue.extend(world.take_sent().into_iter().map(Message::first));
             }
         }
         rounds += 1;

@@ -1,13 +1,9 @@
 //! Tests that a slow or failing endpoint does not delay the deliveries to other endpoints, and that an endpoint to
 //! which all deliveries fail is in back-off.
 
-use std::sync::Arc;
-
 use billing::{DeliveryKey, DeliveryStatus, MAX_DELIVERY_AGE, WebhookEndpoint};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{Call, Injector};
-use outbound::QueuedDelivery;
 
 use crate::servers::start_merchant_server;
 use crate::world::{World, event};
@@ -29,7 +25,7 @@ async fn hanging_endpoint_gets_four_requests_at_a_time_and_delays_no_other_endpo
     world.handle(&events(0..6)).await;
     world.create_endpoint(2, &format!("{merchant}/200"), &[]).await;
     world.handle(&events(6..8)).await;
-    let (sent, _) = world.take_sqs_requests();
+    let sent = world.take_sent();
     let is_hanging = |body: &&String| body.contains(&hanging.id.to_string());
     let (hanging_first, healthy): (Vec<_>, Vec<_>) = sent.iter().partition(is_hanging);
     let batch: Vec<String> = hanging_first.into_iter().take(6).chain(healthy).cloned().collect();
@@ -60,40 +56,65 @@ async fn endpoint_that_fails_three_times_is_paused_then_probed_with_one_request_
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/503"), &[]).await;
     world.handle(&events(0..3)).await;
-    let (failing, _) = world.take_sqs_requests();
-    world.handle(&failing).await;
-    world.take_sqs_requests();
+    world.handle(&world.take_sent()).await;
     assert_eq!(received.lock().unwrap().len(), 3);
 
     world.handle(&events(3..8)).await;
-    let (waiting, _) = world.take_sqs_requests();
-    assert_eq!(world.handle(&waiting).await, Vec::<usize>::new());
-    let (postponed, delays) = world.take_sqs_requests();
-    assert_eq!((postponed.len(), delays, received.lock().unwrap().len()), (5, vec![5; 5], 3), "no request");
+    assert_eq!(world.handle(&world.take_sent()).await, Vec::<usize>::new());
+    assert_eq!((world.next_tries().len(), received.lock().unwrap().len()), (8, 3), "no request");
     let untried = world.table.get_delivery(&key(&endpoint, "e3")).await.unwrap().unwrap();
     assert_eq!((untried.attempts, untried.version), (0, 1), "the postponement is not a try");
 
-    world.clock.set(world.clock.now() + TimeDelta::seconds(5));
-    world.handle(&postponed).await;
-    assert_eq!(received.lock().unwrap().len(), 4, "one probe");
+    world.clock.set(world.clock.now() + TimeDelta::minutes(1));
+    let probe = world.send_due_and_take().await;
+    assert_eq!((probe.len(), world.next_tries().len()), (1, 7), "only the probe");
+    world.handle(&probe).await;
+    assert_eq!((received.lock().unwrap().len(), world.next_tries().len()), (4, 8));
     let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert_eq!(stored.backoff.failures, 4);
     assert_eq!(stored.backoff.until, Some(world.clock.now() + TimeDelta::seconds(10)));
+    assert_eq!(world.send_due_and_take().await, Vec::<String>::new(), "the endpoint is in back-off");
 
     let repaired = |stored: &WebhookEndpoint| {
         Some(WebhookEndpoint { url: format!("{merchant}/200").parse().unwrap(), ..stored.clone() })
     };
     world.table.change_webhook_endpoint(stored, repaired).await.unwrap();
-    // The other deliveries were postponed until the end of the probe's lease of 30 seconds, so advance the clock by 30
-    // seconds.
-    world.clock.set(world.clock.now() + TimeDelta::seconds(30));
-    let (waiting, _) = world.take_sqs_requests();
-    assert_eq!(world.handle(&waiting[..1]).await, Vec::<usize>::new());
-    assert_eq!((waiting.len(), received.lock().unwrap().len()), (5, 5), "the probe succeeds");
-    assert_eq!(world.handle(&waiting[1..]).await, Vec::<usize>::new());
-    assert_eq!(received.lock().unwrap().len(), 9, "all others follow");
+    world.clock.set(world.clock.now() + TimeDelta::minutes(6));
+    let probe = world.send_due_and_take().await;
+    assert_eq!(world.handle(&probe).await, Vec::<usize>::new());
+    assert_eq!((probe.len(), received.lock().unwrap().len()), (1, 5), "the probe succeeds");
+    let others = world.send_due_and_take().await;
+    assert_eq!(world.handle(&others).await, Vec::<usize>::new());
+    assert_eq!(
+        (others.len(), received.lock().unwrap().len(), world.next_tries()),
+        (7, 12, vec![]),
+        "all others follow"
+    );
     let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert_eq!((stored.backoff.failures, stored.backoff.until), (0, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoint_that_fails_does_not_stop_the_waiting_deliveries_of_other_endpoints() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    world.create_endpoint(1, &format!("{merchant}/503"), &["account.created"]).await;
+    let quick = world.create_endpoint(2, &format!("{merchant}/503"), &["payment.succeeded"]).await;
+    let mut queue = events(0..3);
+    queue.extend((0..250).map(|n| event(&format!("p{n}"), "payment.succeeded")));
+    world.handle(&queue).await;
+    world.handle(&world.take_sent()).await;
+    let repaired = |stored: &WebhookEndpoint| {
+        let url = format!("{merchant}/200").parse().unwrap();
+        Some(WebhookEndpoint { url, backoff: billing::EndpointBackoff::default(), ..stored.clone() })
+    };
+    let stored = world.table.get_webhook_endpoint(quick.id).await.unwrap().unwrap();
+    world.table.change_webhook_endpoint(stored, repaired).await.unwrap();
+    world.clock.set(world.clock.now() + TimeDelta::minutes(1));
+    let sent = world.send_due_and_take().await;
+    assert_eq!(sent.len(), 1 + 250, "the probe of the broken endpoint, and all deliveries of the other one");
+    let before = received.lock().unwrap().len();
+    world.handle(&sent).await;
+    assert_eq!((received.lock().unwrap().len() - before, world.next_tries().len()), (251, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +123,7 @@ async fn endpoint_item_is_written_only_when_its_state_changes() {
     let endpoint = world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
     for batch in [0..10, 10..20] {
         world.handle(&events(batch)).await;
-        let (sent, _) = world.take_sqs_requests();
+        let sent = world.take_sent();
         world.handle(&sent).await;
     }
     let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
@@ -114,9 +135,8 @@ async fn delivery_older_than_four_days_is_failed_instead_of_postponed_and_its_de
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/503"), &[]).await;
     world.handle(&events(0..4)).await;
-    let (sent, _) = world.take_sqs_requests();
+    let sent = world.take_sent();
     world.handle(&sent[..3]).await;
-    world.take_sqs_requests();
     // The endpoint is in back-off until the fourth delivery is too old. This delivery was never tried.
     let end = world.clock.now() + MAX_DELIVERY_AGE;
     let backoff = |stored: &WebhookEndpoint| {
@@ -127,14 +147,14 @@ async fn delivery_older_than_four_days_is_failed_instead_of_postponed_and_its_de
     world.table.change_webhook_endpoint(endpoint.clone(), backoff).await.unwrap();
     world.clock.set(end);
     world.handle(&sent[3..]).await;
-    let (postponed, delays) = world.take_sqs_requests();
-    assert_eq!(delays, [600], "four days old");
-    world.clock.set(end + TimeDelta::minutes(10) - TimeDelta::seconds(1));
-    // A queue message that an earlier version wrote does not contain the instant before which it must wait.
-    let old_message = serde_json::to_string(&key(&endpoint, "e3")).unwrap();
-    assert_eq!(serde_json::from_str::<QueuedDelivery>(&postponed[0]).unwrap().key, key(&endpoint, "e3"));
-    assert_eq!(world.handle(&[old_message]).await, Vec::<usize>::new());
-    assert_eq!((world.take_sqs_requests().0, received.lock().unwrap().len()), (vec![], 3));
+    let later = end + TimeDelta::minutes(10);
+    assert_eq!((world.take_sent(), world.next_tries().last()), (vec![], Some(&later)), "four days old");
+    world.clock.set(later - TimeDelta::seconds(1));
+    // A message of an earlier version contains an instant before which the delivery must wait.
+    let mut old_message: serde_json::Value = serde_json::from_str(&sent[3]).unwrap();
+    old_message["not_before"] = later.to_string().into();
+    assert_eq!(world.handle(&[old_message.to_string()]).await, Vec::<usize>::new());
+    assert_eq!((world.take_sent(), received.lock().unwrap().len()), (vec![], 3));
     let failed = world.table.get_delivery(&key(&endpoint, "e3")).await.unwrap().unwrap();
     let because = "account.created was not accepted within four days; the last response was: none, because other \
         deliveries failed";
@@ -144,29 +164,17 @@ async fn delivery_older_than_four_days_is_failed_instead_of_postponed_and_its_de
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiting_message_is_sent_again_without_a_request_to_the_table() {
-    let injector = Arc::new(Injector::new(Arc::new(|_: &Call<'_>| None)));
-    let world = World::with_injector(injector.clone()).await;
-    let endpoint = world.create_endpoint(1, "http://127.0.0.1/", &[]).await;
-    let not_before = Some(world.clock.now() + TimeDelta::hours(2));
-    let message = serde_json::to_string(&QueuedDelivery { key: key(&endpoint, "e1"), not_before }).unwrap();
-    let calls = injector.calls();
-    assert_eq!(world.handle(std::slice::from_ref(&message)).await, Vec::<usize>::new());
-    assert_eq!(world.take_sqs_requests(), (vec![message], vec![900]));
-    assert_eq!(injector.calls() - calls, 1, "only the request to SQS");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn unreadable_endpoint_keeps_only_its_own_deliveries_waiting_until_it_is_repaired() {
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
     let unreadable = world.create_unreadable_endpoint(2).await;
     let created = event("e1", "account.created");
     assert_eq!(world.handle(&[created]).await, Vec::<usize>::new(), "the event is processed");
-    let (sent, _) = world.take_sqs_requests();
+    let sent = world.take_sent();
     assert_eq!((sent.len(), world.handle(&sent).await), (2, vec![]));
-    let (waiting, delays) = world.take_sqs_requests();
-    assert_eq!((delays, received.lock().unwrap().len()), (vec![900], 1), "only the unreadable endpoint waits");
+    let in_an_hour = world.clock.now() + TimeDelta::hours(1);
+    let waiting = (world.take_sent(), world.next_tries(), received.lock().unwrap().len());
+    assert_eq!(waiting, (vec![], vec![in_an_hour], 1), "only the unreadable endpoint waits");
 
     world
         .table
@@ -174,9 +182,9 @@ async fn unreadable_endpoint_keeps_only_its_own_deliveries_waiting_until_it_is_r
         .await
         .unwrap();
     let repaired = world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;
-    world.clock.set(world.clock.now() + TimeDelta::hours(1));
-    assert_eq!(world.handle(&waiting).await, Vec::<usize>::new());
-    assert_eq!((world.take_sqs_requests().0, received.lock().unwrap().len()), (vec![], 2));
+    world.clock.set(in_an_hour);
+    assert_eq!(world.handle(&world.send_due_and_take().await).await, Vec::<usize>::new());
+    assert_eq!((world.next_tries(), received.lock().unwrap().len()), (vec![], 2));
     let delivered = world.table.get_delivery(&key(&repaired, "e1")).await.unwrap().unwrap();
     assert_eq!(delivered.status, DeliveryStatus::Delivered);
 }
@@ -186,11 +194,11 @@ async fn unreadable_delivery_delays_no_other_delivery_of_its_batch() {
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
     world.handle(&events(0..1)).await;
-    let (corrupt, _) = world.take_sqs_requests();
+    let corrupt = world.take_sent();
     world.corrupt_delivery(&key(&endpoint, "e0"), "Status");
     // The bus publishes the event again, together with another event.
     assert_eq!(world.handle(&events(0..2)).await, Vec::<usize>::new());
-    let (sent, _) = world.take_sqs_requests();
+    let sent = world.take_sent();
     assert_eq!(sent.len(), 1, "only the readable delivery is queued");
     assert_eq!(world.handle(&[corrupt, sent].concat()).await, [0], "the message of the corrupt delivery stays");
     assert_eq!(received.lock().unwrap().len(), 1);

@@ -1,5 +1,5 @@
 //! Tests of the function with a stand-in for SQS and the embedded engine: events become deliveries, deliveries are sent
-//! to endpoints, and failed deliveries are sent to the queue again.
+//! to endpoints, and failed deliveries wait in a list until a schedule sends them to the queue again.
 
 mod crash;
 mod encrypted_secrets;
@@ -17,7 +17,7 @@ use serde_json::json;
 use testkit::{ENCRYPTION_KEY, Function, InvocationResult, encryption_keys, start_secrets_manager};
 
 use servers::{start_merchant_server, start_sqs};
-use world::{World, event, secret};
+use world::{Message, World, event, secret};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() {
@@ -26,7 +26,7 @@ async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() 
     let only_succeeded = world.create_endpoint(2, &format!("{merchant}/204"), &["payment.succeeded"]).await;
     let (created, succeeded) = (event("e1", "account.created"), event("e2", "payment.succeeded"));
     assert_eq!(world.handle(&[created.clone(), succeeded.clone()]).await, Vec::<usize>::new());
-    let (sent, _) = world.take_sqs_requests();
+    let sent = world.take_sent();
     let key = |endpoint: &WebhookEndpoint, event: &str| DeliveryKey { endpoint: endpoint.id, event: event.to_owned() };
     let keys: Vec<DeliveryKey> = sent.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
     assert_eq!(keys, [key(&all_types, "e1"), key(&all_types, "e2"), key(&only_succeeded, "e2")]);
@@ -46,7 +46,7 @@ async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() 
     // The bus delivers the event to the queue again, and the queue repeats the messages of the finished deliveries.
     // These messages cause no request to an endpoint.
     assert_eq!(world.handle(&[&[created][..], &sent].concat()).await, Vec::<usize>::new());
-    assert!(received.lock().unwrap().is_empty() && world.take_sqs_requests().0.is_empty());
+    assert!(received.lock().unwrap().is_empty() && world.take_sent().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,21 +54,21 @@ async fn failed_delivery_is_retried_with_growing_delays_and_then_disables_its_en
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let broken = world.create_endpoint(1, &format!("{merchant}/500"), &[]).await;
     world.handle(&[event("e1", "account.created"), event("e2", "account.created")]).await;
-    let (sent, _) = world.take_sqs_requests();
-    let (mut message, mut gaps, mut last) = (sent[0].clone(), Vec::new(), world.clock.now());
+    let sent = world.take_sent();
+    let (mut queue, mut gaps, mut last) = (vec![Message::first(sent[0].clone())], Vec::new(), world.clock.now());
     loop {
         let tries = received.lock().unwrap().len();
-        assert_eq!(world.handle(&[message]).await, Vec::<usize>::new(), "the received message is deleted");
+        let has_more = world.process_queue(&mut queue).await;
         if received.lock().unwrap().len() > tries {
             gaps.push((world.clock.now() - last).num_seconds());
             last = world.clock.now();
         }
-        let (mut sent_again, delays) = world.take_sqs_requests();
-        let Some(next) = sent_again.pop() else { break };
-        message = next;
-        world.clock.set(world.clock.now() + TimeDelta::seconds(delays[0]));
+        if !has_more {
+            break;
+        }
     }
-    assert_eq!(gaps, [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+    // The first retry is due after 5 seconds, but the schedule starts each minute.
+    assert_eq!(gaps, [0, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
     assert_eq!(received.lock().unwrap().len(), 10);
     let stored = world.table.get_webhook_endpoint(broken.id).await.unwrap().unwrap();
     assert_eq!(stored.disabled_because.as_deref(), Some("account.created failed 10 times; the last response was: 500"));
@@ -77,7 +77,7 @@ async fn failed_delivery_is_retried_with_growing_delays_and_then_disables_its_en
     let key: DeliveryKey = serde_json::from_str(&sent[1]).unwrap();
     assert_eq!(world.table.get_delivery(&key).await.unwrap().unwrap().status, DeliveryStatus::Failed);
     world.handle(&[event("e3", "account.created")]).await;
-    let sent_to_queue = world.take_sqs_requests().0;
+    let sent_to_queue = world.take_sent();
     assert_eq!(
         (sent_to_queue, received.lock().unwrap().len()),
         (vec![], 10),
@@ -89,14 +89,17 @@ async fn failed_delivery_is_retried_with_growing_delays_and_then_disables_its_en
 async fn endpoint_that_accepts_other_events_is_not_disabled_if_it_rejects_one_event() {
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-e1"), &[]).await;
-    let mut queue = vec![event("e1", "account.created")];
-    // In each round, the function tries or postpones the event e1, at most for 15 minutes. Before each round, the test
-    // adds another event, which the endpoint accepts.
+    let mut queue = vec![Message::first(event("e1", "account.created"))];
+    // In each round, the function handles the messages, or the clock advances to the next try of the event e1. After
+    // each round, the test adds another event, which the endpoint accepts, until e1 has failed.
     let mut n = 1;
-    while queue.iter().any(|message| message.contains("\"e1\"")) {
+    while world.process_queue(&mut queue).await {
         n += 1;
-        queue.push(event(&format!("e{n}"), "account.created"));
-        world.process_queue(&mut queue).await;
+        if !world.next_tries().is_empty() {
+            queue.push(Message::first(event(&format!("e{n}"), "account.created")));
+            world.clock.set(world.clock.now() + TimeDelta::minutes(20));
+            queue.extend(world.send_due_and_take().await.into_iter().map(Message::first));
+        }
     }
     let key = DeliveryKey { endpoint: endpoint.id, event: "e1".to_owned() };
     let failed = world.table.get_delivery(&key).await.unwrap().unwrap();
@@ -113,16 +116,17 @@ async fn redelivery_succeeds_after_the_endpoint_was_fixed_and_fails_after_it_was
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/503"), &[]).await;
     world.handle(&[event("e1", "account.created")]).await;
-    let (sent, _) = world.take_sqs_requests();
+    let sent = world.take_sent();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
-    assert_eq!(world.take_sqs_requests().1, [5], "the next try");
+    let next_try = world.clock.now() + TimeDelta::seconds(5);
+    assert_eq!((world.take_sent(), world.next_tries()), (vec![], vec![next_try]), "the next try");
     let key: DeliveryKey = serde_json::from_str(&sent[0]).unwrap();
     let fix_url = |stored: &WebhookEndpoint| {
         Some(WebhookEndpoint { url: format!("{merchant}/200").parse().unwrap(), ..stored.clone() })
     };
     world.table.change_webhook_endpoint(endpoint.clone(), fix_url).await.unwrap().unwrap();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
-    assert_eq!(world.take_sqs_requests().1, [5], "the next try is not due yet");
+    assert_eq!((world.take_sent(), world.next_tries()), (vec![], vec![next_try]), "the next try is not due yet");
     let pending = world.table.get_delivery(&key).await.unwrap().unwrap();
     world.table.change_delivery(pending, |stored| Some(stored.restarted(world.clock.now()))).await.unwrap();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
@@ -152,7 +156,7 @@ async fn event_in_an_event_bridge_envelope_is_accepted_and_invalid_messages_stay
     let in_envelope = format!(r#"{{"detail-type":"account.created","detail":{}}}"#, event("e1", "account.created"));
     let without_type = r#"{"specversion":"1.0"}"#.to_owned();
     assert_eq!(world.handle(&["nonsense".to_owned(), in_envelope, "{}".to_owned(), without_type]).await, [0, 2, 3]);
-    assert_eq!(world.take_sqs_requests().0.len(), 1);
+    assert_eq!(world.take_sent().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +176,7 @@ async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_add
     let endpoint = WebhookEndpoint::new(id, url.parse().unwrap(), secret, Utc::now());
     function.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
     let deadline = || SystemClock.now().timestamp_millis() + 60_000;
-    for (name, failures) in [("sqs-event", json!([])), ("sqs-delivery", json!([]))] {
+    for (name, failures) in [("sqs-event", json!([])), ("sqs-delivery", json!([])), ("deliver-due", json!([]))] {
         let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
         let event = std::fs::read_to_string(path).unwrap();
         let InvocationResult::Response(response) = function.invoke(&event, deadline()).await else { panic!("{name}") };
@@ -185,8 +189,34 @@ async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_add
     let delivery = function.table.get_delivery(&key).await.unwrap().unwrap();
     assert_eq!((delivery.attempts, delivery.last_response.as_deref()), (1, Some("the address is not public")));
     let actions: Vec<_> = sqs_requests.lock().unwrap().iter().map(|(action, _)| action.clone()).collect();
+    assert_eq!((actions, received.lock().unwrap().len()), (vec!["SendMessageBatch".to_owned()], 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoint_that_is_gone_is_disabled_and_one_that_is_busy_is_tried_when_it_wants() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let gone = world.create_endpoint(1, &format!("{merchant}/410"), &["payment.succeeded"]).await;
+    let busy = world.create_endpoint(2, &format!("{merchant}/429"), &["account.created"]).await;
+    world.handle(&[event("e1", "payment.succeeded"), event("e2", "account.created")]).await;
+    world.handle(&world.take_sent()).await;
+    let stored = world.table.get_webhook_endpoint(gone.id).await.unwrap().unwrap();
     assert_eq!(
-        (actions, received.lock().unwrap().len()),
-        (vec!["SendMessageBatch".to_owned(), "SendMessageBatch".to_owned()], 0)
+        stored.disabled_because.as_deref(),
+        Some("it responded with the status 410 (Gone): it wants no more events")
     );
+    // The merchant's server requests a pause of 20 minutes.
+    let next_try = world.clock.now() + TimeDelta::minutes(20);
+    let stored = world.table.get_webhook_endpoint(busy.id).await.unwrap().unwrap();
+    assert_eq!(
+        (stored.disabled_because, stored.backoff.until, world.next_tries()),
+        (None, Some(next_try), vec![next_try])
+    );
+    world.clock.set(next_try - TimeDelta::seconds(1));
+    assert_eq!(world.send_due_and_take().await, Vec::<String>::new());
+    world.handle(&[event("e3", "account.created")]).await;
+    world.handle(&world.take_sent()).await;
+    assert_eq!(received.lock().unwrap().len(), 2, "another event waits too");
+    world.clock.set(next_try);
+    world.handle(&world.send_due_and_take().await).await;
+    assert_eq!(received.lock().unwrap().len(), 3);
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
 use emulator::{Injector, Operation};
 use serde_json::{Value, json};
 
@@ -66,15 +67,10 @@ pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequest
 }
 
 /// Starts a merchant's server, like [`start_merchant_server`]. Each request passes `injector`, except requests to the
-/// path `/hangs`. The path `/rejects-e1` accepts all events except `e1`. The path `/rejects-first` rejects only the
+/// path `/hangs`. A response with the status 429 requests a pause of 20 minutes. The path `/rejects-e1` accepts all events except `e1`. The path `/rejects-first` rejects only the
 /// first request, and the path `/rejects-the-first-four` rejects only the first four requests.
 pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
-    async fn respond(
-        State((received, injector)): StandInState,
-        uri: Uri,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> StatusCode {
+    async fn respond(State((received, injector)): StandInState, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
         let signature = headers["webhook-signature"].to_str().unwrap().to_owned();
         let event: Value = serde_json::from_slice(&body).unwrap();
         if uri.path() == "/hangs" {
@@ -108,7 +104,11 @@ pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, Rec
                 status => status.parse().unwrap(),
             };
             received.push((signature, event));
-            StatusCode::from_u16(status).unwrap()
+            let mut response = StatusCode::from_u16(status).unwrap().into_response();
+            if status == 429 {
+                response.headers_mut().insert("retry-after", HeaderValue::from_static("1200"));
+            }
+            response
         };
         injector.call(Operation::Http("webhook"), |fault| panic!("{fault:?}"), record).await
     }

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use aws_lambda_events::sqs::SqsBatchResponse;
 use billing::{DeliveryKey, Secret, WebhookEndpoint};
-use chrono::{DateTime, TimeDelta};
+use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use deliver_function::DeliveryHandler;
+use deliver_function::{DeliveryHandler, Request};
 use emulator::{Engine, EngineConnection, Injector};
 use encryption::EncryptionKeys;
 use lambda_runtime::{Context, LambdaEvent};
-use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, QueuedDelivery, Sender};
+use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use serde_json::{Value, json};
 use sqs::SqsQueue;
 use store::Table;
@@ -20,6 +20,38 @@ use testkit::encryption_keys;
 use ulid::Ulid;
 
 use crate::servers::{ReceivedRequests, start_sqs, start_sqs_with};
+
+/// The largest number of invocations of a function in one chain of messages. Lambda stops longer chains ("Use Lambda
+/// recursive loop detection to prevent infinite loops" in the Lambda developer guide).
+const MAX_CHAIN_LENGTH: u32 = 16;
+
+/// A message of the queue.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub body: String,
+    /// The number of invocations of the function in the chain of messages that ends with this message. On AWS, it is in
+    /// the `Lineage` of the trace header, which the SDK copies from the invocation to each message that the function sends.
+    chain_length: u32,
+}
+
+impl Message {
+    /// Creates a message that no message of the queue has caused: it comes from the bus or from the schedule.
+    pub fn first(body: String) -> Self {
+        Self { body, chain_length: 1 }
+    }
+
+    /// Creates the message with `body` that the function sent when it handled `handled`: the message about the same event
+    /// has caused it.
+    fn caused_by(handled: &[Self], body: String) -> Self {
+        let event_of = |body: &str| {
+            let content: Value = serde_json::from_str(body).unwrap();
+            content.get("event").unwrap_or(&content["id"]).clone()
+        };
+        let causes = handled.iter().filter(|cause| event_of(&cause.body) == event_of(&body));
+        let longest = causes.map(|cause| cause.chain_length).max().expect("a message about the same event");
+        Self { body, chain_length: longest + 1 }
+    }
+}
 
 /// A table, the state of the `deliver` function, and the requests that the stand-in for SQS has received.
 pub struct World {
@@ -97,18 +129,47 @@ impl World {
         self.engine.execute("UpdateItem", &remove).unwrap();
     }
 
-    /// Invokes the function with all messages in `queue`. Removes the finished messages, adds the messages that the
-    /// function sent, and advances the clock to the earliest retry. Returns whether the queue still has messages.
-    pub async fn process_queue(&self, queue: &mut Vec<String>) -> bool {
-        let remaining = self.handle(queue).await;
+    /// Invokes the function with all messages in `queue`. Removes the finished messages, and adds the messages that the
+    /// function sent. If the queue is empty, first advances the clock to the next start of the schedule at which a
+    /// delivery is due, and invokes the function as the schedule does. Returns whether a message or a waiting delivery
+    /// is left.
+    pub async fn process_queue(&self, queue: &mut Vec<Message>) -> bool {
+        if queue.is_empty() {
+            let next_start = self.clock.now() + TimeDelta::minutes(1);
+            self.clock.set(self.next_tries().into_iter().min().map_or(next_start, |next| next.max(next_start)));
+            self.send_due().await;
+            queue.extend(self.take_sent().into_iter().map(Message::first));
+        }
+        // Lambda does not invoke the function with a message of a longer chain: the message is lost.
+        queue.retain(|message| message.chain_length <= MAX_CHAIN_LENGTH);
+        let bodies: Vec<_> = queue.iter().map(|message| message.body.clone()).collect();
+        let remaining = self.handle(&bodies).await;
+        let sent: Vec<_> = self.take_sent().into_iter().map(|body| Message::caused_by(queue, body)).collect();
         let mut index = 0..;
         queue.retain(|_| remaining.contains(&index.next().unwrap()));
-        let (sent, delays) = self.take_sqs_requests();
         queue.extend(sent);
-        let now = self.clock.now();
-        let next_retry = delays.into_iter().min().map_or(now, |delay: i64| now + TimeDelta::seconds(delay));
-        self.clock.set(DateTime::max(now, next_retry));
-        !queue.is_empty()
+        !queue.is_empty() || !self.next_tries().is_empty()
+    }
+
+    /// Returns the times of the next tries in the list of waiting deliveries.
+    pub fn next_tries(&self) -> Vec<DateTime<Utc>> {
+        let items = self.engine.execute("Scan", &json!({ "TableName": "dueday" })).unwrap();
+        let keys = items["Items"].as_array().unwrap().iter().map(|item| item["SK"]["S"].as_str().unwrap());
+        let times = keys.filter_map(|key| key.strip_prefix("WAITING#")?.split('#').next());
+        times.map(|time| time.parse().unwrap()).collect()
+    }
+
+    /// Invokes the function as the schedule does, which sends the due deliveries to the queue.
+    pub async fn send_due(&self) {
+        let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../events/deliver-due.json"));
+        let request = serde_json::from_str(&event.unwrap()).unwrap();
+        deliver_function::handle(&self.deliveries, LambdaEvent::new(request, Context::default())).await.unwrap();
+    }
+
+    /// Invokes the function as the schedule does, and returns the bodies of the messages that it sent.
+    pub async fn send_due_and_take(&self) -> Vec<String> {
+        self.send_due().await;
+        self.take_sent()
     }
 
     /// Creates the endpoint number `n` at `url` for the event types `types`, or for all types if `types` is empty.
@@ -131,25 +192,24 @@ impl World {
         response.batch_item_failures.iter().map(|failure| failure.item_identifier.parse().unwrap()).collect()
     }
 
-    /// Removes the requests to SQS that were recorded since the last call. Returns the bodies of the sent messages, and
-    /// the delays in seconds of the delayed messages. Asserts that each message is in the message group of its endpoint.
-    pub fn take_sqs_requests(&self) -> (Vec<String>, Vec<i64>) {
+    /// Removes the requests to SQS that were recorded since the last call. Returns the bodies of the sent messages.
+    /// Asserts that each message is in the message group of its endpoint, and is not delayed.
+    pub fn take_sent(&self) -> Vec<String> {
         let requests = std::mem::take(&mut *self.sqs_requests.lock().unwrap());
-        let (mut sent, mut delays) = (Vec::new(), Vec::new());
+        let mut sent = Vec::new();
         for (action, request) in requests {
             assert_eq!(action, "SendMessageBatch");
             for entry in request["Entries"].as_array().unwrap() {
                 let body = entry["MessageBody"].as_str().unwrap().to_owned();
-                let delivery: QueuedDelivery = serde_json::from_str(&body).unwrap();
-                assert_eq!(entry["MessageGroupId"], delivery.key.endpoint.to_string());
-                let delay = entry["DelaySeconds"].as_i64();
-                assert_eq!(delay.is_some(), delivery.not_before.is_some(), "a delayed message contains its instant");
-                assert!(delay.is_none_or(|delay| delay <= 900), "SQS rejects more than 15 minutes");
+                let key: DeliveryKey = serde_json::from_str(&body).unwrap();
+                assert_eq!(
+                    (&entry["MessageGroupId"], &entry["DelaySeconds"]),
+                    (&key.endpoint.to_string().into(), &Value::Null)
+                );
                 sent.push(body);
-                delays.extend(delay);
             }
         }
-        (sent, delays)
+        sent
     }
 }
 
@@ -159,7 +219,7 @@ pub fn secret(n: u8) -> Secret {
 }
 
 /// Returns the Lambda event with which SQS invokes the function for messages with these `bodies`.
-fn batch(bodies: &[String]) -> SqsEvent {
+fn batch(bodies: &[String]) -> Request {
     let records = bodies.iter().enumerate().map(|(n, body)| {
         json!({ "messageId": n.to_string(), "receiptHandle": format!("handle-{n}"), "body": body, "eventSource": "aws:sqs",
             "attributes": {}, "messageAttributes": {} })

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use audit::{AuditRecorder, BrokenInvariant, Invariant, check_other_items};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{
-    AcceptedDifference, ActionKind, AuditRecord, ClaimToken, DayReconciliation, DifferenceKind, Finding, FindingReason,
-    NewAction, StoredSecret, WebhookEndpoint,
+    AcceptedDifference, ActionKind, AuditRecord, ClaimToken, DayReconciliation, DeliveryKey, DifferenceKind, Finding,
+    FindingReason, NewAction, StoredSecret, WebhookEndpoint,
 };
 use chrono::TimeDelta;
 use erasing::request_erasure;
-use store::{Batch, CardLink, Claim, Item, check_other_item, key_of_heartbeat};
+use store::{Batch, CardLink, Claim, Item, WaitingDelivery, check_other_item, key_of_heartbeat};
 use ulid::Ulid;
 
 use crate::erasure::{erasure_action, erasure_time, world_with_two_accounts};
@@ -100,7 +100,7 @@ const MISSED: [Missed; 73] = [
 ];
 
 /// The kinds of items outside of accounts.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 21] = [
     "ACTIONS ACTION",
     "AUDIT VIOLATION",
     "AUDITS AUDIT",
@@ -120,6 +120,7 @@ const KINDS: [&str; 20] = [
     "RUN SHARD",
     "SETUP SETUP",
     "WEBHOOK EVENT",
+    "WEBHOOK WAITING",
     "WEBHOOKS ENDPOINT",
 ];
 
@@ -160,6 +161,8 @@ async fn store_other_items(world: &World) {
     let (url, secret) = ("https://example.com/hook".parse().unwrap(), StoredSecret::Encrypted("v1.1.x".to_owned()));
     let endpoint = WebhookEndpoint::new(Ulid::from_parts(8, 8), url, secret, now);
     table.create_webhook_endpoint(&endpoint, None).await.unwrap();
+    let delivery = DeliveryKey { endpoint: endpoint.id, event: "event-1".to_owned() };
+    table.add_waiting_delivery(&WaitingDelivery { delivery, next_try_at: now + TimeDelta::hours(1) }).await.unwrap();
     let subscription = new_subscription(20, "2026-04-01");
     world.store(&subscription).await;
     let finding = Finding {

@@ -26,8 +26,8 @@ pub use due_item::{Due, Lane, Position};
 pub(super) use erasure::{is_erased_account, read_account};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
-pub use outbound_webhook::EventSubscriber;
 pub(super) use outbound_webhook::{DELIVERY_RETENTION, read_event_subscriber, recover_delivery};
+pub use outbound_webhook::{EventSubscriber, WaitingDelivery};
 pub(super) use payment_method_setup::SETUP_RETENTION;
 pub use removable_item::owner_of_removable_item;
 

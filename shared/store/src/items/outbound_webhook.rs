@@ -90,7 +90,7 @@ impl Entity<Payments> for WebhookEndpoint {
     }
 }
 
-/// The id and the event types of a webhook endpoint. They can be read even from an item in which another attribute of
+/// The id, the event types and the back-off of a webhook endpoint. They can be read even from an item in which another attribute of
 /// the endpoint is unreadable, so that the endpoint loses no event.
 #[derive(Debug)]
 pub struct EventSubscriber {
@@ -100,6 +100,8 @@ pub struct EventSubscriber {
     pub types: Vec<String>,
     /// Whether the endpoint is disabled.
     pub is_disabled: bool,
+    /// The instant until which the back-off of the endpoint lasts; `None` if there is no back-off.
+    pub backoff_until: Option<DateTime<Utc>>,
     /// The reason why the whole endpoint cannot be read; `None` if the whole endpoint can be read.
     pub error: Option<TableError>,
 }
@@ -111,13 +113,14 @@ impl EventSubscriber {
     }
 }
 
-/// The attributes of a webhook endpoint that determine which events it receives.
-#[derive(Deserialize)]
+/// The attributes of a webhook endpoint that determine which events it receives, and when.
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 struct SubscribedTypes {
     #[serde(default)]
     types: Vec<String>,
     disabled_because: Option<String>,
+    not_tried_until: Option<Instant>,
 }
 
 /// Reads the id and the event types of the webhook endpoint in `item`, also if the whole endpoint cannot be read. If
@@ -130,9 +133,9 @@ pub fn read_event_subscriber(item: &Item) -> Result<EventSubscriber, TableError>
     let key = key_of(item);
     let endpoint = keys::parse_webhook_endpoint(&key)
         .ok_or_else(|| TableError::unreadable(key, "its sort key contains no id of an endpoint"))?;
-    let selecting = from_item::<SubscribedTypes>(item).ok();
-    let (types, disabled_because) = selecting.map_or_else(Default::default, |s| (s.types, s.disabled_because));
-    Ok(EventSubscriber { endpoint, types, is_disabled: disabled_because.is_some(), error })
+    let SubscribedTypes { types, disabled_because, not_tried_until } = from_item(item).unwrap_or_default();
+    let (is_disabled, backoff_until) = (disabled_because.is_some(), not_tried_until.map(|until| until.0));
+    Ok(EventSubscriber { endpoint, types, is_disabled, backoff_until, error })
 }
 
 #[skip_serializing_none]
@@ -192,6 +195,40 @@ impl Entity<Payments> for Delivery {
             restarted_at: item.restarted_date.map(|at| at.0),
             version: item.version,
         })
+    }
+}
+
+/// An entry in the list of the deliveries that wait for their next try. Its keys contain all its data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitingDelivery {
+    pub delivery: DeliveryKey,
+    /// The instant before which the delivery must not be tried.
+    pub next_try_at: DateTime<Utc>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WaitingDeliveryItem {
+    /// An entry of an endpoint that exists is removed when it is due. The entries of a removed endpoint expire.
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl Entity<Payments> for WaitingDelivery {
+    type Attributes = WaitingDeliveryItem;
+
+    fn key(&self) -> Key {
+        keys::key_of_waiting_delivery(&self.delivery, self.next_try_at)
+    }
+
+    fn attributes(&self) -> WaitingDeliveryItem {
+        WaitingDeliveryItem { ttl: expiry(self.next_try_at, DELIVERY_RETENTION) }
+    }
+
+    fn read(key: Key, _: WaitingDeliveryItem) -> Result<Self, TableError> {
+        let (delivery, next_try_at) = keys::parse_waiting_delivery(&key)
+            .ok_or_else(|| TableError::unreadable(key, "its keys are not those of a waiting delivery"))?;
+        Ok(Self { delivery, next_try_at })
     }
 }
 

@@ -1,0 +1,97 @@
+//! Sends the waiting deliveries to the queue when they are due. A schedule starts this on AWS. The function that tries the
+//! deliveries must not send them to its own queue again, because Lambda stops a chain of messages that has invoked the
+//! same function about 16 times (recursive loop detection).
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use store::{EventSubscriber, TableError, WaitingDelivery};
+
+use super::log_messages::ENDPOINT_UNREADABLE;
+use super::{Deliverer, DeliveryQueue, QueueError};
+
+/// The largest number of waiting deliveries that are read and sent to the queue together.
+const BATCH_SIZE: usize = 100;
+/// The largest number of waiting deliveries to one endpoint that one run sends. The next run sends further ones.
+const MAX_PER_ENDPOINT: usize = 2_000;
+/// The largest number of requests in progress that remove sent deliveries from the list.
+const CONCURRENT_REMOVALS: usize = 10;
+/// A run stops after this time, before the schedule starts the next run a minute after this run.
+const RUN_TIME: TimeDelta = TimeDelta::seconds(45);
+
+/// The reason why the due deliveries could not be sent to the queue. The next run sends them.
+#[derive(Debug, thiserror::Error)]
+pub enum SendDueError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+impl Deliverer {
+    /// Adds the deliveries in `waiting` to the list of the waiting deliveries. Returns the error for each delivery that
+    /// could not be added, with its index.
+    pub async fn add_waiting(&self, waiting: &[WaitingDelivery]) -> Vec<(usize, TableError)> {
+        let added = stream::iter(waiting.iter().enumerate());
+        let added = added.map(async |(index, one)| (index, self.table.add_waiting_delivery(one).await));
+        let results: Vec<_> = added.buffered(CONCURRENT_REMOVALS).collect().await;
+        results.into_iter().filter_map(|(index, result)| Some((index, result.err()?))).collect()
+    }
+
+    /// Sends the waiting deliveries that are due to `queue`, and removes them from the list. Returns their number. While
+    /// an endpoint is in back-off, sends none of its deliveries; at the end of the back-off, sends one of them, as the
+    /// probe. If the run is killed, a delivery may be sent twice: the second message finds the outcome of the first.
+    ///
+    /// # Errors
+    /// [`SendDueError`] if a request to the table or to the queue fails. The deliveries to the other endpoints are sent
+    /// nevertheless.
+    pub async fn send_due(&self, queue: &dyn DeliveryQueue) -> Result<usize, SendDueError> {
+        let started_at = self.clock.now();
+        let subscribers = self.table.get_webhook_subscribers().await?;
+        for error in &subscribers.unreadable {
+            tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}");
+        }
+        let (mut sent, mut first_error) = (0_usize, None);
+        for endpoint in &subscribers.items {
+            match self.send_due_to(endpoint, queue, started_at).await {
+                Ok(number) => sent = sent.saturating_add(number),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        first_error.map_or(Ok(sent), Err)
+    }
+
+    /// Sends the due deliveries to `endpoint` to `queue`, as long as the run that began at `started_at` may last. Returns
+    /// their number.
+    async fn send_due_to(
+        &self,
+        endpoint: &EventSubscriber,
+        queue: &dyn DeliveryQueue,
+        started_at: DateTime<Utc>,
+    ) -> Result<usize, SendDueError> {
+        let most = largest_number(endpoint, started_at);
+        let mut sent = 0;
+        while sent < most && self.clock.now() - started_at < RUN_TIME {
+            let limit = BATCH_SIZE.min(most - sent);
+            let due = self.table.get_due_deliveries(endpoint.endpoint, started_at, limit).await?;
+            let keys: Vec<_> = due.iter().map(|waiting| waiting.delivery.clone()).collect();
+            queue.send(&keys).await?;
+            let removals = stream::iter(&due).map(|waiting| self.table.remove_waiting_delivery(waiting));
+            removals.buffer_unordered(CONCURRENT_REMOVALS).try_collect::<()>().await?;
+            sent += due.len();
+            if due.len() < limit {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+}
+
+/// Returns how many deliveries to `endpoint` may be sent to the queue at `now`. Deliveries to a disabled or unreadable
+/// endpoint are sent like others: their tries store that they have failed, or that they must wait.
+fn largest_number(endpoint: &EventSubscriber, now: DateTime<Utc>) -> usize {
+    match endpoint.backoff_until.filter(|_| !endpoint.is_disabled && endpoint.error.is_none()) {
+        None => MAX_PER_ENDPOINT,
+        Some(until) if now < until => 0,
+        Some(_) => 1,
+    }
+}
