@@ -362,7 +362,9 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
         let events = function["Events"].as_mapping().into_iter().flat_map(|events| events.values());
         let starts: &[&str] = match name.as_str() {
             "EventsFunction" => &["DynamoDB"],
-            "DeliverFunction" | "NoticesFunction" => &["SQS"],
+            "NoticesFunction" => &["SQS"],
+            // The schedule starts the function each minute, which then sends the due deliveries to its queue.
+            "DeliverFunction" => &["SQS", "ScheduleV2"],
             "MailFeedbackFunction" => &["SNS"],
             // The schedule starts the function each minute, which then fills backordered orders.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
@@ -410,4 +412,16 @@ fn template_passes_each_event_with_a_notice_to_the_queue_of_the_notices() {
     let passed = template()["Resources"]["NoticesRule"]["Properties"]["EventPattern"]["detail-type"].clone();
     let passed: BTreeSet<String> = passed.as_sequence().unwrap().iter().map(text).collect();
     assert_eq!(passed, TYPES_WITH_NOTICE.iter().map(ToString::to_string).collect());
+}
+
+#[test]
+fn template_starts_the_daily_runs_only_at_hours_that_no_time_zone_skips() {
+    let parameters = &template()["Parameters"];
+    let allowed = regex::Regex::new(&text(&parameters["BillingHours"]["AllowedPattern"])).unwrap();
+    let hours = |pair: fn(u32) -> String| (0..100).filter(|hour| allowed.is_match(&pair(*hour))).collect::<Vec<u32>>();
+    let expected: Vec<u32> = emulator::RUN_HOURS.collect();
+    assert_eq!(hours(|hour| format!("{hour},6")), expected);
+    assert_eq!(hours(|hour| format!("6,{hour}")), expected);
+    let limits = ["MinValue", "MaxValue"].map(|limit| parameters["DoneByHour"][limit].as_u64().unwrap());
+    assert_eq!(limits, [*emulator::RUN_HOURS.start(), *emulator::RUN_HOURS.end()].map(u64::from));
 }

@@ -62,10 +62,41 @@ fn template_alarms_about_throttled_functions_cover_each_function_once() {
 }
 
 #[test]
+fn template_stops_no_meant_loop_and_has_an_alarm_about_stopped_loops_of_all_functions() {
+    let template = template();
+    let query = &template["Resources"]["RecursiveLoopsAlarm"]["Properties"]["Metrics"][0]["Expression"];
+    assert_eq!(text(query), r#"SELECT SUM(RecursiveInvocationsDropped) FROM SCHEMA("AWS/Lambda", FunctionName)"#);
+    let queues: BTreeMap<String, Value> = template["Resources"]
+        .as_mapping()
+        .unwrap()
+        .iter()
+        .filter(|(_, resource)| resource["Type"] == "AWS::Serverless::Function")
+        .map(|(name, function)| (text(name), function["Properties"].clone()))
+        .collect();
+    // A function that may send to the queue that invokes it is in a loop.
+    let has_loop = |function: &Value| {
+        let events = function["Events"].as_mapping().into_iter().flatten();
+        let invoking =
+            events.filter(|(_, event)| event["Type"] == "SQS").map(|(_, event)| yaml(&event["Properties"]["Queue"]));
+        let policies = function["Policies"].as_sequence().into_iter().flatten();
+        let statements = policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap());
+        let sends = statements.filter(|statement| yaml(&statement["Action"]).contains("sqs:SendMessage"));
+        let targets: Vec<String> = sends.map(|statement| yaml(&statement["Resource"])).collect();
+        invoking.into_iter().any(|queue| targets.iter().any(|target| target.contains(queue.trim())))
+    };
+    for (name, function) in queues {
+        let expected = has_loop(&function).then_some("Allow");
+        assert_eq!(function["RecursiveLoop"].as_str(), expected, "{name}");
+    }
+}
+
+#[test]
 fn template_alarms_have_at_most_the_number_of_metrics_that_cloudwatch_allows() {
     let template = template();
     for alarm in of_type(&template, "AWS::CloudWatch::Alarm").keys() {
-        if !template["Resources"][alarm.as_str()]["Properties"]["Metrics"].is_null() {
+        let listed = &template["Resources"][alarm.as_str()]["Properties"]["Metrics"];
+        let is_query = listed[0]["Expression"].as_str().is_some_and(|expression| expression.starts_with("SELECT "));
+        if !listed.is_null() && !is_query {
             let number = metrics(&template, alarm).len();
             assert!((1..=MAX_METRICS).contains(&number), "{alarm} has {number} metrics");
         }
@@ -103,9 +134,10 @@ fn template_alarms_about_throttled_tables_cover_reads_and_writes_of_each_table_a
 }
 
 /// Each schedule of the stack, and the alarm that fires if the schedule does not start.
-const ALARMS_OF_SCHEDULES: [(&str, &str); 8] = [
+const ALARMS_OF_SCHEDULES: [(&str, &str); 9] = [
     ("AuditFunction.Audit", "AuditContinuedAlarm"),
     ("AuditFunction.DayDone", "DayCheckedAlarm"),
+    ("DeliverFunction.Due", "SchedulesNotStartedAlarm"),
     ("EraseFunction.Schedule", "SchedulesNotStartedAlarm"),
     ("HeartbeatSchedule", "HeartbeatsAlarm"),
     ("OrdersFunction.Fill", "SchedulesNotStartedAlarm"),
@@ -144,7 +176,8 @@ fn template_has_an_alarm_for_each_schedule_that_does_not_start() {
         })
         .collect();
     let orders = ("OrdersFunction".to_owned(), Some("HasOrders".to_owned()));
-    assert_eq!(watched, BTreeSet::from([("EraseFunction".to_owned(), None), orders]));
+    let always = ["DeliverFunction", "EraseFunction"].map(|function| (function.to_owned(), None));
+    assert_eq!(watched, always.into_iter().chain([orders]).collect());
 }
 
 #[test]

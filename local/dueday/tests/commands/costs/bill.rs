@@ -151,7 +151,11 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let nightly = if stack.has("ReconcileFunction") { DAYS_PER_MONTH * 8.0 } else { 0.0 };
     let files = if stack.has("EventsKept") { DAYS_PER_MONTH * 288.0 } else { 0.0 };
     let api_requests = payments * API_REQUESTS_PER_PAYMENT;
-    let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle) + prices.dollars("write_unit", heartbeats);
+    // Each minute, the function `deliver` reads the webhook endpoints, and sends the deliveries that are due.
+    let due_deliveries = if stack.has("DeliverFunction") { DAYS_PER_MONTH * 24.0 * 60.0 } else { 0.0 };
+    let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle)
+        + prices.dollars("write_unit", heartbeats)
+        + prices.dollars("read_unit", due_deliveries);
 
     // A walk processes the rows of one shard. All concurrent walks share the rate limit of the gateway, and run
     // until the end of the batch. So the billed time is the duration of the batch times the number of concurrent walks,
@@ -191,7 +195,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let idle_polls = stack.polled_queues() as f64 * QUEUE_POLLS * DAYS_PER_MONTH * 86_400.0 / POLL_SECONDS;
 
     let invocations = walk_invocations + events_invocations + queue_invocations + api_requests;
-    let fixed_invocations = run_invocations + heartbeats + nightly;
+    let fixed_invocations = run_invocations + heartbeats + due_deliveries + nightly;
     let api_seconds = api_requests * API_SECONDS;
     let seconds = walk_seconds + events_seconds + notice_seconds + delivery_seconds + api_seconds;
     let platform_bytes = if stack.logs_each_invocation() { PLATFORM_LINES_BYTES } else { 0.0 };
@@ -216,7 +220,7 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         line(
             "EventBridge",
             prices.dollars("event", all(Count::Events)),
-            prices.dollars("event", heartbeats) + prices.dollars("schedule", heartbeats + RUNS_PER_MONTH + nightly),
+            prices.dollars("event", heartbeats) + prices.dollars("schedule", heartbeats + due_deliveries + RUNS_PER_MONTH + nightly),
         ),
         line(
             "SQS",

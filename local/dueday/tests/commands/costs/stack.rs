@@ -122,7 +122,9 @@ impl Stack {
             metric => !metric["MetricStat"].is_null(),
         };
         let metrics = |alarm: &Value| {
-            alarm["Metrics"].as_sequence().map_or(1, |all| all.iter().filter(|metric| is_watched(metric)).count())
+            // An alarm on a query counts as one metric.
+            let listed = |all: &Vec<Value>| all.iter().filter(|metric| is_watched(metric)).count().max(1);
+            alarm["Metrics"].as_sequence().map_or(1, listed)
         };
         self.resources("AWS::CloudWatch::Alarm").iter().map(|(_, alarm)| metrics(alarm)).sum()
     }

@@ -123,6 +123,10 @@ fn add_alarm(yaml: &mut String, alarm: &Alarm) {
             }
             .unwrap();
             writeln!(yaml, "          Label: {label}").unwrap();
+            // An expression without metrics is a query, which has a period of its own.
+            if alarm.metrics.is_empty() {
+                writeln!(yaml, "          Period: {}", alarm.period).unwrap();
+            }
             alarm.metrics.iter().for_each(|listed| add_listed_metric(yaml, listed, alarm));
             None
         }

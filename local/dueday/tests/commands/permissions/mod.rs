@@ -28,7 +28,7 @@ use outbound::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Send
 use reconciling::{Corrections, Reconciler};
 use rest::{Caller, PublicUrl};
 use simulator::{NewSubscriber, population};
-use store::{Paging, Settings};
+use store::{Paging, Settings, WaitingDelivery};
 use sweep::{BatchRequest, Sweep, Task};
 use testkit::sample;
 use testkit::{FixedResolver, RecordedMails, Script, UnreadQueue, config, encryption_keys};
@@ -386,8 +386,11 @@ async fn policy_of_deliver_function_matches_its_requests_until_an_endpoint_is_di
     let deliverer = Deliverer::new(world.recorded.table.clone(), sender, encryption_keys(), clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
     let keys = deliverer.fan_out(&[event]).await.unwrap();
-    while let Some(then) = deliverer.deliver(&keys[0]).await.unwrap().instant() {
-        clock.set(then);
+    while let Some(next_try_at) = deliverer.deliver(&keys[0]).await.unwrap().instant() {
+        let waiting = WaitingDelivery { delivery: keys[0].clone(), next_try_at };
+        assert!(deliverer.add_waiting(&[waiting]).await.is_empty());
+        clock.set(next_try_at);
+        assert_eq!(deliverer.send_due(&UnreadQueue).await.unwrap(), 1);
     }
     let stored = world.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert!(stored.disabled_because.is_some());
