@@ -435,3 +435,10 @@ async fn unencoded_characters_in_the_query_string_and_a_large_body_get_a_respons
     let (status, problem, _) = invoke(&mut function, &put).await;
     assert_eq!((status, &problem["type"]), (413, &"urn:dueday:problem:too-large".into()), "{problem}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_api_function_succeed() {
+    for report in &testkit::run_sam_local_commands("ApiFunction", env!("CARGO_BIN_EXE_api")).await {
+        assert_eq!(report["statusCode"], 201, "{report}");
+    }
+}

@@ -88,3 +88,10 @@ async fn notice_that_its_recipient_does_not_accept_now_stays_in_the_queue_withou
     let failed: Vec<&str> = log.lines().filter(|line| line.contains(NOTICE_MESSAGE_FAILED)).collect();
     assert_eq!(failed.len(), 1, "only the unreadable event raises the alarm: {failed:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_notices_function_succeed() {
+    for report in &testkit::run_sam_local_commands("NoticesFunction", env!("CARGO_BIN_EXE_notices")).await {
+        assert_eq!(report["batchItemFailures"], serde_json::json!([]), "{report}");
+    }
+}

@@ -272,3 +272,10 @@ async fn payments_log_one_line_for_each_decided_row_without_personal_data() {
         assert!(!line.contains('@') && !line.contains(customer) && !line.contains(method), "{row}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_payments_function_succeed() {
+    for report in &testkit::run_sam_local_commands("PaymentsFunction", env!("CARGO_BIN_EXE_payments")).await {
+        assert_eq!(report["complete"], true, "{report}");
+    }
+}

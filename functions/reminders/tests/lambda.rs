@@ -96,3 +96,10 @@ async fn set_up_error_contains_the_name_of_a_missing_variable() {
     let error = reminders_function::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
     assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: The mail service"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_reminders_function_succeed() {
+    for report in &testkit::run_sam_local_commands("RemindersFunction", env!("CARGO_BIN_EXE_reminders")).await {
+        assert_eq!(report["complete"], true, "{report}");
+    }
+}

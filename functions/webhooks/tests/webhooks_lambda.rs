@@ -128,3 +128,10 @@ async fn mail_feedback_marks_address_of_sample_event_and_fails_on_invalid_messag
     let line = logged.lines().find(|line| line.contains(address.as_str()));
     assert!(line.is_none() && logged.contains("an email address is marked"), "{line:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_mail_feedback_function_succeed() {
+    for report in &testkit::run_sam_local_commands("MailFeedbackFunction", env!("CARGO_BIN_EXE_mail-feedback")).await {
+        assert_eq!(*report, Value::Null);
+    }
+}

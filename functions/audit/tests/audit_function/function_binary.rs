@@ -133,3 +133,10 @@ async fn function_rejects_invalid_events() {
         assert!(error["errorMessage"].as_str().unwrap().contains(message), "{event}: {error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_audit_function_succeed() {
+    for report in &testkit::run_sam_local_commands("AuditFunction", env!("CARGO_BIN_EXE_audit")).await {
+        assert!(report.is_object(), "{report}");
+    }
+}

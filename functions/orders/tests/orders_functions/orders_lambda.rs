@@ -76,3 +76,17 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
         assert_eq!(invoke(&mut function, &request).await.0, status, "{scope}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_orders_function_succeed() {
+    for report in &testkit::run_sam_local_commands("OrdersFunction", env!("CARGO_BIN_EXE_orders")).await {
+        assert_eq!(report["batchItemFailures"], json!([]), "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_orders_api_function_succeed() {
+    for report in &testkit::run_sam_local_commands("OrdersApiFunction", env!("CARGO_BIN_EXE_orders-api")).await {
+        assert_eq!(report["statusCode"], 200, "{report}");
+    }
+}

@@ -129,3 +129,10 @@ async fn customer_chooses_a_test_card_on_the_checkout_page_at_the_api() {
     let unknown = http.get(format!("{url}/pages/page_01JZXCVBNM0123456789ABCDEK")).send().await.unwrap();
     assert_eq!(unknown.status(), 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documented_commands_of_sandbox_function_succeed() {
+    for report in &testkit::run_sam_local_commands("SandboxFunction", env!("CARGO_BIN_EXE_sandbox")).await {
+        assert_eq!(report["statusCode"], 200, "{report}");
+    }
+}

@@ -50,6 +50,7 @@ mod process;
 mod reconcile;
 mod refund;
 mod run_interrupted;
+mod sam_local;
 mod server;
 mod settings;
 mod shop;
