@@ -220,7 +220,8 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
         line(
             "EventBridge",
             prices.dollars("event", all(Count::Events)),
-            prices.dollars("event", heartbeats) + prices.dollars("schedule", heartbeats + due_deliveries + RUNS_PER_MONTH + nightly),
+            prices.dollars("event", heartbeats)
+                + prices.dollars("schedule", heartbeats + due_deliveries + RUNS_PER_MONTH + nightly),
         ),
         line(
             "SQS",
