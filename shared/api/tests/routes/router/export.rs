@@ -34,7 +34,7 @@ const EXPORTED: [(&str, &str); 12] = [
 ];
 
 /// The kinds of items that the export does not contain, each with the reason. The subject of each reason is the item.
-const NOT_EXPORTED: [(&str, &str); 18] = [
+const NOT_EXPORTED: [(&str, &str); 19] = [
     ("CODE#", "is computed from the id of the subscription"),
     ("IDEM#", "contains a copy of a subscription for 48 hours"),
     ("RUN#", "concerns all accounts"),
@@ -48,6 +48,7 @@ const NOT_EXPORTED: [(&str, &str); 18] = [
     ("TOLD#stripe:", "does not name the account"),
     ("WEBHOOKS", "concerns no account"),
     ("WEBHOOK#", "contains copies of events for 30 days"),
+    ("WAITING#", "does not name the account"),
     ("AUDITS", "concerns no account"),
     ("AUDIT#", "names items of the table for 90 days"),
     ("RECONCILED", "names payments of the day for 400 days"),
