@@ -97,7 +97,7 @@ fn stacks_of_init() -> BTreeMap<&'static str, String> {
     init.args(["deploy", "init", "--folder"]).arg(folder.path());
     init.args(["--name", "Shop", "--sender", "shop@example.com", "--zone", "UTC", "--tokens", "none"]);
     init.args(["--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe-a1b2c3"]);
-    let (code, _, stderr) = output(init.args(["--alarms", "ops@example.com"]));
+    let (code, _, stderr) = output(init.args(["--alarms", "ops@example.com", "--parts", "full"]));
     assert_eq!(code, 0, "{stderr}");
     let written: toml::Table = std::fs::read_to_string(folder.path().join("samconfig.toml")).unwrap().parse().unwrap();
     let stack = |profile: &str| written[profile]["deploy"]["parameters"]["stack_name"].as_str().unwrap().to_owned();

@@ -22,7 +22,7 @@ fn account() -> tempfile::TempDir {
     init.args(["deploy", "init", "--folder"]).arg(folder.path());
     init.args(["--name", "Shop", "--sender", "Shop <billing@example.com>", "--zone", "Europe/Vienna"]);
     init.args(["--charge-with", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe-a1b2c3"]);
-    init.args(["--tokens", "none", "--alarms", "ops@example.com"]);
+    init.args(["--tokens", "none", "--alarms", "ops@example.com", "--parts", "full"]);
     assert_eq!(output(&mut init).0, 0);
     install_aws(folder.path());
     let session = "arn:aws:sts::123456789012:assumed-role/deployer/mary";
