@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tries a deployment: charges a test customer, waits for the receipt and the event, refunds the payment and cancels the subscription.
+# Tries a deployment: charges a test customer, waits for the receipt and, with all parts, for the event, refunds the payment and cancels the
+# subscription.
 # Fails at the first step that is not as it should be. No real money moves: a stack that charges real money is refused.
 #
 #     deploy/smoke.sh --stack NAME      a stack on AWS
@@ -18,7 +19,7 @@
 #     --minutes N                           how long to wait for the event; 20 by default, since events are kept in files of five minutes
 set -euo pipefail
 
-stack="" api="" customer="" payment_method="" email="success@simulator.amazonses.com" minutes=20 token="" step=0
+stack="" parts="" api="" customer="" payment_method="" email="success@simulator.amazonses.com" minutes=20 token="" step=0
 
 fail() {
     printf 'FAILED at step %d: %s\n' "$step" "$1" >&2
@@ -83,7 +84,7 @@ is_test_key() { case "$1" in sk_test_* | rk_test_*) true ;; *) false ;; esac; }
 
 begin "The gateway moves no real money"
 if [ -n "$stack" ]; then
-    gateway=$(parameter Gateway) zone=$(parameter TimeZone)
+    gateway=$(parameter Gateway) zone=$(parameter TimeZone) parts=$(parameter Parts)
     case "$gateway" in
         sandbox) ;;
         stripe)
@@ -194,7 +195,9 @@ kept_events() {
         done
     done
 }
-if [ -n "$stack" ]; then
+if [ -n "$stack" ] && [ "$parts" = core ]; then
+    printf '   not checked: with Parts=core, the stack publishes no events\n'
+elif [ -n "$stack" ]; then
     deadline=$((SECONDS + minutes * 60))
     # `grep -q` would end before its input does, and the pipe would count as failed.
     until kept_events | grep -F "\"$account\"" | grep -F '"payment.succeeded"' > /dev/null; do

@@ -81,8 +81,7 @@ impl DeliveryHandler {
         let waiting = schedule.take_waiting().into_iter();
         let waiting: Vec<_> =
             waiting.map(|(next_try_at, delivery)| WaitingDelivery { delivery, next_try_at }).collect();
-        for (index, error) in self.deliverer.add_waiting(&waiting).await {
-            tracing::error!(%error, error_type = "Table", "a message could not be postponed and stays in the queue");
+        for index in self.deliverer.add_waiting(&waiting).await {
             failed.extend(waiting.get(index).and_then(|one| ids.remove(&one.delivery)).unwrap_or_default());
         }
         failed

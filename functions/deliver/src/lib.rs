@@ -4,8 +4,8 @@
 //! each endpoint that subscribed to the event type. For a delivery, the function sends the event to the endpoint.
 //!
 //! A delivery that must be retried is added to a list in the table, and the received message is deleted. Each minute, a
-//! schedule invokes the function to send the due deliveries to the queue. So a message causes at most one other message:
-//! an event causes its deliveries, and a delivery causes none. Lambda stops longer chains of messages between a queue and
+//! schedule invokes the function to send the due deliveries to the queue. So a chain has at most two messages: an event causes
+//! its deliveries, and a delivery causes none. Lambda stops longer chains of messages between a queue and
 //! a function (recursive loop detection). A waiting message would be no alternative, because it is in flight, and SQS
 //! allows only about 120,000 messages in flight.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -36,7 +36,10 @@ pub enum Request {
     /// Messages from the queue.
     Queue(SqsEvent),
     /// The request of the schedule to send deliveries to the queue.
-    Send { send: DeliveriesToSend },
+    Send {
+        /// The deliveries to send.
+        send: DeliveriesToSend,
+    },
 }
 
 /// The deliveries that the schedule requests to send to the queue.

@@ -20,6 +20,9 @@ use crate::{InvocationResult, RuntimeApi};
 /// The URLs in `events/env.json` of the servers that `cargo run` starts: the DynamoDB API and the sandbox gateway.
 const DOCUMENTED_URLS: [&str; 2] = ["http://host.docker.internal:8000", "http://host.docker.internal:7879"];
 
+/// The folder in `events/env.json` into which mails are written.
+const DOCUMENTED_OUTBOX: &str = "/tmp/outbox";
+
 /// A documented command `sam local invoke FUNCTION --event EVENT`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SamLocalCommand {
@@ -80,7 +83,9 @@ async fn invoke(command: &SamLocalCommand, path: &str) -> Value {
         let declared = variables.get_mut(&name);
         *declared.unwrap_or_else(|| panic!("SAM ignores {name}, because the template does not declare it")) = value;
     }
+    let outbox = tempfile::tempdir().expect("a folder");
     for value in variables.values_mut() {
+        *value = value.replace(DOCUMENTED_OUTBOX, &outbox.path().display().to_string());
         for (documented, url) in DOCUMENTED_URLS.iter().zip([&dynamodb.url(), &gateway]) {
             *value = value.replace(documented, url);
         }

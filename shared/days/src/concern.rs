@@ -74,6 +74,11 @@ pub enum Concern {
 }
 
 impl Concern {
+    /// Returns whether this concern is only about the state of the runs of a day, which `runs` and `report` show in a table.
+    pub fn is_state_of_runs(&self) -> bool {
+        matches!(self, Self::DayNotDone { .. } | Self::TodayStopped { .. } | Self::CutOffToday { .. })
+    }
+
     /// Returns whether the concern is that the schedule of a nightly check did not run, or does not end.
     pub fn is_missing_check(&self) -> bool {
         matches!(self, Self::NoAudit { .. } | Self::LateAudit { .. } | Self::NoComparison { .. })

@@ -10,7 +10,8 @@ use serde::Serialize;
 pub struct QueueState {
     /// The name of the queue in `template.yaml`, such as `Deliveries`.
     pub name: String,
-    /// The number of messages that wait: the due and the delayed messages. Null if the queue could not be read.
+    /// The number of messages that wait: the due and the delayed messages. On AWS, a webhook delivery that waits for its next
+    /// try is in the table, and is not counted. Null if the queue could not be read.
     pub waiting: Option<u64>,
     /// The number of messages that a function is processing, or that a function will receive again because its
     /// processing failed. Null if the queue could not be read.

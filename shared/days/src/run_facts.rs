@@ -27,9 +27,9 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
-    /// Reads the payments that prevent that the `days` count as complete. `now` is the current time, and `settings` are the
-    /// settings of `table`. Sends Query requests for the findings, and for the postponed payments of each shard if `days`
-    /// contain today.
+    /// Reads the payments that prevent that the `days` count as complete; none if `days` contain no payment batch. `now` is the
+    /// current time, and `settings` are the settings of `table`. Sends Query requests for the findings, and for the postponed
+    /// payments of each shard if `days` contain today.
     pub async fn read(
         table: &Table,
         settings: &Settings,
@@ -37,6 +37,9 @@ impl RunFacts {
         now: DateTime<Utc>,
     ) -> Result<Self, TableError> {
         let today = table.policy().date_at(now);
+        if days.iter().all(|day| day.batch != Batch::Payments) {
+            return Ok(Self::without_payments(days, today));
+        }
         let findings = table.list_open_findings().await?;
         let postponed_payments = match days.iter().any(|day| day.date == today) {
             true => count_postponed_payments(table, settings.shards, today).await?,
@@ -50,6 +53,12 @@ impl RunFacts {
             postponed_payments,
             days,
         })
+    }
+
+    /// Returns the facts about the runs of `days` alone.
+    pub fn without_payments(days: Vec<ProvenDay>, today: NaiveDate) -> Self {
+        let (rejected_payments, open_findings, postponed_payments) = (0, 0, 0);
+        Self { today, days, rejected_payments, open_findings, unreadable_findings: Vec::new(), postponed_payments }
     }
 
     /// Returns whether a payment run of today has not recorded its end, so that the total of today may lack its charges.

@@ -54,7 +54,7 @@ impl Merchant {
             let own = (env.0)(name).filter(|value| !value.trim().is_empty());
             own.or_else(|| settings.get(name))
         };
-        Self::read_variables(Env(&in_either)).map_err(|error| settings.explain(error))
+        Self::read_variables(Env(&in_either)).map_err(|error| settings.name_source_of_error(error, env))
     }
 
     /// Reads the merchant's data from `env`, in which each setting has its own variable.

@@ -63,10 +63,12 @@ impl MailSettings {
         self.texts.get(variable).cloned()
     }
 
-    /// Returns `error` about the variable of a setting as an error about [`MAIL_SETTINGS`], if the setting is from there.
-    pub fn explain(&self, error: ConfigError) -> ConfigError {
+    /// Returns `error` about the variable of a setting as an error about [`MAIL_SETTINGS`], if the setting is from there, and
+    /// not from its own variable in `env`.
+    pub fn name_source_of_error(&self, error: ConfigError, env: Env<'_>) -> ConfigError {
+        let is_own_blank = |name: &str| (env.0)(name).is_none_or(|value| value.trim().is_empty());
         match error {
-            ConfigError::Invalid { name, reason } if self.texts.contains_key(name) => {
+            ConfigError::Invalid { name, reason } if self.texts.contains_key(name) && is_own_blank(name) => {
                 let setting =
                     NAMES.iter().find(|(_, variable)| variable.name == name).map_or(name, |(setting, _)| setting);
                 ConfigError::Invalid { name: MAIL_SETTINGS.name, reason: format!("is wrong: {setting} {reason}") }

@@ -1,6 +1,6 @@
-//! Sends the waiting deliveries to the queue when they are due. A schedule starts this on AWS. The function that tries the
-//! deliveries must not send them to its own queue again, because Lambda stops a chain of messages that has invoked the
-//! same function about 16 times (recursive loop detection).
+//! Sends the waiting deliveries to the queue when they are due. A schedule starts this on AWS. An invocation by a message must
+//! not send a delivery to the queue again, because Lambda stops a chain of messages that has invoked the same function about
+//! 16 times (recursive loop detection).
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -13,8 +13,8 @@ use super::{Deliverer, DeliveryQueue, QueueError};
 const BATCH_SIZE: usize = 100;
 /// The largest number of waiting deliveries to one endpoint that one run sends. The next run sends further ones.
 const MAX_PER_ENDPOINT: usize = 2_000;
-/// The largest number of requests in progress that remove sent deliveries from the list.
-const CONCURRENT_REMOVALS: usize = 10;
+/// The largest number of requests in progress that add deliveries to the list or remove them.
+const CONCURRENT_WRITES: usize = 10;
 /// A run stops after this time, before the schedule starts the next run a minute after this run.
 const RUN_TIME: TimeDelta = TimeDelta::seconds(45);
 
@@ -28,24 +28,37 @@ pub enum SendDueError {
 }
 
 impl Deliverer {
-    /// Adds the deliveries in `waiting` to the list of the waiting deliveries. Returns the error for each delivery that
-    /// could not be added, with its index.
-    pub async fn add_waiting(&self, waiting: &[WaitingDelivery]) -> Vec<(usize, TableError)> {
+    /// Adds the deliveries in `waiting` to the list of the waiting deliveries. Returns the indexes of the deliveries that were
+    /// not added, whose messages must stay in the queue: a request failed, or the list contains an equal entry. Such an entry
+    /// may be about to be removed by the run that has sent the message, whose clock is ahead.
+    pub async fn add_waiting(&self, waiting: &[WaitingDelivery]) -> Vec<usize> {
         let added = stream::iter(waiting.iter().enumerate());
         let added = added.map(async |(index, one)| (index, self.table.add_waiting_delivery(one).await));
-        let results: Vec<_> = added.buffered(CONCURRENT_REMOVALS).collect().await;
-        results.into_iter().filter_map(|(index, result)| Some((index, result.err()?))).collect()
+        let results: Vec<_> = added.buffered(CONCURRENT_WRITES).collect().await;
+        let is_left = |(_, result): &(usize, Result<bool, TableError>)| match result {
+            Ok(is_added) => !is_added,
+            Err(error) => {
+                tracing::error!(%error, error_type = "Table", "a message could not be postponed and stays in the queue");
+                true
+            }
+        };
+        results.into_iter().filter(is_left).map(|(index, _)| index).collect()
     }
 
     /// Sends the waiting deliveries that are due to `queue`, and removes them from the list. Returns their number. While
     /// an endpoint is in back-off, sends none of its deliveries; at the end of the back-off, sends one of them, as the
-    /// probe. If the run is killed, a delivery may be sent twice: the second message finds the outcome of the first.
+    /// probe. If the run is killed, a delivery may be sent twice: the second message finds the outcome of the first. Sends
+    /// nothing from a copy of the table until an operator has confirmed the copy, because the original sends the same.
     ///
     /// # Errors
     /// [`SendDueError`] if a request to the table or to the queue fails. The deliveries to the other endpoints are sent
     /// nevertheless.
     pub async fn send_due(&self, queue: &dyn DeliveryQueue) -> Result<usize, SendDueError> {
         let started_at = self.clock.now();
+        let settings = self.table.get_settings().await?;
+        if settings.is_some_and(|settings| settings.copy_noticed_at.is_some()) {
+            return Ok(0);
+        }
         let subscribers = self.table.get_webhook_subscribers().await?;
         for error in &subscribers.unreadable {
             tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}");
@@ -54,7 +67,11 @@ impl Deliverer {
         for endpoint in &subscribers.items {
             match self.send_due_to(endpoint, queue, started_at).await {
                 Ok(number) => sent = sent.saturating_add(number),
-                Err(error) => first_error = first_error.or(Some(error)),
+                Err(error) => {
+                    let endpoint = endpoint.endpoint;
+                    tracing::error!(%error, %endpoint, "the due deliveries to an endpoint could not be sent to the queue");
+                    first_error = first_error.or(Some(error));
+                }
             }
         }
         first_error.map_or(Ok(sent), Err)
@@ -76,7 +93,7 @@ impl Deliverer {
             let keys: Vec<_> = due.iter().map(|waiting| waiting.delivery.clone()).collect();
             queue.send(&keys).await?;
             let removals = stream::iter(&due).map(|waiting| self.table.remove_waiting_delivery(waiting));
-            removals.buffer_unordered(CONCURRENT_REMOVALS).try_collect::<()>().await?;
+            removals.buffer_unordered(CONCURRENT_WRITES).try_collect::<()>().await?;
             sent += due.len();
             if due.len() < limit {
                 break;

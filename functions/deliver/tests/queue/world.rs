@@ -159,6 +159,13 @@ impl World {
         times.map(|time| time.parse().unwrap()).collect()
     }
 
+    /// Marks the table as a copy that no operator has confirmed.
+    pub async fn mark_as_copy(&self) {
+        let settings = testkit::config(&[]).unwrap().table.initial_settings(self.clock.as_ref());
+        self.table.init_settings(&settings).await.unwrap();
+        self.table.record_copy(self.clock.now()).await.unwrap();
+    }
+
     /// Invokes the function as the schedule does, which sends the due deliveries to the queue.
     pub async fn send_due(&self) {
         let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../events/deliver-due.json"));

@@ -4,10 +4,10 @@ use audit::{ProductSales, ReportSource, ReportedDay, ReportedDaysError, Unsettle
 use billing::{Money, Sums};
 use chrono::NaiveDate;
 use clap::Args;
-use days::{DayState, RunFacts, find_run_concerns};
+use days::{Concern, DayState, RunFacts};
 use serde::Serialize;
 
-use super::runs::text_of_other_concerns;
+use super::runs::{concerns_text, find_other_concerns};
 use super::value_parsers::parse_date;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
@@ -41,8 +41,8 @@ by a refund that was requested on it, whenever the payment was made; a refund th
 on which it fails. Reversed is what the bank has taken back on that day. Net is gross without both.
 
 The command exits with 1 if the payment runs of a day, or the reminder runs of an ended day, are not complete: further \
-payments of that day may follow. It also exits with 1 if something else about these days needs a person, such as a payment \
-without a receipt.
+payments of that day may follow. A report that contains today also exits with 1 if a payment has no receipt, or if the \
+gateway rejected a charge that is not settled yet.
 
 Example:
   dueday report --from 2027-01-01 --to 2027-01-31 --table TABLE")]
@@ -68,6 +68,8 @@ struct PaymentReport {
     reversed: Sums,
     net: Sums,
     days: Vec<ReportedDay>,
+    /// What needs a person, except for the states of the runs.
+    problems: Vec<String>,
     unreadable: Vec<String>,
 }
 
@@ -78,6 +80,13 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     let reported = source.days(args.from, args.to).map_err(|error| refusal(args, error))?;
     let (from, to) = (*reported.start(), *reported.end());
     let report = audit::report(source, reported).await?;
+    let (now, today) = (context.clock.now(), context.today(&open_table.table));
+    // A payment without a receipt that was found later does not change what is known about past days.
+    let facts = match to == today {
+        true => RunFacts::read(&open_table.table, &open_table.settings, report.proven, now).await?,
+        false => RunFacts::without_payments(report.proven, today),
+    };
+    let concerns = find_other_concerns(&facts);
     let amounts = |minor: fn(&ProductSales) -> i64| {
         sales_of_all_days(&report.days).map(move |sales| Money::new(minor(sales), sales.sum.currency()))
     };
@@ -91,12 +100,11 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
         refunded: amounts(|sales| sales.refunded_amount).filter(is_not_zero).collect(),
         reversed: amounts(|sales| sales.reversed_amount).filter(is_not_zero).collect(),
         net: amounts(|sales| sales.net_amount).collect(),
+        problems: concerns.iter().map(Concern::to_string).collect(),
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
-    let facts = RunFacts::read(&open_table.table, &open_table.settings, report.proven, context.clock.now()).await?;
-    let concerns = find_run_concerns(&facts);
-    context.print(&days, || report_text(&days) + &text_of_other_concerns(&concerns))?;
+    context.print(&days, || report_text(&days) + &concerns_text(&concerns))?;
     days.unreadable.iter().for_each(|item| output::print_message(format!("unreadable: {item}")));
     let is_done = days.days.iter().all(|day| day.state != DayState::NotDone);
     Ok(Exit::done_if(is_done && concerns.is_empty() && days.unreadable.is_empty()))

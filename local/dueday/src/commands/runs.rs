@@ -82,6 +82,8 @@ struct RunsReport {
     /// The number of due payments that no run finds, because a clock that was ahead has planned them for a later date.
     /// Only counted for today.
     postponed_payments: u64,
+    /// What needs a person, except for the states of the shards.
+    problems: Vec<String>,
     shards: Vec<ShardProof>,
     /// The stored comparison of the day with the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,28 +113,30 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     }
     let state = DayState::from_proofs(&shards);
     let facts = RunFacts::read(&open_table.table, &open_table.settings, days, context.clock.now()).await?;
-    let concerns = find_run_concerns(&facts);
+    let concerns = find_other_concerns(&facts);
     let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
     let compared = if has_payments { open_table.table.get_reconciliation(date).await? } else { None };
     let reconciliation = compared.map(ReconciledDay::from);
     let RunFacts { open_findings, postponed_payments, .. } = facts;
-    let complete = state.is_complete() && open_findings == 0 && postponed_payments == 0;
-    let day = RunsReport { date, complete, state, open_findings, postponed_payments, shards, reconciliation };
+    let complete = state.is_complete() && concerns.is_empty();
+    let problems = concerns.iter().map(Concern::to_string).collect();
+    let day = RunsReport { date, complete, state, open_findings, postponed_payments, problems, shards, reconciliation };
     let compared = day.reconciliation.as_ref();
     let result = compared.map(|compared| format!("Comparison with the gateway: {}\n", compared.result()));
-    context
-        .print(&day, || runs_text(context, &day) + &text_of_other_concerns(&concerns) + &result.unwrap_or_default())?;
+    context.print(&day, || runs_text(context, &day) + &concerns_text(&concerns) + &result.unwrap_or_default())?;
     let is_compared = compared.is_none_or(|compared| compared.clean);
     Ok(Exit::done_if(state != DayState::NotDone && concerns.is_empty() && is_compared))
 }
 
-/// Returns the text of the `concerns` with their next steps. The states of the shards have their own table and sentence.
-pub fn text_of_other_concerns(concerns: &[Concern]) -> String {
-    let is_state = |concern: &&Concern| {
-        matches!(concern, Concern::DayNotDone { .. } | Concern::TodayStopped { .. } | Concern::CutOffToday { .. })
-    };
+/// Returns what needs a person according to `facts`, except for the states of the runs, which have their own table.
+pub fn find_other_concerns(facts: &RunFacts) -> Vec<Concern> {
+    find_run_concerns(facts).into_iter().filter(|concern| !concern.is_state_of_runs()).collect()
+}
+
+/// Returns the text of the `concerns` with their next steps.
+pub fn concerns_text(concerns: &[Concern]) -> String {
     let text = |concern: &Concern| format!("{}\n  {}\n", output::red(&concern.to_string()), concern.next_step());
-    concerns.iter().filter(|concern| !is_state(concern)).map(text).collect()
+    concerns.iter().map(text).collect()
 }
 
 /// Returns the sentence that states how to complete the runs of a day.

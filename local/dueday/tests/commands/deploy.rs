@@ -178,7 +178,7 @@ fn parameters_that_the_template_no_longer_has_leave_the_profiles_with_an_explana
     std::fs::write(&path, with_old).unwrap();
     let (code, text, stderr) = output(init(folder.path(), &ANSWERS).arg("--replace"));
     assert!(
-        code == 0 && text.contains("no longer has the parameter RetryGaps: use `dueday settings set retry-gaps`"),
+        code == 0 && text.contains("no longer has RetryGaps=\"1,2\": use `dueday settings set retry-gaps`"),
         "{text}{stderr}"
     );
     assert!(!read_written_file(folder.path()).contains("RetryGaps"));

@@ -105,6 +105,25 @@ fn stacks_of_init() -> BTreeMap<&'static str, String> {
 }
 
 #[test]
+fn policy_of_the_person_who_deploys_passes_the_roles_to_every_service_of_the_template() {
+    let policy = policy();
+    let statements = statements(&policy);
+    let pass = statements.iter().find(|statement| statement["Sid"] == "PassRoles").unwrap();
+    let passed: BTreeSet<String> =
+        texts(&pass["Condition"]["StringEquals"]["iam:PassedToService"]).into_iter().collect();
+    let template = template();
+    let roles = template["Resources"].as_mapping().unwrap().values().filter(|role| role["Type"] == "AWS::IAM::Role");
+    let trusts = roles.map(|role| serde_yaml_ng::to_string(&role["Properties"]["AssumeRolePolicyDocument"]).unwrap());
+    let services = regex::Regex::new(r"[a-z]+\.amazonaws\.com").unwrap();
+    let mut needed: BTreeSet<String> = trusts
+        .flat_map(|trust| services.find_iter(&trust).map(|found| found.as_str().to_owned()).collect::<Vec<_>>())
+        .collect();
+    // AWS SAM creates the roles of functions, state machines and their schedules.
+    needed.extend(["lambda", "scheduler", "states"].map(|service| format!("{service}.amazonaws.com")));
+    assert_eq!(passed, needed);
+}
+
+#[test]
 fn policy_of_the_person_who_deploys_covers_every_resource_type_of_the_template() {
     let policy = policy();
     let allowed: BTreeSet<String> =

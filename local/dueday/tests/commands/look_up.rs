@@ -295,7 +295,7 @@ async fn findings_are_shown_until_a_person_resolves_them() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((code, &json[0]["payment"], &json[0]["blocks_charging"]), (1, &"pay_1".into(), &true.into()));
     let (code, text, _) = remote.run(&["runs", "payments"]);
-    assert!(code == 1 && text.contains("payments at the gateway have no receipt in the table: pay_1"), "{text}");
+    assert!(code == 1 && text.contains("payments without a receipt: 1\n  See them with `dueday findings`"), "{text}");
     let (code, text, _) = remote.run(&["audit"]);
     assert!(code == 1 && text.contains("resolved") && text.contains("1 violation"), "{text}");
 

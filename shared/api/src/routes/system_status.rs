@@ -29,9 +29,10 @@ pub struct StatusView {
     limits: BTreeMap<String, String>,
     /// The days of both batches: yesterday, unless the table was created today, and today.
     days: Vec<BatchDayView>,
-    /// The number of successful payments and open attempts that count for the ceilings of today. A run that was killed may
-    /// have charged a few more.
+    /// The number of successful payments and open attempts that count for the ceilings of today.
     charges_today: u64,
+    /// True if a run of today has not recorded its end, so that it may have charged more than `charges_today`.
+    charges_may_be_more: bool,
     /// The sums of the charges of today, one for each currency.
     sums_today: Vec<SumView>,
     /// The date of the oldest payment that is due and not settled; null if no payment is due.
@@ -142,6 +143,7 @@ pub async fn read(
         limits: status.limits,
         days: status.days.into_iter().map(BatchDayView::from).collect(),
         charges_today: status.charged_today.payments,
+        charges_may_be_more: status.charged_today.may_be_more,
         sums_today: SumView::from_sums(&status.charged_today.sums),
         oldest_due_on: status.oldest_due_on,
         open_findings: status.open_findings,

@@ -113,13 +113,19 @@ impl EventSubscriber {
     }
 }
 
-/// The attributes of a webhook endpoint that determine which events it receives, and when.
+/// The attributes of a webhook endpoint that determine which events it receives.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 struct SubscribedTypes {
     #[serde(default)]
     types: Vec<String>,
     disabled_because: Option<String>,
+}
+
+/// The attribute of a webhook endpoint with the end of its back-off.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct BackoffEnd {
     not_tried_until: Option<Instant>,
 }
 
@@ -133,7 +139,8 @@ pub fn read_event_subscriber(item: &Item) -> Result<EventSubscriber, TableError>
     let key = key_of(item);
     let endpoint = keys::parse_webhook_endpoint(&key)
         .ok_or_else(|| TableError::unreadable(key, "its sort key contains no id of an endpoint"))?;
-    let SubscribedTypes { types, disabled_because, not_tried_until } = from_item(item).unwrap_or_default();
+    let SubscribedTypes { types, disabled_because } = from_item(item).unwrap_or_default();
+    let BackoffEnd { not_tried_until } = from_item(item).unwrap_or_default();
     let (is_disabled, backoff_until) = (disabled_because.is_some(), not_tried_until.map(|until| until.0));
     Ok(EventSubscriber { endpoint, types, is_disabled, backoff_until, error })
 }
@@ -201,11 +208,13 @@ impl Entity<Payments> for Delivery {
 /// An entry in the list of the deliveries that wait for their next try. Its keys contain all its data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingDelivery {
+    /// The delivery that waits.
     pub delivery: DeliveryKey,
     /// The instant before which the delivery must not be tried.
     pub next_try_at: DateTime<Utc>,
 }
 
+/// The attributes of an entry in the list of the waiting deliveries.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingDeliveryItem {

@@ -121,6 +121,7 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
              Deploy for customers: {prod}\n\
              Check it afterwards:  dueday doctor --table TABLE (the output TableName of the stack)\n\
              Set the policy before the first customer signs up, such as the days of reminders and retries:\n\
+             \x20 curl API_URL/health (the output ApiUrl; the first start of the API stores the defaults)\n\
              \x20 dueday settings get --table TABLE\n\
              \x20 dueday settings set retry-gaps 1,2,2,2 --table TABLE\n",
             path.display(),

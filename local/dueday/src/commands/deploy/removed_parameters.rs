@@ -1,6 +1,8 @@
 //! The parameters that earlier versions of `template.yaml` had. AWS SAM ignores them, so a profile that still contains them
 //! would mislead its readers.
 
+use std::collections::BTreeSet;
+
 /// Each parameter, and what replaces it.
 const REMOVED: [(&str, &str); 29] = [
     ("ReminderLeadDays", "use `dueday settings set reminder-lead-days`"),
@@ -39,11 +41,21 @@ pub fn is_removed(name: &str) -> bool {
     REMOVED.iter().any(|(removed, _)| *removed == name)
 }
 
-/// Returns one line for each removed parameter that the profiles in `stored`, the content of `samconfig.toml`, contain.
+/// Returns a line for each removed parameter that the profiles in `stored`, the content of `samconfig.toml`, contain: its
+/// value, which a person may still need, and what replaces it.
 pub fn describe(stored: &str) -> String {
-    let is_contained = |name: &str| stored.contains(&format!("\"{name}=")) || stored.contains(&format!("'{name}="));
-    let contained = REMOVED.iter().filter(|(name, _)| is_contained(name));
-    contained.map(|(name, advice)| format!("The template no longer has the parameter {name}: {advice}.\n")).collect()
+    let profiles: toml::Table = stored.parse().unwrap_or_default();
+    let overrides = |profile: &toml::Value| -> Option<Vec<String>> {
+        let all = profile.get("deploy")?.get("parameters")?.get("parameter_overrides")?.as_array()?.iter();
+        Some(all.filter_map(|parameter| parameter.as_str().map(str::to_owned)).collect())
+    };
+    let line = |parameter: String| {
+        let (name, _) = parameter.split_once('=')?;
+        let (_, advice) = REMOVED.iter().find(|(removed, _)| *removed == name)?;
+        Some(format!("The template no longer has {parameter}: {advice}.\n"))
+    };
+    let lines: BTreeSet<String> = profiles.values().filter_map(overrides).flatten().filter_map(line).collect();
+    lines.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -63,10 +75,11 @@ mod tests {
 
     #[test]
     fn only_parameters_in_the_profiles_are_described() {
-        let stored = "    \"RetryGaps=\\\"1,2\\\"\",\n    'UserPool=\"on\"',\n";
-        let expected = "The template no longer has the parameter RetryGaps: use `dueday settings set retry-gaps`.\n\
-                        The template no longer has the parameter UserPool: UserPoolDomain alone creates the user pool.\n";
-        assert_eq!(describe(stored), expected);
-        assert_eq!(describe("    \"UserPoolDomain=\\\"acme\\\"\",\n"), "");
+        let profile = |parameters: &str| format!("[dev.deploy.parameters]\nparameter_overrides = [{parameters}]\n");
+        let stored = profile("\n    \"RetryGaps=\\\"1,2\\\"\",\n    'UserPool=\"on\"',\n");
+        let expected = "The template no longer has RetryGaps=\"1,2\": use `dueday settings set retry-gaps`.\n\
+                        The template no longer has UserPool=\"on\": UserPoolDomain alone creates the user pool.\n";
+        assert_eq!(describe(&stored), expected);
+        assert_eq!(describe(&profile("'UserPoolDomain=\"acme\"'")), "");
     }
 }

@@ -60,7 +60,11 @@ pub async fn check(aws: &AwsCli, caller: &Response, stack: &str) -> Finding {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Finding::wrong(CHECK_NAME, format!("{principal} lacks {listed}{more}"), "Give it the policy deploy/policy.json")
+    Finding::wrong(
+        CHECK_NAME,
+        format!("{principal} lacks {listed}{more}"),
+        "Give it the policy deploy/policy.json, with the name of this stack in place of dueday",
+    )
 }
 
 /// Returns the ARN of the user or role of IAM that `caller` is or has assumed. Returns `None` for the root user and for
@@ -172,6 +176,6 @@ mod tests {
         }
         let passed: Vec<_> = all.iter().filter(|simulation| simulation.actions == ["iam:PassRole"]).collect();
         let services: Vec<_> = passed.iter().filter_map(|simulation| simulation.context.as_ref()).collect();
-        assert!(services.len() == 4 && services.iter().all(|(key, _)| key == "iam:PassedToService"), "{services:?}");
+        assert!(services.len() == 5 && services.iter().all(|(key, _)| key == "iam:PassedToService"), "{services:?}");
     }
 }

@@ -151,11 +151,11 @@ pub fn bill(stack: &Stack, prices: &Prices, one: &Counts, idle: &Counts, payment
     let nightly = if stack.has("ReconcileFunction") { DAYS_PER_MONTH * 8.0 } else { 0.0 };
     let files = if stack.has("EventsKept") { DAYS_PER_MONTH * 288.0 } else { 0.0 };
     let api_requests = payments * API_REQUESTS_PER_PAYMENT;
-    // Each minute, the function `deliver` reads the webhook endpoints, and sends the deliveries that are due.
+    // Each minute, the function `deliver` reads the settings and the webhook endpoints, and sends the deliveries that are due.
     let due_deliveries = if stack.has("DeliverFunction") { DAYS_PER_MONTH * 24.0 * 60.0 } else { 0.0 };
     let table_fixed = RUNS_PER_MONTH / BATCHES * units(idle)
         + prices.dollars("write_unit", heartbeats)
-        + prices.dollars("read_unit", due_deliveries);
+        + prices.dollars("read_unit", 2.0 * due_deliveries);
 
     // A walk processes the rows of one shard. All concurrent walks share the rate limit of the gateway, and run
     // until the end of the batch. So the billed time is the duration of the batch times the number of concurrent walks,
