@@ -20,9 +20,7 @@ use billing::ReceivedEvent;
 use clock::Clock;
 use config::{ConfigError, Env, SECRET_UNREADABLE};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use outbound::{
-    AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, SendDueError, Sender,
-};
+use outbound::{AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
 use serde::Deserialize;
 use sqs::SqsQueue;
 use store::{TableConfig, TableError, load_sdk_config};
@@ -115,7 +113,7 @@ pub async fn handle(deliveries: &DeliveryHandler, event: LambdaEvent<Request>) -
             return match deliveries.deliverer.send_due(&deliveries.queue).await {
                 Ok(_) => Ok(SqsBatchResponse::default()),
                 Err(error) => {
-                    let error_type = send_error_type(&error);
+                    let error_type = error.error_type();
                     tracing::error!(%error, error_type, "due deliveries could not be sent to the queue");
                     Err(Diagnostic { error_type: error_type.to_owned(), error_message: error.to_string() })
                 }
@@ -132,14 +130,6 @@ pub async fn handle(deliveries: &DeliveryHandler, event: LambdaEvent<Request>) -
     failed.extend(deliveries.try_deliveries(batch.deliveries).await);
     failed.into_iter().for_each(|id| response.add_failure(id));
     Ok(response)
-}
-
-/// Returns the name of `error`, which the log contains as `error_type`.
-fn send_error_type(error: &SendDueError) -> &'static str {
-    match error {
-        SendDueError::Table(_) => "Table",
-        SendDueError::Queue(_) => "Queue",
-    }
 }
 
 impl DeliveryHandler {

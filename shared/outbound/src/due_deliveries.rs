@@ -27,22 +27,30 @@ pub enum SendDueError {
     Queue(#[from] QueueError),
 }
 
+impl SendDueError {
+    /// Returns the name of the error, which the log contains as `error_type`.
+    pub fn error_type(&self) -> &'static str {
+        match self {
+            Self::Table(_) => "Table",
+            Self::Queue(_) => "Queue",
+        }
+    }
+}
+
 impl Deliverer {
-    /// Adds the deliveries in `waiting` to the list of the waiting deliveries. Returns the indexes of the deliveries that were
-    /// not added, whose messages must stay in the queue: a request failed, or the list contains an equal entry. Such an entry
-    /// may be about to be removed by the run that has sent the message, whose clock is ahead.
+    /// Adds the deliveries in `waiting` to the list of the waiting deliveries. Returns the indexes of the deliveries that could
+    /// not be added, whose messages must stay in the queue.
     pub async fn add_waiting(&self, waiting: &[WaitingDelivery]) -> Vec<usize> {
         let added = stream::iter(waiting.iter().enumerate());
         let added = added.map(async |(index, one)| (index, self.table.add_waiting_delivery(one).await));
         let results: Vec<_> = added.buffered(CONCURRENT_WRITES).collect().await;
-        let is_left = |(_, result): &(usize, Result<bool, TableError>)| match result {
-            Ok(is_added) => !is_added,
-            Err(error) => {
+        let failed = results.into_iter().filter_map(|(index, result)| Some((index, result.err()?)));
+        failed
+            .map(|(index, error)| {
                 tracing::error!(%error, error_type = "Table", "a message could not be postponed and stays in the queue");
-                true
-            }
-        };
-        results.into_iter().filter(is_left).map(|(index, _)| index).collect()
+                index
+            })
+            .collect()
     }
 
     /// Sends the waiting deliveries that are due to `queue`, and removes them from the list. Returns their number. While
@@ -68,8 +76,8 @@ impl Deliverer {
             match self.send_due_to(endpoint, queue, started_at).await {
                 Ok(number) => sent = sent.saturating_add(number),
                 Err(error) => {
-                    let endpoint = endpoint.endpoint;
-                    tracing::error!(%error, %endpoint, "the due deliveries to an endpoint could not be sent to the queue");
+                    let (endpoint, error_type) = (endpoint.endpoint, error.error_type());
+                    tracing::error!(%error, error_type, %endpoint, "the due deliveries to an endpoint could not be sent to the queue");
                     first_error = first_error.or(Some(error));
                 }
             }

@@ -9,10 +9,9 @@ use super::items::WaitingDelivery;
 use super::{Table, TableError, keys};
 
 impl Table {
-    /// Adds `waiting` to the list. Returns false if the list contains an equal entry, which may be about to be removed.
-    /// Sends one PutItem request.
-    pub async fn add_waiting_delivery(&self, waiting: &WaitingDelivery) -> Result<bool, TableError> {
-        self.put_if_absent(waiting.to_item()).await
+    /// Adds `waiting` to the list; an equal entry is replaced. Sends one PutItem request.
+    pub async fn add_waiting_delivery(&self, waiting: &WaitingDelivery) -> Result<(), TableError> {
+        self.put(waiting.to_item()).await
     }
 
     /// Removes `waiting` from the list. Sends one DeleteItem request.

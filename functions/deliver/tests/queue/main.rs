@@ -193,25 +193,6 @@ async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_add
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delivery_whose_entry_is_not_removed_yet_stays_in_the_queue() {
-    let (world, (merchant, _)) = (World::new().await, start_merchant_server().await);
-    world.create_endpoint(1, &format!("{merchant}/429"), &[]).await;
-    world.handle(&[event("e1", "account.created")]).await;
-    let messages = world.take_sent();
-    assert_eq!(world.handle(&messages).await, Vec::<usize>::new());
-    // The schedule's clock is ahead: its run has sent the delivery to the queue, and is about to remove the entry.
-    let waiting = world.next_tries();
-    assert_eq!(waiting.len(), 1);
-    assert_eq!(world.handle(&messages).await, [0], "an equal entry would be removed");
-    world.clock.set(waiting[0]);
-    world.send_due().await;
-    assert!(world.next_tries().is_empty());
-    world.clock.set(waiting[0] - TimeDelta::seconds(1));
-    assert_eq!(world.handle(&messages).await, Vec::<usize>::new());
-    assert_eq!(world.next_tries(), waiting, "the entry was added again");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn copy_of_a_table_sends_no_waiting_deliveries_until_it_is_confirmed() {
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     world.create_endpoint(1, &format!("{merchant}/429"), &[]).await;
