@@ -4,7 +4,7 @@
 //! - The new content of a subscription is computed from the stored item and written on condition that the item is
 //!   unchanged ([`dynamo::Dynamo::rewrite`]). No PutItem replaces a subscription after its creation. A claim
 //!   (`claims`) is the only write of a subscription that does not read the stored item first.
-//! - Only `keys.rs` contains the format of keys; only `items/` contains attribute names and types.
+//! - Only `keys/` contains the format of keys; only `items/` contains attribute names and types.
 //! - A failed condition is a result, not an error.
 //! - Every function that sends a request returns a [`TableError`] if the request fails or a stored item cannot be read.
 //!   The documentation of a function lists only its other errors.

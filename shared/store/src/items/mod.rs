@@ -1,5 +1,5 @@
 //! The stored items: structs with the attribute names and types of the table, separate from the domain types. An
-//! attribute keeps its first name, even if the code now has a better name; `keys.rs` explains why.
+//! attribute keeps its first name, even if the code now has a better name; `keys/` explains why.
 
 mod accepted_difference;
 mod account;
