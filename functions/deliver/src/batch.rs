@@ -79,8 +79,9 @@ impl DeliveryHandler {
             schedule.finish(key, next_try);
         }
         let waiting = schedule.take_waiting().into_iter();
-        let waiting: Vec<_> =
-            waiting.map(|(next_try_at, delivery)| WaitingDelivery { delivery, next_try_at }).collect();
+        let waiting: Vec<_> = waiting
+            .map(|(next_try_at, delivery)| WaitingDelivery { delivery, next_try_at, id: self.clock.ulid() })
+            .collect();
         for index in self.deliverer.add_waiting(&waiting).await {
             failed.extend(waiting.get(index).and_then(|one| ids.remove(&one.delivery)).unwrap_or_default());
         }

@@ -2,7 +2,7 @@
 //! this list. On one machine, the waiting deliveries are in memory, and the list is empty.
 
 use chrono::{DateTime, Utc};
-use dynamo::{Entity as _, Query, key_of, s, values};
+use dynamo::{Entity as _, Query, s, values};
 use ulid::Ulid;
 
 use super::items::WaitingDelivery;
@@ -14,14 +14,16 @@ impl Table {
         self.put(waiting.to_item()).await
     }
 
-    /// Removes `waiting` from the list. Sends one DeleteItem request.
+    /// Removes `waiting` from the list, unless a worker has added an entry with the same keys meanwhile. Sends one DeleteItem
+    /// request.
     pub async fn remove_waiting_delivery(&self, waiting: &WaitingDelivery) -> Result<(), TableError> {
-        self.delete(waiting.key()).await
+        let values = values([(":id", s(waiting.id.to_string()))]);
+        self.delete_if(waiting.key(), "#EntryId = :id", values).await.map(drop)
     }
 
-    /// Returns the entries of the endpoint `endpoint` that are due at `now`, at most `limit` of them. The entries of each
-    /// partition have the order of their next tries. Sends a strongly consistent Query for each partition, until there
-    /// are `limit` entries.
+    /// Returns the entries of the endpoint `endpoint` that are due at `now`, at most `limit` of them: those whose next try is
+    /// the earliest, sorted by this time. An entry that cannot be read is left out, and the audit reports it. Sends a
+    /// strongly consistent Query for each partition.
     pub async fn get_due_deliveries(
         &self,
         endpoint: Ulid,
@@ -31,20 +33,17 @@ impl Table {
         const DUE: &str = "#PK = :partition AND #SK BETWEEN :first AND :end";
         let mut due = Vec::new();
         for partition in 0..keys::DELIVERY_PARTITIONS {
-            let missing = limit.saturating_sub(due.len());
-            if missing == 0 {
-                break;
-            }
             let values = values([
                 (":partition", s(keys::partition_key_of_deliveries(endpoint, partition))),
                 (":first", s(keys::WAITING_DELIVERIES)),
                 (":end", s(keys::end_of_due_deliveries(now))),
             ]);
-            let query = Query { page_items: Some(missing), ..Query::new(DUE, values) };
-            let items = self.query(query).first(Some(missing)).await?;
-            let keys = items.iter().filter_map(|item| keys::parse_waiting_delivery(&key_of(item)));
-            due.extend(keys.map(|(delivery, next_try_at)| WaitingDelivery { delivery, next_try_at }));
+            let query = Query { page_items: Some(limit), ..Query::new(DUE, values) };
+            let items = self.query(query).first(Some(limit)).await?;
+            due.extend(items.iter().filter_map(|item| WaitingDelivery::from_item(item).ok()));
         }
+        due.sort_by_key(|waiting: &WaitingDelivery| waiting.next_try_at);
+        due.truncate(limit);
         Ok(due)
     }
 }

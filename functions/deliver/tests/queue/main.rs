@@ -193,6 +193,24 @@ async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_add
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn entry_that_is_added_again_while_the_earlier_one_is_removed_stays_in_the_list() {
+    let (world, (merchant, _)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/429"), &[]).await;
+    world.handle(&[event("e1", "account.created")]).await;
+    let messages = world.take_sent();
+    assert_eq!(world.handle(&messages).await, Vec::<usize>::new());
+    let next_try = world.next_tries()[0];
+    // A run of the schedule has read the entry. Its clock is ahead of the worker's, for which the try is not due yet.
+    let due = world.table.get_due_deliveries(endpoint.id, next_try, 1).await.unwrap();
+    assert_eq!(world.handle(&messages).await, Vec::<usize>::new());
+    world.table.remove_waiting_delivery(&due[0]).await.unwrap();
+    assert_eq!(world.next_tries(), [next_try], "the entry of the worker is another one");
+    let due = world.table.get_due_deliveries(endpoint.id, next_try, 1).await.unwrap();
+    world.table.remove_waiting_delivery(&due[0]).await.unwrap();
+    assert!(world.next_tries().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn copy_of_a_table_sends_no_waiting_deliveries_until_it_is_confirmed() {
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     world.create_endpoint(1, &format!("{merchant}/429"), &[]).await;

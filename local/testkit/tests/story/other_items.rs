@@ -162,7 +162,14 @@ async fn store_other_items(world: &World) {
     let endpoint = WebhookEndpoint::new(Ulid::from_parts(8, 8), url, secret, now);
     table.create_webhook_endpoint(&endpoint, None).await.unwrap();
     let delivery = DeliveryKey { endpoint: endpoint.id, event: "event-1".to_owned() };
-    table.add_waiting_delivery(&WaitingDelivery { delivery, next_try_at: now + TimeDelta::hours(1) }).await.unwrap();
+    table
+        .add_waiting_delivery(&WaitingDelivery {
+            delivery,
+            next_try_at: now + TimeDelta::hours(1),
+            id: Ulid::from_parts(8, 9),
+        })
+        .await
+        .unwrap();
     let subscription = new_subscription(20, "2026-04-01");
     world.store(&subscription).await;
     let finding = Finding {

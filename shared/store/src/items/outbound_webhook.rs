@@ -205,19 +205,22 @@ impl Entity<Payments> for Delivery {
     }
 }
 
-/// An entry in the list of the deliveries that wait for their next try. Its keys contain all its data.
+/// An entry in the list of the deliveries that wait for their next try.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingDelivery {
     /// The delivery that waits.
     pub delivery: DeliveryKey,
     /// The instant before which the delivery must not be tried.
     pub next_try_at: DateTime<Utc>,
+    /// Differs for each entry, also if a worker adds an entry with the same keys again while the earlier one is removed.
+    pub id: Ulid,
 }
 
 /// The attributes of an entry in the list of the waiting deliveries.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingDeliveryItem {
+    entry_id: Ulid,
     /// An entry of an endpoint that exists is removed when it is due. The entries of a removed endpoint expire.
     #[serde(rename = "TTL")]
     ttl: i64,
@@ -231,13 +234,13 @@ impl Entity<Payments> for WaitingDelivery {
     }
 
     fn attributes(&self) -> WaitingDeliveryItem {
-        WaitingDeliveryItem { ttl: expiry(self.next_try_at, DELIVERY_RETENTION) }
+        WaitingDeliveryItem { entry_id: self.id, ttl: expiry(self.next_try_at, DELIVERY_RETENTION) }
     }
 
-    fn read(key: Key, _: WaitingDeliveryItem) -> Result<Self, TableError> {
+    fn read(key: Key, item: WaitingDeliveryItem) -> Result<Self, TableError> {
         let (delivery, next_try_at) = keys::parse_waiting_delivery(&key)
             .ok_or_else(|| TableError::unreadable(key, "its keys are not those of a waiting delivery"))?;
-        Ok(Self { delivery, next_try_at })
+        Ok(Self { delivery, next_try_at, id: item.entry_id })
     }
 }
 

@@ -387,7 +387,7 @@ async fn policy_of_deliver_function_matches_its_requests_until_an_endpoint_is_di
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
     let keys = deliverer.fan_out(&[event]).await.unwrap();
     while let Some(next_try_at) = deliverer.deliver(&keys[0]).await.unwrap().instant() {
-        let waiting = WaitingDelivery { delivery: keys[0].clone(), next_try_at };
+        let waiting = WaitingDelivery { delivery: keys[0].clone(), next_try_at, id: clock.ulid() };
         assert!(deliverer.add_waiting(&[waiting]).await.is_empty());
         clock.set(next_try_at);
         assert_eq!(deliverer.send_due(&UnreadQueue).await.unwrap(), 1);
