@@ -20,7 +20,9 @@ use billing::ReceivedEvent;
 use clock::Clock;
 use config::{ConfigError, Env, SECRET_UNREADABLE};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use outbound::{AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, Sender};
+use outbound::{
+    AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, SendDueError, Sender,
+};
 use serde::Deserialize;
 use sqs::SqsQueue;
 use store::{TableConfig, TableError, load_sdk_config};
@@ -112,10 +114,13 @@ pub async fn handle(deliveries: &DeliveryHandler, event: LambdaEvent<Request>) -
         Request::Send { send: DeliveriesToSend::Due } => {
             return match deliveries.deliverer.send_due(&deliveries.queue).await {
                 Ok(_) => Ok(SqsBatchResponse::default()),
-                Err(error) => {
-                    let error_type = error.error_type();
-                    tracing::error!(%error, error_type, "due deliveries could not be sent to the queue");
-                    Err(Diagnostic { error_type: error_type.to_owned(), error_message: error.to_string() })
+                Err(errors) => {
+                    for error in &errors {
+                        tracing::error!(%error, error_type = error.error_type(), "due deliveries could not be sent to the queue");
+                    }
+                    let failed = format!("due deliveries could not be sent to the queue: {} errors", errors.len());
+                    let error_type = errors.first().map_or("Table", SendDueError::error_type);
+                    Err(Diagnostic { error_type: error_type.to_owned(), error_message: failed })
                 }
             };
         }

@@ -13,6 +13,8 @@ use super::{Deliverer, DeliveryQueue, QueueError};
 const BATCH_SIZE: usize = 100;
 /// The largest number of waiting deliveries to one endpoint that one run sends. The next run sends further ones.
 const MAX_PER_ENDPOINT: usize = 2_000;
+/// The largest number of endpoints whose deliveries are sent at the same time.
+const CONCURRENT_ENDPOINTS: usize = 4;
 /// The largest number of requests in progress that add deliveries to the list or remove them.
 const CONCURRENT_WRITES: usize = 10;
 /// A run stops after this time, before the schedule starts the next run a minute after this run.
@@ -59,30 +61,28 @@ impl Deliverer {
     /// nothing from a copy of the table until an operator has confirmed the copy, because the original sends the same.
     ///
     /// # Errors
-    /// [`SendDueError`] if a request to the table or to the queue fails. The deliveries to the other endpoints are sent
-    /// nevertheless.
-    pub async fn send_due(&self, queue: &dyn DeliveryQueue) -> Result<usize, SendDueError> {
+    /// [`SendDueError`] for the list of the endpoints, or for each endpoint whose requests to the table or to the queue failed.
+    /// The deliveries to the other endpoints are sent nevertheless.
+    pub async fn send_due(&self, queue: &dyn DeliveryQueue) -> Result<usize, Vec<SendDueError>> {
         let started_at = self.clock.now();
-        let settings = self.table.get_settings().await?;
+        let settings = self.table.get_settings().await.map_err(|error| vec![error.into()])?;
         if settings.is_some_and(|settings| settings.copy_noticed_at.is_some()) {
             return Ok(0);
         }
-        let subscribers = self.table.get_webhook_subscribers().await?;
+        let subscribers = self.table.get_webhook_subscribers().await.map_err(|error| vec![error.into()])?;
         for error in &subscribers.unreadable {
             tracing::error!(%error, error_type = "Table", "{ENDPOINT_UNREADABLE}");
         }
-        let (mut sent, mut first_error) = (0_usize, None);
-        for endpoint in &subscribers.items {
-            match self.send_due_to(endpoint, queue, started_at).await {
+        let sent = stream::iter(&subscribers.items).map(|endpoint| self.send_due_to(endpoint, queue, started_at));
+        let results: Vec<_> = sent.buffer_unordered(CONCURRENT_ENDPOINTS).collect().await;
+        let (mut sent, mut errors) = (0_usize, Vec::new());
+        for result in results {
+            match result {
                 Ok(number) => sent = sent.saturating_add(number),
-                Err(error) => {
-                    let (endpoint, error_type) = (endpoint.endpoint, error.error_type());
-                    tracing::error!(%error, error_type, %endpoint, "the due deliveries to an endpoint could not be sent to the queue");
-                    first_error = first_error.or(Some(error));
-                }
+                Err(error) => errors.push(error),
             }
         }
-        first_error.map_or(Ok(sent), Err)
+        if errors.is_empty() { Ok(sent) } else { Err(errors) }
     }
 
     /// Sends the due deliveries to `endpoint` to `queue`, as long as the run that began at `started_at` may last. Returns
