@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use config::ReadBy::Api;
 use config::{Variable, variables};
+use days::CheckSchedule;
 use rest::Problem;
 
 variables! {
@@ -47,6 +48,14 @@ impl Parts {
                 "the order desk",
                 "the dashboard",
             ],
+        }
+    }
+
+    /// Returns where the audits and the comparisons with the gateway are made.
+    pub const fn check_schedule(self) -> CheckSchedule {
+        match self {
+            Self::Full => CheckSchedule::Elsewhere,
+            Self::Core => CheckSchedule::NotDeployed,
         }
     }
 

@@ -6,7 +6,7 @@ use super::concern::Concern;
 use super::proven_day::ProvenDay;
 use super::queue_state::QueueState;
 use super::run_facts::RunFacts;
-use super::system_facts::{LatestAudit, LatestComparison, SystemFacts};
+use super::system_facts::{CheckSchedule, LatestAudit, LatestComparison, SystemFacts};
 use super::{DayState, ShardProof, ShardState};
 
 /// The largest time by which a clock may be behind the start of the latest run. If the clock is further behind, no run
@@ -167,10 +167,13 @@ fn concerns_about_audits(facts: &SystemFacts) -> Vec<Concern> {
     let latest = audits.iter().filter_map(|audit| audit.ended_at).max().map(|at| at.date_naive());
     let is_late = latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_AUDIT < facts.runs.today;
     match running {
+        Some(_) if facts.check_schedule == CheckSchedule::NotDeployed => {}
         Some(audit) if audit.started_at + MAX_AUDIT_DURATION < facts.now => {
             concerns.push(Concern::LateAudit { audit: audit.id, since: audit.started_at.date_naive() });
         }
-        None if is_late && facts.expects_checks => concerns.push(Concern::NoAudit { since: latest }),
+        None if is_late && facts.check_schedule == CheckSchedule::Elsewhere => {
+            concerns.push(Concern::NoAudit { since: latest })
+        }
         _ => {}
     }
     concerns
@@ -185,7 +188,7 @@ fn concerns_about_comparisons(facts: &SystemFacts) -> Vec<Concern> {
     let is_compared = |day: &&LatestComparison| day.ended_at.is_some() && day.date <= facts.runs.today;
     let latest = facts.comparisons.iter().find(is_compared).map(|compared| compared.date);
     let is_late = latest.unwrap_or(facts.created_on) + MAX_DAYS_WITHOUT_COMPARISON < facts.runs.today;
-    if is_late && facts.expects_checks {
+    if is_late && facts.check_schedule == CheckSchedule::Elsewhere {
         concerns.push(Concern::NoComparison { after: latest });
     }
     concerns

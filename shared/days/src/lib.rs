@@ -27,5 +27,5 @@ pub use queue_state::{QUEUE_OF_HEARTBEATS, QueueState, SQS_ATTRIBUTES};
 pub use requested_day::{RequestedDay, relevant_records};
 pub use run_facts::RunFacts;
 pub use shard_walks::ShardState;
-pub use system_facts::{LatestAudit, LatestComparison, SystemFacts};
+pub use system_facts::{CheckSchedule, LatestAudit, LatestComparison, SystemFacts};
 pub use system_status::{BatchDay, ChargedToday, ProcessFacts, SystemStatus};

@@ -39,8 +39,18 @@ pub struct SystemFacts {
     pub policy_differences: Vec<String>,
     /// The queues of the deployment, or the reason why they could not be read. Empty if alarms check them.
     pub queues: Result<Vec<QueueState>, String>,
-    /// Whether audits and comparisons must have been made.
-    pub expects_checks: bool,
+    pub check_schedule: CheckSchedule,
+}
+
+/// Where the audits of the table and the comparisons with the gateway are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckSchedule {
+    /// A schedule or another process makes them.
+    Elsewhere,
+    /// This process makes the missing ones now.
+    InThisProcess,
+    /// The deployment makes none.
+    NotDeployed,
 }
 
 /// The latest audit of the table.

@@ -13,7 +13,7 @@ use super::late_payments::late_payments_since;
 use super::proven_day::ProvenDay;
 use super::queue_state::QueueState;
 use super::run_facts::RunFacts;
-use super::system_facts::{LatestAudit, LatestComparison, SystemFacts};
+use super::system_facts::{CheckSchedule, LatestAudit, LatestComparison, SystemFacts};
 use super::{DayReader, DayState};
 use billing::{PaymentLimit, Sums};
 use store::{Batch, Paging, Settings, Table, TableError};
@@ -59,15 +59,13 @@ pub struct ProcessFacts {
     /// The queues of the deployment, or the reason why they could not be read. Empty if the caller cannot read them, because
     /// alarms check them.
     pub queues: Result<Vec<QueueState>, String>,
-    /// Whether audits and comparisons must have been made. False in a process that makes the missing ones now, and for a
-    /// deployment that makes none.
-    pub expects_checks: bool,
+    pub check_schedule: CheckSchedule,
 }
 
 impl ProcessFacts {
     /// The facts of a process that reads no queues, in a deployment with audits and comparisons.
     pub fn without_queues() -> Self {
-        Self { queues: Ok(Vec::new()), expects_checks: true }
+        Self { queues: Ok(Vec::new()), check_schedule: CheckSchedule::Elsewhere }
     }
 }
 
@@ -103,7 +101,7 @@ impl SystemStatus {
         process: ProcessFacts,
         now: DateTime<Utc>,
     ) -> Result<Self, TableError> {
-        let ProcessFacts { queues, expects_checks } = process;
+        let ProcessFacts { queues, check_schedule } = process;
         let policy = table.policy();
         let (today, created_on) = (policy.date_at(now), policy.date_at(settings.created_at()));
         // On the day on which the table was created, the runs may have been over.
@@ -141,7 +139,7 @@ impl SystemStatus {
             comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
             policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),
             queues,
-            expects_checks,
+            check_schedule,
         };
         let charged = table.get_charge_total(today).await?;
         Ok(Self {

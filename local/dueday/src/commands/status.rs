@@ -63,7 +63,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<Exit, Failur
             (Parts::Full, Ok(local.read().await.into_iter().chain(unpublished).collect()))
         }
     };
-    let process = ProcessFacts { queues: queues.clone(), expects_checks: parts == Parts::Full };
+    let process = ProcessFacts { queues: queues.clone(), check_schedule: parts.check_schedule() };
     let status = SystemStatus::read(&open_table.table, &open_table.settings, process, now).await?;
     let queues = queues.ok();
     let output = StatusOutput { status, queues, not_deployed: parts.missing_parts() };

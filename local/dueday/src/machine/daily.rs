@@ -8,7 +8,7 @@ use api::Queues as _;
 use billing::Attempt;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::Clock;
-use days::{ProcessFacts, SystemStatus};
+use days::{CheckSchedule, ProcessFacts, SystemStatus};
 use deployment::Deployment;
 use emulator::next_run_time;
 use payments::PaymentBatch;
@@ -147,7 +147,8 @@ impl DailyTimer {
     /// Prints what needs a person after the runs. `DailyChecks` makes the missing audits and comparisons.
     async fn print_concerns(&self) -> Result<(), TableError> {
         let Some(settings) = self.table.get_settings().await? else { return Ok(()) };
-        let process = ProcessFacts { queues: Ok(self.queues.read().await), expects_checks: false };
+        let process =
+            ProcessFacts { queues: Ok(self.queues.read().await), check_schedule: CheckSchedule::InThisProcess };
         let status = SystemStatus::read(&self.table, &settings, process, self.clock.now()).await?;
         for concern in &status.concerns {
             output::print_message(format!("a person is needed: {concern}\n  {}", concern.next_step()));

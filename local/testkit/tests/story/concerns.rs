@@ -4,8 +4,8 @@
 use billing::{Erasure, ErasureCounts, ErasureStep};
 use chrono::TimeDelta;
 use days::{
-    Concern, LatestAudit, LatestComparison, ProvenDay, QueueState, RunFacts, ShardProof, ShardState, SystemFacts,
-    find_concerns,
+    CheckSchedule, Concern, LatestAudit, LatestComparison, ProvenDay, QueueState, RunFacts, ShardProof, ShardState,
+    SystemFacts, find_concerns,
 };
 use store::{Batch, RunCounts, RunSums};
 use ulid::Ulid;
@@ -104,7 +104,7 @@ fn quiet_facts() -> SystemFacts {
         comparisons: vec![compared],
         policy_differences: Vec::new(),
         queues: Ok(vec![queue("Deliveries", 5)]),
-        expects_checks: true,
+        check_schedule: CheckSchedule::Elsewhere,
     }
 }
 
@@ -316,11 +316,21 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         ("a gateway without lists", |f| f.comparisons[0].has_missing_lists = true, ""),
         ("no comparison ever", |f| f.comparisons.clear(), "no day was compared with the gateway"),
         (
-            "a server that makes the missing audit and comparison now, or a deployment that makes none",
+            "a server that makes the missing audit and comparison now",
             |f| {
                 f.audits.clear();
                 f.comparisons.clear();
-                f.expects_checks = false;
+                f.check_schedule = CheckSchedule::InThisProcess;
+            },
+            "",
+        ),
+        (
+            "a deployment that makes no audits and comparisons",
+            |f| {
+                f.comparisons.clear();
+                f.audits[0].ended_at = None;
+                f.audits[0].started_at = billing_time("2026-02-01");
+                f.check_schedule = CheckSchedule::NotDeployed;
             },
             "",
         ),

@@ -15,7 +15,7 @@ use store::Batch;
 use utoipa::ToSchema;
 
 use super::forecast::SumView;
-use crate::{Api, Parts};
+use crate::Api;
 
 /// The state of the whole system.
 #[derive(Debug, Serialize, ToSchema)]
@@ -134,7 +134,7 @@ pub async fn read(
         Some(queues) => queues.read().await,
         None => Vec::new(),
     };
-    let process = ProcessFacts { queues: Ok(queues.clone()), expects_checks: api.parts == Parts::Full };
+    let process = ProcessFacts { queues: Ok(queues.clone()), check_schedule: api.parts.check_schedule() };
     let status = SystemStatus::read(&api.table, &settings, process, now.at).await?;
     let problems = status.concerns.iter().map(Concern::to_string).collect();
     Ok(Json(StatusView {
