@@ -8,29 +8,20 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use clock::Clock;
-use config::{ConfigError, Env};
+use config::Env;
 use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
-use store::{ENDPOINT, TableError, create_dynamodb_client, load_sdk_config};
+use store::{ENDPOINT, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{OrdersToFill, Request, Response, handle};
 
 /// The longest time after which a change of the table is visible in its indexes. Usually it takes less than a second.
 const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
 
-/// The reason why the order desk of a Lambda function could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 /// Creates the order desk of a Lambda function from the environment variables.
 ///
 /// # Errors
 /// An environment variable is missing or not valid, or the table cannot be used.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, SetUpError> {
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
     let client = create_dynamodb_client(&load_sdk_config().await, env.get(&ENDPOINT).as_deref());
     let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
     let buckets = table.get_or_store_buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;

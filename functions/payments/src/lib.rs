@@ -6,31 +6,22 @@ use std::sync::Arc;
 
 use charging::{ChargeConfig, GATEWAY_TIMEOUT};
 use clock::Clock;
-use config::{ConfigError, Env};
+use config::Env;
 use gateway_secrets::FirstRead;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use payments::{PaymentBatch, PaymentOutcome};
 use serde_json::Value;
-use store::{TableConfig, TableError, load_sdk_config};
+use store::{TableConfig, TableSetUpError, load_sdk_config};
 use sweep::{BatchResponse, RunLimits, Sweep};
 
 /// The payment batch, which runs daily over all due payments.
 pub type Payments = Sweep<PaymentBatch>;
 
-/// The reason why the payment batch could not be created at the start of the function.
-#[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 /// Creates the payment batch from the environment variables `env`. `DUEDAY_GATEWAY` selects the payment gateway.
 ///
 /// # Errors
-/// [`SetUpError::Config`] if a variable is missing or not valid. [`SetUpError::Table`] if the table could not be read.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
+/// [`TableSetUpError::Config`] if a variable is missing or not valid. [`TableSetUpError::Table`] if the table could not be read.
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, TableSetUpError> {
     let (config, charging, limits) = (TableConfig::read(env)?, ChargeConfig::read(env)?, RunLimits::read(env)?);
     let sdk = load_sdk_config().await;
     let gateway =

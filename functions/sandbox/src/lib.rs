@@ -15,29 +15,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use clock::Clock;
-use config::{ConfigError, Env};
-use dynamo::TableError;
+use config::Env;
 use gateways::{GATEWAY_KEY, GatewayKeys};
 use sandbox::{SANDBOX_TABLE, gateway_router, signed_gateway_router};
-use store::{ENDPOINT, create_dynamodb_client, load_sdk_config};
+use store::{ENDPOINT, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
 pub use table::SandboxTable;
-
-/// The reason why the function could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
 
 /// Creates the routes of the function from the environment variables. If `DUEDAY_GATEWAY_KEY` is set, requests must be
 /// signed with this key. The sandbox on one machine has the same rule. Creates the table, if it is absent and not on AWS.
 ///
 /// # Errors
-/// [`SetUpError`] if a variable is missing or not valid, or the table cannot be created.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Router, SetUpError> {
+/// [`TableSetUpError`] if a variable is missing or not valid, or the table cannot be created.
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Router, TableSetUpError> {
     let endpoint = env.get(&ENDPOINT);
     let client = create_dynamodb_client(&load_sdk_config().await, endpoint.as_deref());
     let table = Arc::new(SandboxTable::new(client, env.text(&SANDBOX_TABLE)?, clock.clone()));

@@ -2,7 +2,7 @@
 
 use aws_config::SdkConfig;
 
-use super::{Settings, Table, create_dynamodb_client};
+use super::{Settings, Table, TableError, create_dynamodb_client};
 use billing::StoredPolicy;
 use clock::Clock;
 use config::ReadBy::{Api, Every, Payments, Reminders};
@@ -16,6 +16,17 @@ variables! {
         .rare_flag("endpoint");
     SHARDS = Variable::new(&[Api, Reminders, Payments], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
         .in_range(1, 1_000).default("4").rare_flag("shards");
+}
+
+/// The reason why a function that uses a table could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TableSetUpError {
+    /// A variable is missing or not valid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The table could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
 /// The table to use, and the initial settings of a new table.
