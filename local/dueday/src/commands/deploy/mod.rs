@@ -108,7 +108,8 @@ fn init(context: &Context, args: &InitArgs) -> Result<Exit, Failure> {
     let text = profiles::replace_profiles(&stored, &answers).map_err(refused)?;
     std::fs::write(&path, &text).map_err(failed)?;
     let has_prod = profiles::has_production_profile(&text);
-    let removed = removed_parameters::describe(&stored);
+    let earlier = profiles::earlier_parameters(&stored).map_err(refused)?;
+    let removed = removed_parameters::describe(earlier.into_iter().flatten());
     let names: &[&str] = if has_prod { &["dev", "prod"] } else { &["dev"] };
     let written = json!({ "written": path.display().to_string(), "profiles": names });
     let prod = match has_prod {

@@ -125,7 +125,7 @@ pub fn read_profile(text: &str, name: &str) -> Option<DeployProfile> {
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if a profile cannot be read.
-fn earlier_parameters(written: &str) -> Result<Vec<Vec<String>>, ProfileError> {
+pub fn earlier_parameters(written: &str) -> Result<Vec<Vec<String>>, ProfileError> {
     let written: toml::Table = written.parse().map_err(|_| ProfileError::Unreadable)?;
     PROFILES
         .into_iter()

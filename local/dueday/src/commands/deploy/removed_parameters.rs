@@ -41,20 +41,15 @@ pub fn is_removed(name: &str) -> bool {
     REMOVED.iter().any(|(removed, _)| *removed == name)
 }
 
-/// Returns a line for each removed parameter that the profiles in `stored`, the content of `samconfig.toml`, contain: its
-/// value, which a person may still need, and what replaces it.
-pub fn describe(stored: &str) -> String {
-    let profiles: toml::Table = stored.parse().unwrap_or_default();
-    let overrides = |profile: &toml::Value| -> Option<Vec<String>> {
-        let all = profile.get("deploy")?.get("parameters")?.get("parameter_overrides")?.as_array()?.iter();
-        Some(all.filter_map(|parameter| parameter.as_str().map(str::to_owned)).collect())
-    };
+/// Returns a line for each removed parameter among the `parameters` of the profiles, each as `NAME="VALUE"`: its value, which a
+/// person may still need, and what replaces it.
+pub fn describe(parameters: impl IntoIterator<Item = String>) -> String {
     let line = |parameter: String| {
         let (name, _) = parameter.split_once('=')?;
         let (_, advice) = REMOVED.iter().find(|(removed, _)| *removed == name)?;
         Some(format!("The template no longer has {parameter}: {advice}.\n"))
     };
-    let lines: BTreeSet<String> = profiles.values().filter_map(overrides).flatten().filter_map(line).collect();
+    let lines: BTreeSet<String> = parameters.into_iter().filter_map(line).collect();
     lines.into_iter().collect()
 }
 
@@ -75,11 +70,9 @@ mod tests {
 
     #[test]
     fn only_parameters_in_the_profiles_are_described() {
-        let profile = |parameters: &str| format!("[dev.deploy.parameters]\nparameter_overrides = [{parameters}]\n");
-        let stored = profile("\n    \"RetryGaps=\\\"1,2\\\"\",\n    'UserPool=\"on\"',\n");
+        let parameters = ["UserPool=\"on\"", "RetryGaps=\"1,2\"", "UserPoolDomain=\"acme\"", "UserPool=\"on\""];
         let expected = "The template no longer has RetryGaps=\"1,2\": use `dueday settings set retry-gaps`.\n\
                         The template no longer has UserPool=\"on\": UserPoolDomain alone creates the user pool.\n";
-        assert_eq!(describe(&stored), expected);
-        assert_eq!(describe(&profile("'UserPoolDomain=\"acme\"'")), "");
+        assert_eq!(describe(parameters.map(str::to_owned)), expected);
     }
 }
