@@ -1,5 +1,7 @@
 //! Checks of an AWS account before the first deployment.
 
+use std::path::PathBuf;
+
 use super::aws_cli::{AwsCli, Response, text_field};
 use super::finding::Finding;
 use super::stack::Stack;
@@ -20,10 +22,13 @@ const UNRESERVED_CONCURRENCY: i64 = 100;
 /// # Errors
 /// If there is no such profile, or the AWS region or the AWS credentials are missing.
 pub async fn check(name: &str) -> Result<Vec<Finding>, Failure> {
-    let text = std::fs::read_to_string("samconfig.toml").unwrap_or_default();
+    let path = PathBuf::from("samconfig.toml");
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|error| Failure::File { path: path.clone(), reason: error.to_string() })?;
     let Some(profile) = read_profile(&text, name) else {
         let reason = format!(
-            "samconfig.toml in this folder has no profile {name}; run dueday deploy init, or name another profile: --before dev"
+            "samconfig.toml in this folder has no profile {name} in the form of dueday deploy init; run this command, or name \
+             another profile: --before dev"
         );
         return Err(Failure::Refused(reason));
     };

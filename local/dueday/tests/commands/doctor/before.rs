@@ -143,7 +143,7 @@ fn missing_permissions_for_the_checks_never_count_as_good() {
 fn profile_must_exist_and_the_table_must_not_be_given() {
     let folder = account();
     let (code, _, stderr) = doctor(folder.path(), &["--before", "staging"]);
-    assert!(code == 2 && stderr.contains("no profile staging; run dueday deploy init"), "{stderr}");
+    assert!(code == 2 && stderr.contains("no profile staging in the form of dueday deploy init"), "{stderr}");
     let (code, _, stderr) = doctor(folder.path(), &["--before", "--table", "payments"]);
     assert!(code == 2 && stderr.contains("leave --table out"), "{stderr}");
 }
