@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use super::retry_schedule::{MAX_DELIVERY_AGE, MAX_RETRY_AFTER, RETRY_DELAYS};
 
-/// The status with which an endpoint says that it wants no more events ("410 Gone" in the Standard Webhooks
+/// The status with which an endpoint reports that it wants no more events ("410 Gone" in the Standard Webhooks
 /// specification).
 const GONE: u16 = 410;
 
