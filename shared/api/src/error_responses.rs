@@ -26,6 +26,7 @@ pub fn refund_problem(error: RefundError) -> Problem {
         RefundError::Refused(RefundRefusal::Disputed { .. }) => {
             Problem::disputed(format!("{error}; `although_disputed` permits a higher amount"))
         }
+        RefundError::Refused(RefundRefusal::OverDailyLimit { .. }) => Problem::over_refund_limit(error.to_string()),
         RefundError::Refused(RefundRefusal::InvalidAmount { .. }) => Problem::refused_field("amount", error),
         RefundError::AmountMismatch { .. } => Problem::idempotency_key_reused(),
         RefundError::InProgress => Problem::in_progress(),

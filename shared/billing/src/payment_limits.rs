@@ -1,5 +1,5 @@
 //! The limits of the payment batch, which protect customers from a wrong import, a wrong price or an outage of the
-//! gateway. An operator can change the limits while the system runs.
+//! gateway, and the limit of refunds by support. An operator can change the limits while the system runs.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,10 +8,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
-use super::{Attempt, Ceilings};
+use super::{Attempt, Ceilings, Money, RefundRefusal, Sums};
 
 /// The text for a ceiling (a daily limit on charges) that does not exist.
 const NO_CEILING: &str = "none";
+/// The text for the limit of refunds by support if support may refund nothing.
+const NO_REFUNDS: &str = "nothing";
 /// The allowed values of the limit `max-charges`.
 const ALLOWED_MAX_CHARGES: RangeInclusive<u32> = 0..=u32::MAX;
 /// The allowed values of the limit `max-processing-days`.
@@ -19,7 +21,7 @@ const ALLOWED_PROCESSING_DAYS: RangeInclusive<u32> = 1..=60;
 /// The allowed values of the limit `gateway-failures`.
 const ALLOWED_GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 
-/// The limits of the payment batch. The table stores only the limits that differ from their defaults: the name of each
+/// The limits of the payment batch and of refunds. The table stores only the limits that differ from their defaults: the name of each
 /// limit, and its value as text.
 ///
 /// ```
@@ -42,6 +44,9 @@ pub struct PaymentLimits {
     pub max_processing_days: u32,
     /// A run stops after this many consecutive requests to the gateway without a usable response.
     pub gateway_failures: u32,
+    /// The largest sums that support may refund per day, by currency. Support may refund nothing in a currency that is
+    /// absent.
+    pub support_refunds: Sums,
 }
 
 /// The name of one limit, such as `max-charges`.
@@ -52,6 +57,7 @@ pub enum PaymentLimit {
     MaxSums,
     MaxProcessingDays,
     GatewayFailures,
+    SupportRefunds,
 }
 
 /// The reason why a limit cannot be set.
@@ -77,6 +83,7 @@ impl PaymentLimit {
             Self::GatewayFailures => {
                 "A run stops after this many consecutive requests to the gateway without a usable response"
             }
+            Self::SupportRefunds => "The largest sums that all operators with the role support may refund per day",
         }
     }
 }
@@ -88,17 +95,12 @@ impl PaymentLimits {
         let ceiling = |text: Option<String>| text.unwrap_or_else(|| NO_CEILING.to_owned());
         match limit {
             PaymentLimit::MaxCharges => ceiling(self.ceilings.charges.map(|charges| charges.to_string())),
-            PaymentLimit::MaxSums => {
-                let sums: Vec<String> = self
-                    .ceilings
-                    .sums
-                    .iter()
-                    .map(|sum| format!("{}={}", sum.currency().code(), sum.decimal()))
-                    .collect();
-                ceiling((!sums.is_empty()).then(|| sums.join(",")))
-            }
+            PaymentLimit::MaxSums => ceiling(text_of_sums(&self.ceilings.sums)),
             PaymentLimit::MaxProcessingDays => self.max_processing_days.to_string(),
             PaymentLimit::GatewayFailures => self.gateway_failures.to_string(),
+            PaymentLimit::SupportRefunds => {
+                text_of_sums(&self.support_refunds).unwrap_or_else(|| NO_REFUNDS.to_owned())
+            }
         }
     }
 
@@ -125,6 +127,11 @@ impl PaymentLimits {
             }
             PaymentLimit::MaxProcessingDays => self.max_processing_days = number(&ALLOWED_PROCESSING_DAYS, "")?,
             PaymentLimit::GatewayFailures => self.gateway_failures = number(&ALLOWED_GATEWAY_FAILURES, "")?,
+            PaymentLimit::SupportRefunds if text == NO_REFUNDS => self.support_refunds = Sums::default(),
+            PaymentLimit::SupportRefunds => {
+                let allowed = "amounts by currency like EUR=500.00,JPY=50000, or nothing";
+                self.support_refunds = text.parse().map_err(|_| invalid(allowed.to_owned()))?;
+            }
         }
         Ok(())
     }
@@ -135,11 +142,30 @@ impl PaymentLimits {
     pub fn is_attempt_late(&self, attempt: &Attempt, now: DateTime<Utc>) -> bool {
         now.signed_duration_since(attempt.claimed_at) > TimeDelta::days(self.max_processing_days.into())
     }
+
+    /// Checks that support may refund `amount` on a day on which support has already refunded `refunded`. Returns the
+    /// largest sum of the day.
+    ///
+    /// # Errors
+    /// [`RefundRefusal::OverDailyLimit`] if the sum of the day would exceed the limit of the currency.
+    pub fn check_support_refund(&self, refunded: Money, amount: Money) -> Result<Money, RefundRefusal> {
+        let most = self.support_refunds.get_sum(amount.currency());
+        let most = most.unwrap_or_else(|| Money::new(0, amount.currency()));
+        match refunded.checked_add(amount) {
+            Ok(sum) if sum.minor() <= most.minor() => Ok(most),
+            _ => Err(RefundRefusal::OverDailyLimit { most, refunded }),
+        }
+    }
 }
 
 impl Default for PaymentLimits {
     fn default() -> Self {
-        Self { ceilings: Ceilings::default(), max_processing_days: 25, gateway_failures: 20 }
+        Self {
+            ceilings: Ceilings::default(),
+            max_processing_days: 25,
+            gateway_failures: 20,
+            support_refunds: Sums::default(),
+        }
     }
 }
 
@@ -168,6 +194,12 @@ impl From<PaymentLimits> for BTreeMap<String, String> {
     }
 }
 
+/// Returns `sums` as text like `EUR=100000.00,JPY=5000000`; `None` if there are none.
+fn text_of_sums(sums: &Sums) -> Option<String> {
+    let texts: Vec<String> = sums.iter().map(|sum| format!("{}={}", sum.currency().code(), sum.decimal())).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
 /// Returns the names of all limits, separated by commas, for an error text.
 fn all_limit_names() -> String {
     PaymentLimit::iter().map(|limit| limit.to_string()).collect::<Vec<_>>().join(", ")
@@ -186,6 +218,8 @@ mod tests {
             ("max-sums", "none"),
             ("max-processing-days", "60"),
             ("gateway-failures", "1000"),
+            ("support-refunds", "EUR=500.00,JPY=50000"),
+            ("support-refunds", "nothing"),
         ] {
             let limit = name.parse().unwrap();
             let mut limits = PaymentLimits::default();
@@ -206,6 +240,7 @@ mod tests {
             ("max-processing-days", "0", "a whole number from 1 to 60"),
             ("max-processing-days", "none", "a whole number from 1 to 60"),
             ("gateway-failures", "1001", "a whole number from 1 to 1000"),
+            ("support-refunds", "none", "amounts by currency like EUR=500.00,JPY=50000, or nothing"),
         ] {
             let mut limits = PaymentLimits::default();
             let error = limits.set(name.parse().unwrap(), text).unwrap_err();
@@ -214,7 +249,27 @@ mod tests {
         }
         let unknown = PaymentLimits::try_from(BTreeMap::from([("max-refunds".to_owned(), "1".to_owned())]));
         let expected = "there is no setting \"max-refunds\"; the settings are max-charges, max-sums, \
-                        max-processing-days, gateway-failures";
+                        max-processing-days, gateway-failures, support-refunds";
         assert_eq!(unknown.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn support_may_refund_up_to_the_sum_of_the_day_in_a_listed_currency() {
+        let mut limits = PaymentLimits::default();
+        let eur = |minor| Money::new(minor, "EUR".parse().unwrap());
+        let over = |most, refunded| Err(RefundRefusal::OverDailyLimit { most: eur(most), refunded: eur(refunded) });
+        assert_eq!(limits.check_support_refund(eur(0), eur(1)), over(0, 0));
+        limits.set(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
+        for (refunded, amount, expected) in [
+            (0, 500, Ok(eur(500))),
+            (0, 501, over(500, 0)),
+            (499, 1, Ok(eur(500))),
+            (500, 1, over(500, 500)),
+            (1, i64::MAX, over(500, 1)),
+        ] {
+            assert_eq!(limits.check_support_refund(eur(refunded), eur(amount)), expected, "{refunded} {amount}");
+        }
+        let yen = Money::new(1, "JPY".parse().unwrap());
+        assert!(limits.check_support_refund(Money::new(0, yen.currency()), yen).is_err());
     }
 }

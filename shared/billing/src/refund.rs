@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 use ulid::Ulid;
 
+#[cfg(doc)]
+use super::PaymentLimits;
 use super::{AccountId, Dispute, GatewayToken, Money, Receipt, ReceiptId};
 
 /// The code of a refund that failed because the gateway refused the request before processing it. The caller may repeat
@@ -57,12 +59,16 @@ pub struct RefundDemand {
     /// Whether an operator has requested the refund although the bank has reversed this money, or may still reverse it
     /// because of an open dispute.
     pub although_disputed: bool,
+    /// Whether the refund counts toward the sum that support may refund per day, and must not exceed it
+    /// ([`PaymentLimits::check_support_refund`]).
+    pub has_daily_limit: bool,
 }
 
 impl From<Option<i64>> for RefundDemand {
-    /// Returns the demand for `minor` minor units, without the permission to refund disputed money.
+    /// Returns the demand for `minor` minor units, without the permission to refund disputed money, and without a limit of
+    /// the day.
     fn from(minor: Option<i64>) -> Self {
-        Self { minor, although_disputed: false }
+        Self { minor, although_disputed: false, has_daily_limit: false }
     }
 }
 
@@ -128,6 +134,8 @@ pub enum RefundRefusal {
          {disputed} because of an open dispute; {refundable} can be refunded"
     )]
     Disputed { reversed: Money, disputed: Money, refundable: Money },
+    #[error("support may refund at most {most} per day, and has refunded {refunded} today; an admin may refund more")]
+    OverDailyLimit { most: Money, refunded: Money },
 }
 
 impl Receipt {

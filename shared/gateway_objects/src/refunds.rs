@@ -20,7 +20,7 @@ use billing::{
 use clock::Clock;
 use gateways as gateway;
 use gateways::{GatewayError, GatewayRefund, RefundRequest, RefundResponse, RefundState};
-use store::{NotRewritten, Table, TableError};
+use store::{DailyRefundLimit, NotRewritten, Table, TableError};
 
 use ids::id_of_gateway_refund;
 pub use ids::{refund_id_with_key, refund_id_without_key};
@@ -127,16 +127,32 @@ impl Refunds {
             leased_until: now + REFUND_LEASE,
             ..new_pending_refund((&stored, expires), id, amount, now)
         };
+        let limit = match demand.has_daily_limit {
+            true => Some(self.check_daily_limit(amount, now).await?),
+            false => None,
+        };
+        let records = (action, limit.as_ref());
         let reserved = match &failed {
-            None => self.table.reserve_refund(&refund, &stored, action).await?.then_some(refund),
-            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored, action).await?,
+            None => self.table.reserve_refund(&refund, &stored, records).await?.then_some(refund),
+            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored, records).await?,
         };
         match reserved {
             Some(reserved) => self.request_refund(reserved).await,
-            // The amount could not be reserved, because another request has changed the receipt or its refunds since
-            // this request read them. The caller can repeat the request.
+            // The amount could not be reserved, because another request has changed the receipt, its refunds or the sum of
+            // the day since this request read them. The caller can repeat the request.
             None => Err(RefundError::InProgress),
         }
+    }
+
+    /// Checks that support may refund `amount` today. Returns the limit of the day. Sends two GetItem requests.
+    ///
+    /// # Errors
+    /// [`RefundError::Refused`] if the refunds of the day would exceed the limit.
+    async fn check_daily_limit(&self, amount: Money, now: DateTime<Utc>) -> Result<DailyRefundLimit, RefundError> {
+        let limits = self.table.get_settings().await?.map(|settings| settings.payment_limits).unwrap_or_default();
+        let on = self.table.policy().date_at(now);
+        let refunded = self.table.get_support_refunds(on, amount.currency()).await?;
+        Ok(DailyRefundLimit { on, most: limits.check_support_refund(refunded, amount)? })
     }
 
     /// Looks up the refund `id`, which was requested before, and requests it again if the gateway does not have it.
@@ -220,10 +236,14 @@ impl Refunds {
             return Ok(());
         }
         // The gateway has already made this refund, so a dispute is no reason not to store it.
-        let demand = RefundDemand { minor: Some(made.amount.minor()), although_disputed: true };
+        let demand = RefundDemand { although_disputed: true, ..RefundDemand::from(Some(made.amount.minor())) };
         stored.checked_refund_amount(demand, &[])?;
         let refund = refund_made_at_gateway((&stored, self.table.refund_expiry(&stored, now)), made, now);
-        if self.table.reserve_refund(&refund, &stored, None).await? { Ok(()) } else { Err(RefundError::InProgress) }
+        if self.table.reserve_refund(&refund, &stored, (None, None)).await? {
+            Ok(())
+        } else {
+            Err(RefundError::InProgress)
+        }
     }
 
     /// Leases the pending `refund`, looks it up at the gateway and stores its outcome. Requests the refund again only

@@ -93,6 +93,7 @@ mod settlements;
 mod sorted_by_account;
 mod stream;
 mod subscriptions;
+mod support_refunds;
 mod waiting_deliveries;
 
 use std::ops::Deref;
@@ -130,6 +131,7 @@ pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;
 pub use stream::read_stream_image;
 pub use subscriptions::{CreateOutcome, UpdateOutcome};
+pub use support_refunds::DailyRefundLimit;
 
 use policy::PolicyCopy;
 

@@ -19,6 +19,7 @@ use super::reconciliations::{SEEN_PAYMENTS_RETENTION, check_seen_payments};
 use super::runs::check_run;
 use super::settings::settings_item;
 use super::subscriptions::code_item;
+use super::support_refunds::{SUPPORT_REFUNDS_RETENTION, check_support_refunds};
 use super::{Item, Key, Payments, TableError, keys};
 
 /// The longest retention of payment records, runs and actions that can be configured.
@@ -28,7 +29,7 @@ const MAX_RETENTION: TimeDelta = TimeDelta::days(3_650);
 const MAX_IDEMPOTENCY_RETENTION: TimeDelta = TimeDelta::days(7);
 
 /// The kinds of items outside of accounts.
-const KINDS: [ItemKind; 23] = [
+const KINDS: [ItemKind; 24] = [
     (keys::SETTINGS, keys::SETTINGS, settings_item, None),
     (keys::HEARTBEAT, keys::HEARTBEAT, any_content, None),
     (keys::EXECUTION_LEASES, keys::EXECUTION_LEASES, check_execution_lease, None),
@@ -55,6 +56,7 @@ const KINDS: [ItemKind; 23] = [
     (keys::SETUPS, keys::SETUPS, entity_item::<Payments, PaymentMethodSetup>, Some(SETUP_RETENTION)),
     (keys::CARD_LINKS, keys::CARD_LINKS, card_link_item, Some(MAX_RETENTION)),
     (keys::LIMITS, keys::LIMITS, check_limit, Some(COUNTER_RETENTION)),
+    (keys::SUPPORT_REFUNDS, keys::SUPPORT_REFUNDS, check_support_refunds, Some(SUPPORT_REFUNDS_RETENTION)),
     (keys::DELIVERIES_OF_ENDPOINT, keys::DELIVERIES, delivery_item, Some(DELIVERY_RETENTION)),
     (
         keys::DELIVERIES_OF_ENDPOINT,

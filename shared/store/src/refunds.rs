@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
+use super::support_refunds::DailyRefundLimit;
 use super::{Paging, Table, TableError, keys};
 use billing::{AccountId, NewAction, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
 use chrono::{DateTime, Utc};
@@ -39,11 +40,12 @@ impl Table {
         &self,
         refund: &Refund,
         receipt: &Receipt,
-        action: Option<&NewAction>,
+        (action, limit): (Option<&NewAction>, Option<&DailyRefundLimit>),
     ) -> Result<bool, TableError> {
         let mut writes =
             vec![self.build_put_if(refund.to_item(), ABSENT, None), self.build_reservation(refund, receipt)?];
         writes.extend(action.map(|action| self.build_action_put(&action.on_refund(refund))));
+        writes.extend(limit.map(|limit| self.build_support_refund(limit, refund.amount)));
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
     }
 
@@ -56,13 +58,14 @@ impl Table {
         failed: &Refund,
         refund: Refund,
         receipt: &Receipt,
-        action: Option<&NewAction>,
+        (action, limit): (Option<&NewAction>, Option<&DailyRefundLimit>),
     ) -> Result<Option<Refund>, TableError> {
         let written = with_next_version(failed, refund);
         let Some(update) = self.build_versioned_update(failed, &written) else { return Ok(None) };
         let update = TransactWriteItem::builder().update(update).build();
         let mut writes = vec![update, self.build_reservation(&written, receipt)?];
         writes.extend(action.map(|action| self.build_action_put(&action.on_refund(&written))));
+        writes.extend(limit.map(|limit| self.build_support_refund(limit, written.amount)));
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written).then_some(written))
     }
 

@@ -88,7 +88,7 @@ fn dispute(receipt: &Receipt, status: DisputeStatus, amount: Money) -> Dispute {
 
 /// Returns the demand for `minor` minor units; `None` for the whole refundable amount.
 fn demand(minor: Option<i64>) -> RefundDemand {
-    RefundDemand { minor, although_disputed: false }
+    minor.into()
 }
 
 #[tokio::test]
@@ -111,14 +111,17 @@ async fn refundable_amount_is_paid_minus_refunded_minus_reversed_minus_disputed(
             1.. => assert_eq!(whole.map(|checked| checked.amount), Ok(eur(refundable)), "{status} {amount}"),
             _ => assert!(matches!(whole, Err(RefundRefusal::Disputed { .. })), "{status} {amount}: {whole:?}"),
         }
-        let permitted = RefundDemand { minor: None, although_disputed: true };
+        let permitted = RefundDemand { minor: None, although_disputed: true, has_daily_limit: false };
         let checked = paid.checked_refund_amount(permitted, &disputes).unwrap();
         assert_eq!((checked.amount, checked.is_disputed), (eur(1_000), refundable < 1_000), "{status} {amount}");
     }
     // A receipt that an earlier version marked as reversed counts, too.
     let reversed = Receipt { reversal: Some(Reversal { at: billing_time(DAY), amount: eur(500) }), ..paid.clone() };
     assert_eq!(reversed.refundable_amount(&[]), eur(500));
-    let too_much = paid.checked_refund_amount(RefundDemand { minor: Some(1_001), although_disputed: true }, &[]);
+    let too_much = paid.checked_refund_amount(
+        RefundDemand { minor: Some(1_001), although_disputed: true, has_daily_limit: false },
+        &[],
+    );
     assert_eq!(too_much, Err(RefundRefusal::InvalidAmount { remaining: eur(1_000) }));
 }
 
@@ -136,7 +139,7 @@ async fn refund_of_disputed_money_needs_the_permission_of_an_operator() {
         // The rest of the payment is not disputed.
         assert_eq!(paid.refund(1, demand(None)).await.unwrap(), RefundStatus::Succeeded);
         assert_eq!(paid.receipt().await.refunded, eur(399), "{status}");
-        let permitted = RefundDemand { minor: None, although_disputed: true };
+        let permitted = RefundDemand { minor: None, although_disputed: true, has_daily_limit: false };
         assert_eq!(paid.refund(2, permitted).await.unwrap(), RefundStatus::Succeeded);
         assert_eq!(paid.receipt().await.refunded, eur(1_299), "{status}");
         assert_eq!(paid.logged_kinds().await, ["refund.create", "refund.create_although_disputed"], "{status}");
@@ -144,7 +147,7 @@ async fn refund_of_disputed_money_needs_the_permission_of_an_operator() {
     for status in [DisputeStatus::Inquiry, DisputeStatus::Won] {
         let paid = PaidWorld::new().await;
         paid.store_dispute(status, eur(1_299)).await;
-        let permitted = RefundDemand { minor: None, although_disputed: true };
+        let permitted = RefundDemand { minor: None, although_disputed: true, has_daily_limit: false };
         assert_eq!(paid.refund(1, permitted).await.unwrap(), RefundStatus::Succeeded);
         assert_eq!(paid.logged_kinds().await, ["refund.create"], "{status}: the permission was not needed");
     }

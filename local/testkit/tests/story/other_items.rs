@@ -7,11 +7,13 @@ use audit::{AuditRecorder, BrokenInvariant, Invariant, check_other_items};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{
     AcceptedDifference, ActionKind, AuditRecord, ClaimToken, DayReconciliation, DeliveryKey, DifferenceKind, Finding,
-    FindingReason, NewAction, StoredSecret, WebhookEndpoint,
+    FindingReason, Money, NewAction, Refund, RefundStatus, RequestedAmount, StoredSecret, WebhookEndpoint,
 };
 use chrono::TimeDelta;
 use erasing::request_erasure;
-use store::{Batch, CardLink, Claim, Item, WaitingDelivery, check_other_item, key_of_heartbeat};
+use store::{
+    Batch, CardLink, Claim, DailyRefundLimit, Item, Paging, WaitingDelivery, check_other_item, key_of_heartbeat,
+};
 use ulid::Ulid;
 
 use crate::erasure::{erasure_action, erasure_time, world_with_two_accounts};
@@ -68,6 +70,8 @@ const MISSED: [Missed; 73] = [
     ("NOTICE NOTICE", "TTL", "the item expires a second later"),
     ("RECONCILED ACCEPTED", "Reason", "it is only shown"),
     ("RECONCILED DAY", "Version", "a version only counts writes"),
+    ("REFUNDED REFUNDED", "Refunded", "support may refund more or less on this day"),
+    ("REFUNDED REFUNDED", "TTL", "the sum expires a second later"),
     ("RUN CHARGED", "Charges", "the receipts count"),
     ("RUN CHARGED", "SumEUR", "the receipts count"),
     ("RUN CHARGED", "TTL", "the total expires a second later"),
@@ -117,6 +121,7 @@ const KINDS: [&str; 21] = [
     "RECONCILED DAY",
     "RECONCILED SEEN",
     "RUN CHARGED",
+    "REFUNDED REFUNDED",
     "RUN SHARD",
     "SETUP SETUP",
     "WEBHOOK EVENT",
@@ -170,6 +175,26 @@ async fn store_other_items(world: &World) {
         })
         .await
         .unwrap();
+    let refunded = DailyRefundLimit { on: now.date_naive(), most: Money::new(500, "EUR".parse().unwrap()) };
+    let receipts = table.get_receipts_by_account(&"acme".parse().unwrap(), &Paging::all(), now).await.unwrap();
+    let receipt = receipts.items.into_iter().find(|receipt| receipt.refunded.minor() == 0).unwrap();
+    let refund = Refund {
+        id: Ulid::from_parts(8, 10),
+        account: receipt.account.clone(),
+        receipt: receipt.id(),
+        payment: receipt.payment.clone(),
+        amount: refunded.most,
+        requested: Some(RequestedAmount::Exact),
+        status: RefundStatus::Pending,
+        gateway_refund: None,
+        code: None,
+        created_at: now,
+        leased_until: now,
+        settled_at: None,
+        expires: table.refund_expiry(&receipt, now),
+        version: 1,
+    };
+    assert!(table.reserve_refund(&refund, &receipt, (None, Some(&refunded))).await.unwrap());
     let subscription = new_subscription(20, "2026-04-01");
     world.store(&subscription).await;
     let finding = Finding {

@@ -12,7 +12,7 @@ use rest::body::{Body, MinorUnits};
 use rest::idempotency::RequiredIdempotencyKey;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Operator, Problem, RequestActor, RequestTime};
+use rest::{Operator, Problem, RequestActor, RequestTime, Role};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -84,7 +84,9 @@ impl From<Refund> for RefundView {
 /// Refunds the whole payment or a part of it. The header Idempotency-Key and a reason are required. Requests with the
 /// same key are the same refund, for as long as the receipt is stored. Repeat the request under the same key if there was
 /// no response, and while the refund is pending. A key that was used with another body is refused with 422. Money that
-/// the bank took back, or may still take back because of an open dispute, is only refunded with `although_disputed`.
+/// the bank took back, or may still take back because of an open dispute, is only refunded with `although_disputed`, which
+/// needs the role admin. An operator with the role support may refund up to the sum per day of the setting
+/// `support-refunds`; a higher refund is refused with 403.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/receipts/{receipt}/refund",
@@ -101,11 +103,16 @@ pub async fn create(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<ReceiptPath>,
-    (_, actor): (Operator, RequestActor),
+    (Operator { role }, actor): (Operator, RequestActor),
     _: Query<NoParameters>,
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
+    let has_daily_limit = role.has_refund_limit();
+    if has_daily_limit && body.value.although_disputed {
+        // The customer would get the money twice.
+        return Err(Problem::lacks_role(role, Role::Admin).with_field("although_disputed"));
+    }
     let reference = path.receipt.ok_or_else(problems::receipt_not_found)?;
     let receipt = match reference {
         ReceiptReference::Id(id) => id,
@@ -119,7 +126,7 @@ pub async fn create(
     let key = key.with_name_after("receipts", &receipt.to_string());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let NewRefund { amount, although_disputed, reason } = body.value;
-    let demand = RefundDemand { minor: amount.map(|MinorUnits(minor)| minor), although_disputed };
+    let demand = RefundDemand { minor: amount.map(|MinorUnits(minor)| minor), although_disputed, has_daily_limit };
     let action = new_action(ActionKind::CreateRefund, actor, now);
     let action = NewAction { reason: Some(reason), ..action };
     let refund =

@@ -399,7 +399,7 @@ async fn pending_refund_of_the_whole_amount_does_not_hold_back_the_receipt() {
         expires: now.timestamp() + 86_400,
         version: 1,
     };
-    assert!(table.reserve_refund(&pending, &receipt, None).await.unwrap());
+    assert!(table.reserve_refund(&pending, &receipt, (None, None)).await.unwrap());
 
     assert_eq!(world.notify(&paid).await, [NoticeOutcome::Sent], "the customer has paid, and has nothing back yet");
     let (kind, text) = world.mails().remove(0);

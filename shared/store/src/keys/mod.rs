@@ -12,7 +12,7 @@ use ulid::Ulid;
 
 use super::{Batch, Key};
 use billing::{
-    AccountId, DifferenceKind, Finding, GatewayToken, Period, ReceiptId, Sku, Subscription, SubscriptionCode,
+    AccountId, Currency, DifferenceKind, Finding, GatewayToken, Period, ReceiptId, Sku, Subscription, SubscriptionCode,
     SubscriptionId,
 };
 
@@ -88,6 +88,8 @@ pub const SETUPS: &str = "SETUP#";
 pub const CARD_LINKS: &str = "CARDLINK#";
 /// The prefix of the partition key of every item that counts the uses of an operation with an hourly limit.
 pub const LIMITS: &str = "LIMIT#";
+/// The prefix of the partition key of every item that contains what support has refunded on a day.
+pub const SUPPORT_REFUNDS: &str = "REFUNDED#support#";
 /// The prefix of the partition key of every item that stores whether a notice was sent.
 pub const NOTICES: &str = "NOTICE#";
 
@@ -304,6 +306,18 @@ pub fn key_of_limit(name: &str, hour: DateTime<Utc>) -> Key {
 /// payment method setup, returns the id of the setup, which is no account.
 pub fn account_of_limit(pk: &str) -> Option<String> {
     pk.strip_prefix(LIMITS)?.split('#').nth(1).map(str::to_owned)
+}
+
+/// Returns the key of the item that contains what support has refunded on the day `on` in `currency`.
+pub fn key_of_support_refunds(on: NaiveDate, currency: Currency) -> Key {
+    let pk = format!("{SUPPORT_REFUNDS}{currency}#{on}");
+    Key { sk: pk.clone(), pk }
+}
+
+/// Returns the day in the partition key of an item that contains what support has refunded.
+pub fn day_of_support_refunds(pk: &str) -> Option<NaiveDate> {
+    let (currency, day) = pk.strip_prefix(SUPPORT_REFUNDS)?.split_once('#')?;
+    currency.parse::<Currency>().ok().and_then(|_| day.parse().ok())
 }
 
 /// Returns the key of an audit.

@@ -34,7 +34,7 @@ const EXPORTED: [(&str, &str); 12] = [
 ];
 
 /// The kinds of items that the export does not contain, each with the reason. The subject of each reason is the item.
-const NOT_EXPORTED: [(&str, &str); 19] = [
+const NOT_EXPORTED: [(&str, &str); 20] = [
     ("CODE#", "is computed from the id of the subscription"),
     ("IDEM#", "contains a copy of a subscription for 48 hours"),
     ("RUN#", "concerns all accounts"),
@@ -44,6 +44,7 @@ const NOT_EXPORTED: [(&str, &str); 19] = [
     ("CTL#settings", "concerns no account"),
     ("CARDLINK#", "is a secret of the mail that contains the link"),
     ("LIMIT#", "is a counter for two hours"),
+    ("REFUNDED#support#", "concerns all accounts"),
     ("NOTICE#", "does not name the account"),
     ("TOLD#stripe:", "does not name the account"),
     ("WEBHOOKS", "concerns no account"),

@@ -1,8 +1,9 @@
-//! Tests of the route for refunds: the required idempotency key, repeated requests under the same key, and refunds of
-//! disputed payments.
+//! Tests of the route for refunds: the required idempotency key, repeated requests under the same key, refunds of
+//! disputed payments, and the sum that support may refund per day.
 
-use billing::{Dispute, DisputeStatus, Reversal};
+use billing::{Dispute, DisputeStatus, Money, PaymentLimit, PaymentLimits, Reversal};
 use clock::Clock as _;
+use rest::{Caller, Role};
 use serde_json::Value;
 use store::Paging;
 
@@ -153,4 +154,69 @@ async fn refund_of_a_disputed_payment_needs_a_permission_and_the_net_amount_may_
     world.table.mark_reversal(&receipts.unwrap().items[0], Some(reversal)).await.unwrap();
     let receipt = world.request("GET /accounts/acme/receipts", "").await.json()["data"][0].clone();
     assert_eq!(receipt["net_amount"], -100);
+}
+
+/// Sends `refund` as an operator with the role support.
+async fn refund_as_support(world: &World, refund: &str, key: &str, body: &str) -> (u16, String) {
+    let support = Caller::Operator(Role::Support);
+    let response = world.request_as(&support, refund, &[("idempotency-key", key)], body).await;
+    (response.status, response.problem())
+}
+
+#[tokio::test]
+async fn support_refunds_up_to_the_sum_of_the_day_and_an_admin_refunds_more() {
+    let (world, refund) = charge_payment().await;
+    let problem = |text: &str| (403, format!("403 refund-limit -: support may refund at most {text}"));
+    let nothing = "0.00 EUR per day, and has refunded 0.00 EUR today; an admin may refund more";
+    assert_eq!(refund_as_support(&world, &refund, "a", REFUND_REMAINING_AMOUNT).await, problem(nothing));
+
+    let mut limits = PaymentLimits::default();
+    limits.set(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
+    assert!(world.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await.unwrap());
+    let of = |minor: i64| format!(r#"{{"amount": {minor}, "reason": "late"}}"#);
+    assert_eq!(refund_as_support(&world, &refund, "b", &of(300)).await.0, 201);
+    // A repeated request is the same refund, and counts once.
+    assert_eq!(refund_as_support(&world, &refund, "b", &of(300)).await.0, 201);
+    let over = "5.00 EUR per day, and has refunded 3.00 EUR today; an admin may refund more";
+    assert_eq!(refund_as_support(&world, &refund, "c", &of(201)).await, problem(over));
+    assert_eq!(refund_as_support(&world, &refund, "c", &of(200)).await.0, 201);
+    let full = "5.00 EUR per day, and has refunded 5.00 EUR today; an admin may refund more";
+    assert_eq!(refund_as_support(&world, &refund, "d", &of(1)).await, problem(full));
+    assert_eq!(refunded_amount(&world).await, 500);
+    // The refund of an admin does not count.
+    assert_eq!(world.request_with_key(&refund, "e", &of(300)).await.status, 201);
+    let today = world.clock.now().date_naive();
+    let refunded = world.table.get_support_refunds(today, "EUR".parse().unwrap()).await.unwrap();
+    assert_eq!(refunded, Money::new(500, "EUR".parse().unwrap()));
+    // The next day begins with nothing refunded.
+    world.clock.set(world.clock.now() + chrono::TimeDelta::days(1));
+    assert_eq!(refund_as_support(&world, &refund, "f", &of(499)).await.0, 201);
+}
+
+#[tokio::test]
+async fn refunds_at_the_same_time_do_not_exceed_the_sum_of_the_day() {
+    let (world, refund) = charge_payment().await;
+    let mut limits = PaymentLimits::default();
+    limits.set(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
+    assert!(world.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await.unwrap());
+    let body = r#"{"amount": 300, "reason": "late"}"#;
+    let (first, second) =
+        tokio::join!(refund_as_support(&world, &refund, "a", body), refund_as_support(&world, &refund, "b", body));
+    let mut statuses = [first.0, second.0];
+    statuses.sort_unstable();
+    assert!(statuses[0] == 201 && [403, 409].contains(&statuses[1]), "{first:?} {second:?}");
+    assert_eq!(refunded_amount(&world).await, 300);
+}
+
+#[tokio::test]
+async fn only_an_admin_refunds_disputed_money() {
+    let (world, refund) = charge_payment().await;
+    let body = r#"{"amount": 100, "reason": "late", "although_disputed": true}"#;
+    let (status, problem) = refund_as_support(&world, &refund, "a", body).await;
+    let expected =
+        "403 forbidden although_disputed: this needs the role admin of operators; the token has the role support";
+    assert_eq!((status, problem.as_str()), (403, expected));
+    let read = Caller::Operator(Role::Read);
+    let refused = world.request_as(&read, &refund, &[("idempotency-key", "b")], body).await.problem();
+    assert_eq!(refused, "403 forbidden -: this needs the role support of operators; the token has the role read");
 }
