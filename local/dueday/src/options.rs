@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use billing::Policy;
 use clap::builder::ValueParser;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use config::{CommandFlag, ConfigError, Env, Variable, variable_of};
@@ -13,22 +14,27 @@ use deployment::{Config, EXAMPLE_MERCHANT, environment_variables};
 use encryption::ENCRYPTION_KEYS;
 use gateways::{GATEWAY, GATEWAY_KEY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
 use mail::{MAIL_FROM, MAIL_URL, MERCHANT};
+use rest::Role;
 use store::TABLE;
 
 use crate::terminal::confirmation::ask;
 
 /// The environment variable with the path of the data folder.
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
+/// The environment variable with the role of the person who runs commands.
+pub const ROLE_VARIABLE: &str = "DUEDAY_ROLE";
 /// The path of the data folder if neither `--data` nor the environment variable is set.
 const DEFAULT_DATA_FOLDER: &str = ".dueday";
 /// The sender of mails if no sender is configured. It has no name, so mails show the name of the merchant.
 const DEFAULT_MAIL_FROM: &str = "billing@example.com";
 
 /// The options of every command.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     pub json: bool,
     pub data: PathBuf,
+    /// The role of the person who runs the command.
+    pub role: Role,
     /// The settings that the caller has set, by variable name. A flag takes precedence over the environment.
     settings: BTreeMap<&'static str, String>,
     /// The names of the variables whose flag is given.
@@ -110,13 +116,27 @@ impl Options {
     }
 }
 
+/// Returns the role of the person who runs commands, from the value of the environment variable: admin if it is not set.
+///
+/// # Errors
+/// The allowed values, if `text` is not the name of a role.
+fn parse_role(text: Option<&str>) -> Result<Role, String> {
+    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Ok(Role::Admin) };
+    let role = Role::GIVEN.into_iter().find(|role| role.to_string() == text);
+    role.ok_or_else(|| format!("must be one of {}", Role::GIVEN.map(|role| role.to_string()).join(", ")))
+}
+
 /// Returns the help about the settings that have no option: secrets, which other users of the machine could read from a
 /// command line.
 pub fn help_of_environment() -> String {
     let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.help);
     let variables =
         [&MAIL_URL, &GATEWAY_KEY, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE, &ENCRYPTION_KEYS];
-    "Environment variables without an option:\n".to_owned() + &variables.map(line).concat()
+    let role = "The role of the person who runs commands: read, support or admin (default: admin)";
+    format!(
+        "Environment variables without an option:\n{}  {ROLE_VARIABLE}\n          {role}\n",
+        variables.map(line).concat()
+    )
 }
 
 /// Returns the flag of `variable`, and whether only `--help-all` lists it. Returns `None` if the variable has no flag.
@@ -197,7 +217,10 @@ impl FromArgMatches for Options {
         let flags = environment_variables().filter(|variable| variable.flag.is_some() && is_given(variable.name));
         let data = matches.get_one::<PathBuf>("data").cloned();
         let data = data.or_else(|| std::env::var_os(DATA_VARIABLE).filter(|data| !data.is_empty()).map(PathBuf::from));
+        let role = parse_role(std::env::var(ROLE_VARIABLE).ok().as_deref())
+            .map_err(|reason| clap::Error::raw(ErrorKind::InvalidValue, format!("{ROLE_VARIABLE} {reason}\n")))?;
         Ok(Self {
+            role,
             json: matches.get_flag("json"),
             data: data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_FOLDER)),
             settings: settings.collect(),

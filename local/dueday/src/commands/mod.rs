@@ -28,6 +28,7 @@ mod list_output;
 mod listen;
 mod log;
 mod move_gateway;
+mod needed_role;
 mod orders;
 mod receipt;
 mod receipt_args;
@@ -275,6 +276,7 @@ pub fn read_arguments() -> Arguments {
     let arguments = matches.and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches)?;
         arguments.refuse_unused_settings(&matches)?;
+        needed_role::check(&mut Arguments::command(), &matches, arguments.options.role)?;
         Ok(arguments)
     });
     arguments.unwrap_or_else(|error| {

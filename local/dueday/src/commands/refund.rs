@@ -86,6 +86,11 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
     let (refund, is_repeated) = match args.id {
         Some(refund) => (refunds.refund_again(account, id, refund).await.map_err(failure)?, false),
         None => {
+            let has_daily_limit = context.options.role.has_refund_limit();
+            if has_daily_limit && args.although_disputed {
+                let role = context.options.role;
+                return Err(Failure::Refused(format!("--although-disputed needs the role admin, not {role}")));
+            }
             let requested_amount = requested_amount(args, &receipt)?;
             let amount = requested_amount.map(|minor| Money::new(minor, receipt.amount.currency()).to_string());
             let amount = amount.unwrap_or_else(|| "everything that was not refunded yet".to_owned());
@@ -97,7 +102,8 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
                 None => refund_id_without_key(account, id, requested_amount, &stored),
             };
             let action = context.action(ActionKind::CreateRefund, args.reason.as_ref());
-            let demand = RefundDemand { minor: requested_amount, although_disputed: args.although_disputed };
+            let demand =
+                RefundDemand { minor: requested_amount, although_disputed: args.although_disputed, has_daily_limit };
             let refund = refunds.refund(account, id, refund_id, demand, Some(&action)).await;
             let refund = refund.map_err(failure)?;
             let is_repeated =
