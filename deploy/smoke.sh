@@ -17,9 +17,11 @@
 #                                           sandbox gateway
 #     --email ADDRESS                       who gets the mails; by default an address of Amazon SES's mailbox simulator
 #     --minutes N                           how long to wait for the event; 20 by default, since events are kept in files of five minutes
+#     --result FILE                         where the result is written as JSON; by default deploy/smoke-result.json for a stack, and no file for the
+#                                           server on this machine. It contains no id, no address and no name, so it can be committed
 set -euo pipefail
 
-stack="" parts="" api="" customer="" payment_method="" email="success@simulator.amazonses.com" minutes=20 token="" step=0
+stack="" parts="" api="" customer="" payment_method="" email="success@simulator.amazonses.com" minutes=20 token="" step=0 result="" steps=()
 
 fail() {
     printf 'FAILED at step %d: %s\n' "$step" "$1" >&2
@@ -34,6 +36,7 @@ usage() {
 # Prints the number and the name of the next step.
 begin() {
     step=$((step + 1))
+    steps+=("$1")
     printf '%2d. %s\n' "$step" "$1"
 }
 
@@ -46,6 +49,7 @@ while [ $# -gt 0 ]; do
         --payment-method) payment_method=$2 ;;
         --email) email=$2 ;;
         --minutes) minutes=$2 ;;
+        --result) result=$2 ;;
         *) usage ;;
     esac
     shift 2
@@ -56,6 +60,27 @@ case "$api" in
     "" | http://127.0.0.1:* | http://localhost:* | "http://[::1]:"*) ;;
     *) echo "--api must be an address of this machine, such as http://127.0.0.1:7878; a stack is named with --stack" >&2; exit 2 ;;
 esac
+
+folder=$(cd "$(dirname "$0")" && pwd)
+[ -n "$result" ] || [ -z "$stack" ] || result="$folder/smoke-result.json"
+
+# Writes the result: what was tried and when, the steps that passed, and the step that failed. The code that is checked out may differ from the deployed
+# code, so the commit is that of this script.
+write_result() {
+    local passed=true done=${#steps[@]} names="" name failed=null
+    if [ "$1" != 0 ]; then
+        passed=false done=$((${#steps[@]} > 0 ? ${#steps[@]} - 1 : 0))
+        failed="\"${steps[*]: -1}\""
+    fi
+    for name in "${steps[@]:0:$done}"; do names+="${names:+, }\"$name\""; done
+    printf '{\n  "tried": "%s",\n  "at": "%s",\n  "script_of_commit": "%s",\n  "parts": "%s",\n  "gateway": "%s",\n  "passed": %s,\n  "failed_step": %s,\n  "passed_steps": [%s]\n}\n' \
+        "$([ -n "$stack" ] && echo "a stack on AWS" || echo "one machine")" "$(date -u +%FT%TZ)" \
+        "$(git -C "$folder" rev-parse HEAD 2>/dev/null || echo unknown)" "${parts:-one machine}" "${gateway_kind:-unknown}" "$passed" "$failed" "$names" > "$result"
+    printf 'The result is in %s.\n' "$result"
+}
+gateway_kind=""
+# A failure before the trap below, such as a refused stack, is a result, too.
+trap 'code=$?; [ -z "$result" ] || write_result "$code"' EXIT
 
 # Print the value of a parameter of the stack, and of an output.
 parameter() { aws cloudformation describe-stacks --stack-name "$stack" --query "Stacks[0].Parameters[?ParameterKey=='$1'].ParameterValue" --output text; }
@@ -85,6 +110,7 @@ is_test_key() { case "$1" in sk_test_* | rk_test_*) true ;; *) false ;; esac; }
 begin "The gateway moves no real money"
 if [ -n "$stack" ]; then
     gateway=$(parameter Gateway) zone=$(parameter TimeZone) parts=$(parameter Parts)
+    case "$gateway" in sandbox | stripe) gateway_kind=$gateway ;; *) gateway_kind="own gateway" ;; esac
     case "$gateway" in
         sandbox) ;;
         stripe)
@@ -99,6 +125,7 @@ else
     zone=${DUEDAY_TIME_ZONE:-UTC} token=${DUEDAY_TOKEN-}
     running="${DUEDAY_DATA:-.dueday}/running.json"
     gateway=$(field gateway "$(cat "$running")") || fail "no server uses the data folder of $running"
+    case "$gateway" in stripe) gateway_kind=stripe ;; *) gateway_kind="sandbox or own gateway" ;; esac
     case "$gateway" in
         stripe) is_test_key "${STRIPE_SECRET_KEY-}" || fail "STRIPE_SECRET_KEY is not a test key of Stripe" ;;
         *) curl --silent --fail "$gateway/v1/account" | grep -q '"Live":false' || fail "the gateway $gateway moves real money, or does not respond" ;;
@@ -118,11 +145,13 @@ cleanup() {
         (request POST "/accounts/$account/subscriptions/$subscription/cancel" '{}' && expect 200) ||
             echo "the subscription $subscription of the account $account is not cancelled" >&2
     fi
+    [ -z "$result" ] || write_result "$code"
     exit $code
 }
 trap cleanup EXIT
 
-begin "The API responds at $api"
+begin "The API responds"
+printf '    %s\n' "$api"
 request GET /health
 expect 200
 if [ -n "$stack" ]; then
@@ -135,12 +164,14 @@ if [ -n "$stack" ]; then
         refused=$(curl --silent --output /dev/null --max-time 40 --write-out '%{http_code}' "${url}v1/account") || fail "the function URL does not respond"
         [ "$refused" = 403 ] || fail "the response has the status $refused instead of 403"
     fi
-    begin "The token is that of an operator"
+    begin "The token is that of an operator with the role admin"
     token=${DUEDAY_TOKEN-}
     if [ -z "$token" ]; then
         [ -n "${DUEDAY_CLIENT_ID-}" ] && [ -n "${DUEDAY_CLIENT_SECRET-}" ] && [ -n "${DUEDAY_TOKEN_URL-}" ] ||
             fail "set DUEDAY_TOKEN, or DUEDAY_TOKEN_URL, DUEDAY_CLIENT_ID and DUEDAY_CLIENT_SECRET"
-        scope=$(parameter ScopePrefix)operator
+        prefix=$(parameter ScopePrefix)
+        [ "$prefix" != none ] || prefix=
+        scope=${prefix}admin
         issued=$(curl --silent --show-error --fail --max-time 40 --config <(printf 'user = "%s:%s"\n' "$DUEDAY_CLIENT_ID" "$DUEDAY_CLIENT_SECRET") \
             --data grant_type=client_credentials --data-urlencode "scope=$scope" "$DUEDAY_TOKEN_URL" ) ||
             fail "$DUEDAY_TOKEN_URL issues no token with the scope $scope"
