@@ -96,9 +96,9 @@ try {
   const variables = {
     AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_REGION: 'eu-west-1', DUEDAY_DYNAMODB_ENDPOINT: dynamodb,
     DUEDAY_TABLE: 'dueday', DUEDAY_GATEWAY: gateway, DUEDAY_MERCHANT: 'Example Shop', DUEDAY_DELIVERY_QUEUE: 'http://127.0.0.1:1/none',
-    DUEDAY_OPERATOR_SCOPE: 'operator',
+    DUEDAY_SCOPE_PREFIX: 'none',
   };
-  lambda = await serveFunction(path.join(target, 'debug/api'), variables, { scope: 'operator' });
+  lambda = await serveFunction(path.join(target, 'debug/api'), variables, { scope: 'admin' });
   for (const [where, base, owing] of [['machine', api, 'owed'], ['lambda', lambda.url, 'owed2']]) {
     await visit(`${where}-index`, `${base}/`);
     await visit(`${where}-wrong-address`, `${base}/nowhere`, { status: 404, texts: ['Not found'] });

@@ -12,7 +12,7 @@ use emulator::Limits;
 use gateways::HttpGateway;
 use mail::Merchant;
 use mimalloc::MiMalloc;
-use rest::{Caller, ConfidentialAccess};
+use rest::{Caller, Role};
 use store::{TableConfig, load_sdk_config};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Failure> {
     let gateway = HttpGateway::new(&gateway, SIGN_UP_GATEWAY_TIMEOUT);
     let table = config.connect(&load_sdk_config().await);
     let api = Api::new(table, terms, clock).await?.with_gateway(Arc::new(gateway), &ChargeConfig::read(env)?);
-    let routes = rest::router(api.routes()).layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
+    let routes = rest::router(api.routes()).layer(Extension(Caller::Operator(Role::Admin)));
     let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
     println!("http://{}", listener.local_addr()?);
     Ok(emulator::serve(listener, routes, Limits::default()).await?)

@@ -233,7 +233,7 @@ mod tests {
         let token = issuer.sign(&claims());
         let [head, body, signature]: [&str; 3] = token.split('.').collect::<Vec<_>>().try_into().unwrap();
         let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let operator = encoded(changed_claims(json!({"scope": "dueday/operator"})));
+        let operator = encoded(changed_claims(json!({"scope": "dueday/admin"})));
         let without_signature = encoded(json!({"alg": "none", "kid": issuer.key_id}));
         let symmetric = encoded(json!({"alg": "HS256", "kid": issuer.key_id}));
         for (changed, expected) in [

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 /// The rights that a token of [`issuer_tokens`] must grant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpectedRights {
-    Operator,
+    /// An operator with the role admin.
+    Admin,
     /// The account with this id.
     Account(&'static str),
     /// The token grants no rights, so the response has the status 403. Either the token is for another API, or its
@@ -49,9 +50,9 @@ fn cognito() -> Vec<IssuerToken> {
     vec![
         token(
             "Cognito, a machine's access token (client credentials)",
-            ExpectedRights::Operator,
+            ExpectedRights::Admin,
             json!({
-                "sub": "1example23456789", "token_use": "access", "scope": "dueday/operator", "auth_time": 1676312777,
+                "sub": "1example23456789", "token_use": "access", "scope": "dueday/admin", "auth_time": 1676312777,
                 "iss": issuer, "exp": 1676316377, "iat": 1676312777, "version": 2,
                 "jti": "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", "client_id": "1example23456789"
             }),
@@ -82,7 +83,7 @@ fn cognito() -> Vec<IssuerToken> {
                 "sub": user, "cognito:groups": ["customers"], "email_verified": true, "iss": issuer,
                 "cognito:username": "my-test-user", "aud": "2example", "event_id": "64f513be-32db-42b0-b78e-b02127b4f463",
                 "token_use": "id", "auth_time": 1676312777, "exp": 1676316377, "iat": 1676312777,
-                "email": "my-test-user@example.com", "scope": "dueday/operator", "permissions": ["dueday/operator"]
+                "email": "my-test-user@example.com", "scope": "dueday/admin", "permissions": ["dueday/admin"]
             }),
         ),
     ]
@@ -94,11 +95,11 @@ fn auth0() -> Vec<IssuerToken> {
     vec![
         token(
             "Auth0, a machine's access token",
-            ExpectedRights::Operator,
+            ExpectedRights::Admin,
             json!({
                 "iss": "https://my-domain.auth0.com/", "sub": "my_client_id@clients", "aud": "https://api.example.com",
-                "iat": 1311280970, "exp": 1311281970, "scope": "dueday/operator", "gty": "client-credentials",
-                "azp": "my_client_id", "permissions": ["dueday/operator"]
+                "iat": 1311280970, "exp": 1311281970, "scope": "dueday/admin", "gty": "client-credentials",
+                "azp": "my_client_id", "permissions": ["dueday/admin"]
             }),
         ),
         token(
@@ -155,21 +156,21 @@ fn entra_id() -> Vec<IssuerToken> {
         ),
         token(
             "Entra ID, an application's access token with the optional claim idtyp",
-            ExpectedRights::Operator,
+            ExpectedRights::Admin,
             with(json!({
-                "scp": null, "name": null, "preferred_username": null, "idtyp": "app", "roles": ["dueday/operator"],
+                "scp": null, "name": null, "preferred_username": null, "idtyp": "app", "roles": ["dueday/admin"],
                 "oid": "aaaaaaaa-bbbb-cccc-1111-222222222222", "sub": "aaaaaaaa-bbbb-cccc-1111-222222222222"
             })),
         ),
         token(
             "Entra ID, an application's access token without the optional claim idtyp",
             ExpectedRights::None,
-            with(json!({"scp": null, "name": null, "preferred_username": null, "roles": ["dueday/operator"]})),
+            with(json!({"scp": null, "name": null, "preferred_username": null, "roles": ["dueday/admin"]})),
         ),
         token(
             "Entra ID, an ID token of a user who has the role of operators",
             ExpectedRights::None,
-            with(json!({"scp": null, "azp": null, "azpacr": null, "nonce": "abc", "roles": ["dueday/operator"]})),
+            with(json!({"scp": null, "azp": null, "azpacr": null, "nonce": "abc", "roles": ["dueday/admin"]})),
         ),
     ]
 }
@@ -191,11 +192,11 @@ fn keycloak() -> Vec<IssuerToken> {
     vec![
         token(
             "Keycloak, a machine's access token",
-            ExpectedRights::Operator,
+            ExpectedRights::Admin,
             json!({
                 "exp": 1673171296, "iat": 1673170996, "jti": "trrtcc:312ee6d6-3c5b", "iss": issuer, "aud": "dueday",
                 "sub": "0d8f6d2b-29e4-4e4d-8a08-3f3a3b0a3e0c", "typ": "Bearer", "azp": "backend", "acr": "1",
-                "scope": "profile dueday/operator", "clientHost": "203.0.113.7", "client_id": "backend",
+                "scope": "profile dueday/admin", "clientHost": "203.0.113.7", "client_id": "backend",
                 "preferred_username": "service-account-backend"
             }),
         ),
@@ -204,7 +205,7 @@ fn keycloak() -> Vec<IssuerToken> {
             ExpectedRights::Account(user),
             person("Bearer", "openid email dueday/account"),
         ),
-        token("Keycloak, an ID token", ExpectedRights::NoAccessToken, person("ID", "openid dueday/operator")),
+        token("Keycloak, an ID token", ExpectedRights::NoAccessToken, person("ID", "openid dueday/admin")),
         token("Keycloak, a refresh token", ExpectedRights::NoAccessToken, person("Refresh", "openid dueday/account")),
         token("Keycloak, a token bound to a key", ExpectedRights::NoAccessToken, person("DPoP", "dueday/account")),
     ]

@@ -12,7 +12,7 @@ use config::Env;
 use emulator::gateway_claims;
 use lambda_http::request::{LambdaRequest, RequestContext};
 use lambda_http::{LambdaEvent, RequestExt as _};
-use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
+use rest::{Caller, ConfidentialAccess, PublicUrl, Role, TokenRules};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -21,7 +21,7 @@ fn rules() -> TokenRules {
     TokenRules::read(Env(&|_| None)).unwrap()
 }
 
-/// Sends a request to a route for operators with access to confidential data. The request has a token with `claims`, or
+/// Sends a request to a route for operators with the role admin. The request has a token with `claims`, or
 /// no token. Returns the status code, the kind and the detail of the problem, and the header `WWW-Authenticate`.
 async fn send(claims: Option<Value>) -> (u16, String, String, Option<String>) {
     let routes = Router::new().route("/", get(async |_: ConfidentialAccess| "done"));
@@ -33,7 +33,7 @@ async fn send(claims: Option<Value>) -> (u16, String, String, Option<String>) {
     }
     let mut request = Request::builder().uri("/").body(Body::empty()).unwrap();
     // Set another caller first: the middleware must remove this caller.
-    request.extensions_mut().insert(Caller::Operator);
+    request.extensions_mut().insert(Caller::Operator(Role::Admin));
     request.extensions_mut().insert(RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap()));
     let response = router.oneshot(request).await.unwrap();
     let challenge = response.headers().get(WWW_AUTHENTICATE).map(|value| value.to_str().unwrap().to_owned());
@@ -59,7 +59,7 @@ async fn problem_says_why_a_token_is_refused() {
         )
     );
     assert_eq!(
-        send(Some(json!({"token_use": "id", "scope": "dueday/operator"}))).await,
+        send(Some(json!({"token_use": "id", "scope": "dueday/admin"}))).await,
         refused(
             401,
             "invalid-token",
@@ -68,7 +68,7 @@ async fn problem_says_why_a_token_is_refused() {
         )
     );
     assert_eq!(
-        send(Some(json!({"at_hash": "x", "scope": "dueday/operator"}))).await,
+        send(Some(json!({"at_hash": "x", "scope": "dueday/admin"}))).await,
         refused(
             401,
             "invalid-token",
@@ -81,7 +81,8 @@ async fn problem_says_why_a_token_is_refused() {
         refused(
             403,
             "insufficient-scope",
-            "the token needs the scope dueday/account of an account, or the scope dueday/operator of an operator",
+            "the token needs the scope dueday/account of an account, or a scope of operators: dueday/read, dueday/support, \
+             dueday/admin",
             Some("Bearer error=\"insufficient_scope\"")
         )
     );
@@ -98,8 +99,7 @@ async fn problem_says_why_a_token_is_refused() {
         send(Some(json!({"sub": "acme", "scope": "dueday/account"}))).await,
         refused(403, "forbidden", "only an operator may do this", None)
     );
-    let operator = "dueday/operator dueday/confidential";
-    assert_eq!(send(Some(json!({"scope": operator}))).await.0, 200);
+    assert_eq!(send(Some(json!({"scope": "dueday/admin"}))).await.0, 200);
 }
 
 #[tokio::test]

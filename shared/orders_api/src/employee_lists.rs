@@ -34,7 +34,7 @@ pub struct EmployeesQuery {
     #[serde(default)]
     #[param(value_type = DepartmentId, required = false)]
     department: Option<DepartmentId>,
-    /// Employees who were hired after this date and up to today (UTC). Needs the scope for confidential data.
+    /// Employees who were hired after this date and up to today (UTC). Needs the role admin.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     hired_after: Option<CivilDate>,

@@ -58,7 +58,7 @@ pub struct AssignmentFields {
     /// The new assignment.
     pub(super) assignment: AssignmentView,
     /// The first day of the new assignment, at most 366 days in the future. Default: today (UTC). A day in the past needs the
-    /// scope for confidential data. If the day is in the future, the change is planned, and replaces the planned change of the employee.
+    /// role admin. If the day is in the future, the change is planned, and replaces the planned change of the employee.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) from: Option<CivilDate>,
@@ -72,17 +72,17 @@ pub struct CorrectionFields {
     /// The correct name of the employee.
     #[serde(default)]
     pub(super) name: Option<Label>,
-    /// The correct first day of employment. Needs the scope for confidential data.
+    /// The correct first day of employment. Needs the role admin.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) hired_on: Option<CivilDate>,
-    /// The correct salary per year, in minor units of the currency. Needs the scope for confidential data.
+    /// The correct salary per year, in minor units of the currency. Needs the role admin.
     #[serde(default)]
     pub(super) salary: Option<MinorUnits>,
     /// The currency of the salary; required if `salary` is present.
     #[serde(default)]
     pub(super) currency: Option<Currency>,
-    /// The correct first day of a later job: a job that is not the first one. Needs the scope for confidential data.
+    /// The correct first day of a later job: a job that is not the first one. Needs the role admin.
     #[serde(default)]
     pub(super) job_start: Option<JobStartFields>,
 }
@@ -108,7 +108,7 @@ pub struct JobStartFields {
 #[schema(as = LeaveEmployee)]
 pub struct LeavingFields {
     /// The first day on which the employee no longer works for the merchant, at most 366 days in the future. A day in the past
-    /// needs the scope for confidential data. A day in the future is planned, and replaces the planned change of the employee.
+    /// needs the role admin. A day in the future is planned, and replaces the planned change of the employee.
     /// Default: the stored day if the employee has left or if the leaving is planned; otherwise today (UTC).
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
@@ -166,7 +166,7 @@ pub struct JobView {
     /// The merchant's identifier of the department.
     pub(super) department: DepartmentId,
     /// The first day in this job. For the first job this day is the hire date, which is confidential: it is null if the
-    /// token lacks the scope for confidential data.
+    /// operator does not have the role admin.
     pub(super) from: Option<NaiveDate>,
 }
 

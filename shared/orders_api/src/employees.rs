@@ -11,7 +11,7 @@ use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
 use rest::etag::{IfMatch, WithETag};
 use rest::parameters::{CivilDate, NoParameters, Path, Query};
-use rest::{ConfidentialAccess, Operator, Problem, RequestTime};
+use rest::{AdminAccess, ConfidentialAccess, Operator, Problem, RequestTime};
 
 use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
@@ -30,7 +30,7 @@ pub(super) fn employee_not_found() -> Problem {
 
 /// Hire an employee
 ///
-/// Needs the scope for confidential data. A repeated request changes nothing. If the employee is a customer
+/// Needs the role admin. A repeated request changes nothing. If the employee is a customer
 /// representative, some of the customers who are created later get this employee as their representative.
 #[utoipa::path(
     put,
@@ -117,8 +117,8 @@ pub async fn read(
 /// Change the assignment of an employee
 ///
 /// If the employee has this assignment already, nothing changes. If the first day is in the future, the change is
-/// planned, and the current assignment does not change before that day. A day before today needs the scope for confidential
-/// data, because the response can show the hire date. An employee who still represents customers can only
+/// planned, and the current assignment does not change before that day. A day before today needs the role
+/// admin, because the response can show the hire date. An employee who still represents customers can only
 /// get a job that represents customers; otherwise the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     put,
@@ -134,7 +134,7 @@ pub async fn assign_employee(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    (_, confidential_access): (Operator, Result<ConfidentialAccess, Problem>),
+    (_, confidential_access): (AdminAccess, Result<ConfidentialAccess, Problem>),
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
@@ -147,7 +147,7 @@ pub async fn assign_employee(
 
 /// End the employment of an employee
 ///
-/// A day before today needs the scope for confidential data, because the response can show the hire date. If the employee still
+/// A day before today needs the role admin, because the response can show the hire date. If the employee still
 /// represents customers, the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     post,
@@ -163,7 +163,7 @@ pub async fn end_employment(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    (_, confidential_access): (Operator, Result<ConfidentialAccess, Problem>),
+    (_, confidential_access): (AdminAccess, Result<ConfidentialAccess, Problem>),
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<LeavingFields>,
@@ -226,7 +226,7 @@ async fn change_assignment(
 pub async fn remove_planned_change(
     DeskForCaller(desk): DeskForCaller,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     if_match: IfMatch,
 ) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
@@ -238,7 +238,7 @@ pub async fn remove_planned_change(
 /// Correct the data of an employee
 ///
 /// Corrects the name, the hire date, the salary, and the first day of a later job. All fields except the name need the
-/// scope for confidential data in addition to the operator's scope: the range of possible days in an error response can
+/// role admin: the range of possible days in an error response can
 /// show the hire date. The first job starts on the corrected hire date.
 #[utoipa::path(
     patch,
@@ -253,7 +253,7 @@ pub async fn remove_planned_change(
 pub async fn correct(
     DeskForCaller(desk): DeskForCaller,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
+    _: AdminAccess,
     confidential_access: Result<ConfidentialAccess, Problem>,
     _: Query<NoParameters>,
     if_match: IfMatch,
@@ -281,7 +281,7 @@ pub async fn correct(
 
 /// Get the confidential data of an employee
 ///
-/// Returns the hire date and the salary. Needs the scope for confidential data in addition to the operator's scope.
+/// Returns the hire date and the salary. Needs the role admin in addition to the operator's scope.
 #[utoipa::path(
     get,
     path = "/employees/{employee}/confidential",

@@ -298,7 +298,7 @@ pub async fn correct_address(
     let precondition = |order: &Order| {
         caller.check_access(&order.customer).map_err(|_| order_not_found())?;
         caller.check_action(AccountAction::Address)?;
-        if order.status == OrderStatus::Picked && !matches!(caller, Caller::Operator) {
+        if order.status == OrderStatus::Picked && !caller.is_operator() {
             return Err(
                 Problem::conflict("the order is picked already; ask the merchant to correct its address").into()
             );

@@ -15,7 +15,7 @@ use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::{AdminAccess, Operator, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -208,7 +208,7 @@ pub async fn create_or_rename(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
     Path(ProductPath { product: id }): Path<ProductPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<ProductFields>,

@@ -4,9 +4,9 @@ use ::orders::OrderLine;
 use axum::Json;
 use axum::extract::State;
 use billing::Sku;
-use rest::Operator;
 use rest::body::Body;
 use rest::parameters::{NoParameters, Path, Query};
+use rest::{AdminAccess, Operator};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -62,7 +62,7 @@ pub struct SkuView {
 pub async fn put(
     DeskForCaller(desk): DeskForCaller,
     Path(SkuPath { sku }): Path<SkuPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     body: Body<SkuFields>,
 ) -> Result<Json<SkuView>, DeskProblem> {

@@ -9,7 +9,7 @@ use rest::body::Body;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
-use rest::{Operator, Problem};
+use rest::{AdminAccess, Operator, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -93,7 +93,7 @@ pub async fn list(
 pub async fn put(
     DeskForCaller(desk): DeskForCaller,
     Path(WarehousePath { warehouse: id }): Path<WarehousePath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<WarehouseFields>,

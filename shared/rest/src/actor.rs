@@ -24,7 +24,7 @@ impl<S: Sync> FromRequestParts<S> for RequestActor {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let subject = parts.extensions.get::<TokenSubject>().cloned();
         Ok(Self(match (parts.extensions.get::<Caller>(), subject) {
-            (Some(Caller::Operator), Some(TokenSubject(subject))) => Actor::Operator(subject),
+            (Some(Caller::Operator(_)), Some(TokenSubject(subject))) => Actor::Operator(subject),
             (Some(Caller::Account { .. }), Some(TokenSubject(subject))) => Actor::Account(subject),
             (Some(_), None) | (None, _) => Actor::Anonymous,
         }))

@@ -2,24 +2,20 @@
 
 use axum::extract::Request;
 
-use crate::caller::{Caller, ConfidentialAccess, RefusedToken};
+use crate::caller::{Caller, RefusedToken};
 use crate::{Problem, Rights, TokenSubject};
 
-/// Sets the caller of `request`, the subject of its token, and its access to confidential data. `rights` are the rights
-/// that the verified claims of the token grant. If `rights` is an error, the token grants no rights: the request gets
+/// Sets the caller of `request` and the subject of its token. `rights` are the rights that the verified claims of the
+/// token grant. If `rights` is an error, the token grants no rights: the request gets
 /// no caller, and routes that need a caller return this error. Removes a caller that was set before.
 pub fn set_caller(request: &mut Request, rights: Result<Rights, Problem>) {
     let extensions = request.extensions_mut();
     extensions.remove::<Caller>();
-    extensions.remove::<ConfidentialAccess>();
     extensions.remove::<TokenSubject>();
     match rights {
-        Ok(Rights { caller, has_confidential_access, subject }) => {
+        Ok(Rights { caller, subject }) => {
             extensions.insert(caller);
             extensions.insert(TokenSubject(subject));
-            if has_confidential_access {
-                extensions.insert(ConfidentialAccess);
-            }
         }
         Err(problem) => {
             extensions.insert(RefusedToken(problem));

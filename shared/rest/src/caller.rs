@@ -1,17 +1,45 @@
-//! The caller of a request: an operator or an account. The claims of the access token, which the authorizer of API
-//! Gateway has verified, determine the caller.
+//! The caller of a request: an operator with a role, or an account. The claims of the access token, which the authorizer
+//! of API Gateway has verified, determine the caller.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use billing::AccountId;
+use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::{AccountAction, AccountActions, Problem};
+
+/// The role of an operator: what the merchant's employee or program may do. Each role may also do what the roles before
+/// it may do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Role {
+    /// Reads everything except confidential data, and changes nothing.
+    Read,
+    /// Changes accounts, subscriptions, orders and stock, and refunds payments up to a sum per day
+    /// (`billing::PaymentLimit::SupportRefunds`).
+    Support,
+    /// May do everything except read and write confidential data: the role of the scope `operator`, which earlier versions
+    /// gave to every operator. The next version removes this role and its scope.
+    Operator,
+    /// May do everything, also read and write confidential data of employees.
+    Admin,
+}
+
+impl Role {
+    /// The roles that new tokens give.
+    pub const GIVEN: [Self; 3] = [Self::Read, Self::Support, Self::Admin];
+
+    /// Returns whether the refunds of an operator with this role count toward the sum that support may refund per day.
+    pub fn has_refund_limit(self) -> bool {
+        self < Self::Operator
+    }
+}
 
 /// The caller of a request. Only the server creates callers, from the request's token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Caller {
-    /// An operator: may send every request. Confidential data also needs [`ConfidentialAccess`].
-    Operator,
+    /// An operator: may send the requests that the role allows.
+    Operator(Role),
     /// An account: may only send requests about its own data.
     Account {
         id: AccountId,
@@ -33,7 +61,24 @@ impl Caller {
     pub fn check_access(&self, account: &AccountId) -> Result<(), Problem> {
         match self {
             Caller::Account { id, .. } if id != account => Err(Problem::no_account()),
-            Caller::Account { .. } | Caller::Operator => Ok(()),
+            Caller::Account { .. } | Caller::Operator(_) => Ok(()),
+        }
+    }
+
+    /// Returns whether the caller is an operator, with any role.
+    pub fn is_operator(&self) -> bool {
+        matches!(self, Caller::Operator(_))
+    }
+
+    /// Checks that the caller is an operator whose role is `needed` or a higher one. Returns the role.
+    ///
+    /// # Errors
+    /// 403 if the caller is an account, or an operator with a lower role.
+    pub fn check_role(&self, needed: Role) -> Result<Role, Problem> {
+        match self {
+            Caller::Operator(role) if *role >= needed => Ok(*role),
+            Caller::Operator(role) => Err(Problem::lacks_role(*role, needed)),
+            Caller::Account { .. } => Err(Problem::forbidden()),
         }
     }
 
@@ -44,14 +89,14 @@ impl Caller {
     pub fn check_action(&self, action: AccountAction) -> Result<(), Problem> {
         match self {
             Caller::Account { actions, .. } if !actions.contains(action) => Err(Problem::action_not_allowed(action)),
-            Caller::Account { .. } | Caller::Operator => Ok(()),
+            Caller::Account { .. } | Caller::Operator(_) => Ok(()),
         }
     }
 
     /// Returns the text that identifies the caller in the hash of an idempotency key.
     pub fn name(&self) -> String {
         match self {
-            Caller::Operator => "operator".to_owned(),
+            Caller::Operator(_) => "operator".to_owned(),
             Caller::Account { id, .. } => format!("account {id}"),
         }
     }
@@ -60,32 +105,54 @@ impl Caller {
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
+    /// Returns the caller of the request. A request with a method that changes something, such as POST, is refused with 403
+    /// if the caller is an operator whose role changes nothing.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        if let Some(caller) = parts.extensions.get::<Caller>() {
-            return Ok(caller.clone());
+        let Some(caller) = parts.extensions.get::<Caller>() else {
+            let refused = parts.extensions.get::<RefusedToken>();
+            return Err(refused.map_or_else(Problem::unauthorized, |RefusedToken(problem)| problem.clone()));
+        };
+        if !parts.method.is_safe() && caller.is_operator() {
+            caller.check_role(Role::Support)?;
         }
-        let refused = parts.extensions.get::<RefusedToken>();
-        Err(refused.map_or_else(Problem::unauthorized, |RefusedToken(problem)| problem.clone()))
+        Ok(caller.clone())
     }
 }
 
-/// Proof that the caller is an operator. A handler with a parameter of this type refuses all other callers with 403.
+/// Proof that the caller is an operator. A handler with a parameter of this type refuses all other callers with 403, and
+/// an operator with the role [`Role::Read`] too if the request changes something.
 #[derive(Debug)]
-pub struct Operator;
+pub struct Operator {
+    /// The role of the operator.
+    pub role: Role,
+}
 
 impl<S: Sync> FromRequestParts<S> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Caller::from_request_parts(parts, state).await? {
-            Caller::Operator => Ok(Self),
-            Caller::Account { .. } => Err(Problem::forbidden()),
-        }
+        let role = Caller::from_request_parts(parts, state).await?.check_role(Role::Read)?;
+        Ok(Self { role })
     }
 }
 
-/// Proof that the caller is an operator who may read confidential data of employees. Only the server creates this
-/// proof, from the request's token. A handler with a parameter of this type refuses all other callers with 403.
+/// Proof that the caller is an operator who may change what concerns the whole company, such as webhook endpoints, and
+/// erase accounts. A handler with a parameter of this type refuses all other callers with 403.
+#[derive(Debug)]
+pub struct AdminAccess;
+
+impl<S: Sync> FromRequestParts<S> for AdminAccess {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // The scope of earlier versions allows everything except confidential data.
+        Caller::from_request_parts(parts, state).await?.check_role(Role::Operator)?;
+        Ok(Self)
+    }
+}
+
+/// Proof that the caller is an operator who may read and write confidential data of employees. A handler with a
+/// parameter of this type refuses all other callers with 403.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfidentialAccess;
 
@@ -93,8 +160,8 @@ impl<S: Sync> FromRequestParts<S> for ConfidentialAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Operator::from_request_parts(parts, state).await?;
-        parts.extensions.get::<Self>().copied().ok_or_else(Problem::lacks_confidential_scope)
+        Caller::from_request_parts(parts, state).await?.check_role(Role::Admin)?;
+        Ok(Self)
     }
 }
 

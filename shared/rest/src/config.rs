@@ -1,20 +1,14 @@
-//! The environment variables that determine which tokens belong to operators, which tokens belong to accounts, and
-//! what accounts may do.
+//! The environment variables that determine which tokens belong to operators and their roles, which tokens belong to
+//! accounts, and what accounts may do.
 
 use config::ReadBy::{Api, OrdersApi};
 use config::Variable;
 use config::variables;
 
 variables! {
-    OPERATOR_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_OPERATOR_SCOPE", "SCOPE",
-        "The scope of an operator's token")
-        .default("dueday/operator");
-    ACCOUNT_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_SCOPE", "SCOPE",
-        "The scope of an account's token")
-        .default("dueday/account");
-    CONFIDENTIAL_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_CONFIDENTIAL_SCOPE", "SCOPE",
-        "The scope that an operator's token also needs to read the salaries and hiring dates of employees")
-        .default("dueday/confidential");
+    SCOPE_PREFIX = Variable::new(&[Api, OrdersApi], "DUEDAY_SCOPE_PREFIX", "PREFIX",
+        "The common start of the scopes of tokens, before read, support, admin or account; the word `none` for no common start")
+        .default("dueday/");
     ACCOUNT_CLAIM = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
         "The claim that contains the account, in an account's token").default("sub");
     ACCOUNT_ACTIONS = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_ACTIONS", "ACTIONS",

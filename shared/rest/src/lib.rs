@@ -34,7 +34,7 @@ use axum::response::{IntoResponse, Response};
 pub use account_actions::{AccountAction, AccountActions};
 pub use actor::{RequestActor, TokenSubject};
 pub use authentication::set_caller;
-pub use caller::{Caller, ConfidentialAccess, Operator};
+pub use caller::{AdminAccess, Caller, ConfidentialAccess, Operator, Role};
 pub use config::*;
 pub use problem::Problem;
 pub use public_url::PublicUrl;

@@ -13,9 +13,10 @@ use crate::Problem;
 
 /// The description of the access token in the OpenAPI document.
 const TOKEN_DESCRIPTION: &str = "An access token (JSON Web Token) of the deployment's issuer. A token with the scope \
-    dueday/operator is an operator's. Confidential data of employees requires the scope dueday/confidential, too. A \
-    token with the scope dueday/account belongs to the account in its claim sub. Any other token has no rights. A \
-    deployment can choose other names for the scopes and the claim.";
+    dueday/read, dueday/support or dueday/admin is an operator's: read changes nothing, support changes accounts, \
+    subscriptions, orders and stock, and admin may do everything. A token with the scope dueday/account belongs to the \
+    account in its claim sub. Any other token has no rights. A deployment can choose another start of the scopes and \
+    another claim.";
 
 /// The OpenAPI schema of a ULID. Use it as the `value_type` of an identifier that has no type of its own.
 #[derive(Debug)]

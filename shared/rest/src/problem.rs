@@ -1,9 +1,9 @@
 //! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP
 //! status codes to problems.
 
-use crate::AccountAction;
 use crate::html_page;
 use crate::request_input::InvalidInput;
+use crate::{AccountAction, Role};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{CreationRefusal, Refusal, Status, SubscriptionId};
@@ -118,14 +118,13 @@ impl Problem {
     }
 
     /// 403: the token has no scope of this API.
-    pub fn insufficient_scope(operator_scope: &str, account_scope: &str) -> Self {
+    pub fn insufficient_scope(account_scope: &str, operator_scopes: &[String]) -> Self {
+        let operators = operator_scopes.join(", ");
         problem!(
             FORBIDDEN,
             "insufficient-scope",
             "The token has no rights",
-            format!(
-                "the token needs the scope {account_scope} of an account, or the scope {operator_scope} of an operator"
-            )
+            format!("the token needs the scope {account_scope} of an account, or a scope of operators: {operators}")
         )
     }
 
@@ -155,9 +154,17 @@ impl Problem {
         problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may do this")
     }
 
-    /// 403: the operator's token lacks the scope for confidential data.
-    pub fn lacks_confidential_scope() -> Self {
-        problem!(FORBIDDEN, "forbidden", "Not allowed", "the token lacks the scope for confidential data of employees")
+    /// 403: the operator has the role `role`, but this request needs the role `needed`.
+    pub fn lacks_role(role: Role, needed: Role) -> Self {
+        // The role of earlier versions can be an operator's role, but is no longer given to anyone.
+        let needed = if needed == Role::Operator { Role::Admin } else { needed };
+        let detail = format!("this needs the role {needed} of operators; the token has the role {role}");
+        problem!(FORBIDDEN, "forbidden", "Not allowed", detail)
+    }
+
+    /// 403: support has refunded as much as it may refund today.
+    pub fn over_refund_limit(detail: impl Into<String>) -> Self {
+        problem!(FORBIDDEN, "refund-limit", "The limit of the day is reached", detail)
     }
 
     /// 403: only an operator may change `field`.

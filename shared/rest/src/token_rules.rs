@@ -4,11 +4,26 @@
 use std::collections::HashMap;
 
 use billing::{AccountId, ActorName};
-use config::{ConfigError, Env};
+use config::{ConfigError, Env, Variable};
 use sha2::{Digest, Sha256};
+use strum::IntoEnumIterator as _;
 
-use crate::config::{ACCOUNT_ACTIONS, ACCOUNT_CLAIM, ACCOUNT_SCOPE, CONFIDENTIAL_SCOPE, OPERATOR_SCOPE};
-use crate::{AccountActions, Caller, Problem};
+use crate::config::{ACCOUNT_ACTIONS, ACCOUNT_CLAIM, SCOPE_PREFIX};
+use crate::{AccountActions, Caller, Problem, Role};
+
+/// The value of the variable for scopes without a common start.
+const NO_PREFIX: &str = "none";
+/// The variables of earlier versions that contained whole scopes. If one of them is still set, its tokens would have no
+/// rights.
+const REMOVED_VARIABLES: [Variable; 3] = [
+    Variable::new(&[], "DUEDAY_OPERATOR_SCOPE", "", ""),
+    Variable::new(&[], "DUEDAY_CONFIDENTIAL_SCOPE", "", ""),
+    Variable::new(&[], "DUEDAY_ACCOUNT_SCOPE", "", ""),
+];
+/// The scope of an account, after the common start of the scopes.
+const ACCOUNT: &str = "account";
+/// The scope that made an operator of an earlier version an admin, together with the scope `operator`.
+const CONFIDENTIAL: &str = "confidential";
 
 /// The beginning of the account ids that are computed from claims that are not valid account ids.
 pub const COMPUTED_ACCOUNT_PREFIX: &str = "sha256-";
@@ -17,15 +32,11 @@ pub const COMPUTED_ACCOUNT_PREFIX: &str = "sha256-";
 /// `permissions` in the tokens of Auth0.
 const SCOPE_CLAIMS: [&str; 3] = ["scope", "scp", "permissions"];
 
-/// The names of the scopes and of the claim that determine the caller, and the changes that accounts may make.
+/// The common start of the scopes, the claim that contains the account, and the changes that accounts may make.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRules {
-    /// The scope of an operator's token (`DUEDAY_OPERATOR_SCOPE`).
-    operator_scope: String,
-    /// The scope that an operator's token also needs to read confidential data (`DUEDAY_CONFIDENTIAL_SCOPE`).
-    confidential_scope: String,
-    /// The scope of an account's token (`DUEDAY_ACCOUNT_SCOPE`).
-    account_scope: String,
+    /// The common start of the scopes of this API (`DUEDAY_SCOPE_PREFIX`).
+    scope_prefix: String,
     /// The claim that contains the account, in an account's token (`DUEDAY_ACCOUNT_CLAIM`).
     account_claim: String,
     /// The changes that accounts may make themselves (`DUEDAY_ACCOUNT_ACTIONS`).
@@ -37,8 +48,6 @@ pub struct TokenRules {
 pub struct Rights {
     /// The caller of the request.
     pub caller: Caller,
-    /// Whether the caller may read confidential data of employees.
-    pub has_confidential_access: bool,
     /// The subject of the token, for the action log; `None` if the token has no claim `sub`.
     pub subject: Option<ActorName>,
 }
@@ -47,36 +56,27 @@ impl TokenRules {
     /// Reads the rules from the environment.
     ///
     /// # Errors
-    /// [`ConfigError`] if accounts and operators have the same scope, or an action of accounts is unknown.
+    /// [`ConfigError`] if an action of accounts is unknown, or a variable of an earlier version is set.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
-        let operator_scope = env.text(&OPERATOR_SCOPE)?;
-        let other_than_operator = |scope: &str| match scope == operator_scope {
-            true => Err(format!("must not be the scope of operators, {operator_scope}")),
-            false => Ok(scope.to_owned()),
-        };
-        let account_scope = env.read(&ACCOUNT_SCOPE, other_than_operator)?;
+        if let Some(removed) = REMOVED_VARIABLES.iter().find(|variable| env.get(variable).is_some()) {
+            let reason = format!("is not read any more: unset it, and set {}", SCOPE_PREFIX.name);
+            return Err(ConfigError::Invalid { name: removed.name, reason });
+        }
         Ok(Self {
-            confidential_scope: env.text(&CONFIDENTIAL_SCOPE)?,
-            account_scope,
-            operator_scope,
+            scope_prefix: Some(env.text(&SCOPE_PREFIX)?).filter(|prefix| prefix != NO_PREFIX).unwrap_or_default(),
             account_claim: env.text(&ACCOUNT_CLAIM)?,
             account_actions: env.read(&ACCOUNT_ACTIONS, AccountActions::parse)?,
         })
     }
 
-    /// Returns the scope of an operator's token.
-    pub fn operator_scope(&self) -> &str {
-        &self.operator_scope
-    }
-
-    /// Returns the scope that an operator's token also needs to read confidential data.
-    pub fn confidential_scope(&self) -> &str {
-        &self.confidential_scope
+    /// Returns the scope of a token of operators with `role`.
+    pub fn scope_of(&self, role: Role) -> String {
+        format!("{}{role}", self.scope_prefix)
     }
 
     /// Returns the scope of an account's token.
-    pub fn account_scope(&self) -> &str {
-        &self.account_scope
+    pub fn account_scope(&self) -> String {
+        format!("{}{ACCOUNT}", self.scope_prefix)
     }
 
     /// Returns the name of the claim that contains the account.
@@ -94,19 +94,26 @@ impl TokenRules {
     pub fn rights(&self, claims: &HashMap<String, String>) -> Result<Rights, Problem> {
         check_is_access_token(claims)?;
         let name = claims.get("sub").and_then(|subject| ActorName::new(subject));
-        let has = |wanted: &str| granted_scopes(claims).any(|scope| scope == wanted);
-        if has(&self.operator_scope) {
-            let has_confidential_access = has(&self.confidential_scope);
-            return Ok(Rights { caller: Caller::Operator, has_confidential_access, subject: name });
+        let granted: Vec<&str> =
+            granted_scopes(claims).filter_map(|scope| scope.strip_prefix(&self.scope_prefix)).collect();
+        if let Some(role) = role_of_scopes(&granted) {
+            return Ok(Rights { caller: Caller::Operator(role), subject: name });
         }
-        if !has(&self.account_scope) {
-            return Err(Problem::insufficient_scope(&self.operator_scope, &self.account_scope));
+        if !granted.contains(&ACCOUNT) {
+            let operator_scopes = Role::GIVEN.map(|role| self.scope_of(role));
+            return Err(Problem::insufficient_scope(&self.account_scope(), &operator_scopes));
         }
         let subject = claims.get(&self.account_claim).filter(|subject| !subject.is_empty());
         let subject = subject.ok_or_else(|| Problem::no_account_in_token(&self.account_claim))?;
         let caller = Caller::Account { id: account_of_subject(subject), actions: self.account_actions };
-        Ok(Rights { caller, has_confidential_access: false, subject: name })
+        Ok(Rights { caller, subject: name })
     }
+}
+
+/// Returns the highest role that `scopes` give, without their common start; `None` if they give no role.
+fn role_of_scopes(scopes: &[&str]) -> Option<Role> {
+    let role = Role::iter().filter(|role| scopes.contains(&<&str>::from(role))).max()?;
+    Some(if role == Role::Operator && scopes.contains(&CONFIDENTIAL) { Role::Admin } else { role })
 }
 
 /// Checks that the claims do not belong to an ID token, a refresh token or a token that is bound to a key. Amazon

@@ -2,7 +2,7 @@
 
 use config::Env;
 use emulator::gateway_claims;
-use rest::{Caller, Problem, Rights, TokenRules, account_of_subject};
+use rest::{Caller, Problem, Rights, Role, TokenRules, account_of_subject};
 use serde_json::{Value, json};
 use testkit::{ExpectedRights, issuer_tokens};
 
@@ -28,7 +28,7 @@ fn tokens_of_each_issuer_grant_the_rights_of_their_scopes_and_id_tokens_grant_no
     for token in issuer_tokens() {
         let rights = rights(&rules, &token.claims).map(|rights| rights.caller).map_err(|problem| status(&problem));
         let expected = match token.rights {
-            ExpectedRights::Operator => Ok(Caller::Operator),
+            ExpectedRights::Admin => Ok(Caller::Operator(Role::Admin)),
             ExpectedRights::Account(account) => Ok(Caller::account(account.parse().unwrap())),
             ExpectedRights::None => Err(403),
             ExpectedRights::NoAccessToken => Err(401),
@@ -39,38 +39,52 @@ fn tokens_of_each_issuer_grant_the_rights_of_their_scopes_and_id_tokens_grant_no
 
 #[test]
 fn scopes_and_the_claim_of_the_account_have_the_configured_names() {
-    let rules = rules(&[
-        ("DUEDAY_OPERATOR_SCOPE", "billing.admin"),
-        ("DUEDAY_CONFIDENTIAL_SCOPE", "billing.salaries"),
-        ("DUEDAY_ACCOUNT_SCOPE", "billing.self"),
-        ("DUEDAY_ACCOUNT_CLAIM", "customer"),
-    ]);
-    let caller =
-        |claims: Value| rights(&rules, &claims).map(|rights| rights.caller).map_err(|problem| status(&problem));
-    assert_eq!(caller(json!({"sub": "1", "scope": "dueday/operator dueday/account"})), Err(403));
-    assert_eq!(caller(json!({"sub": "1", "scope": "billing.admin"})), Ok(Caller::Operator));
-    let account = json!({"sub": "1", "customer": "acme", "scp": ["billing.self"]});
-    assert_eq!(caller(account), Ok(Caller::account("acme".parse().unwrap())));
-    for without in [json!({"sub": "1", "scope": "billing.self"}), json!({"customer": "", "scope": "billing.self"})] {
-        assert_eq!(caller(without), Err(403), "the token does not name its account");
+    let configured = rules(&[("DUEDAY_SCOPE_PREFIX", "billing."), ("DUEDAY_ACCOUNT_CLAIM", "customer")]);
+    let caller = |rules: &TokenRules, claims: Value| {
+        rights(rules, &claims).map(|rights| rights.caller).map_err(|problem| status(&problem))
+    };
+    assert_eq!(caller(&configured, json!({"sub": "1", "scope": "dueday/admin dueday/account"})), Err(403));
+    assert_eq!(caller(&configured, json!({"sub": "1", "scope": "billing.admin"})), Ok(Caller::Operator(Role::Admin)));
+    let account = json!({"sub": "1", "customer": "acme", "scp": ["billing.account"]});
+    assert_eq!(caller(&configured, account), Ok(Caller::account("acme".parse().unwrap())));
+    for without in
+        [json!({"sub": "1", "scope": "billing.account"}), json!({"customer": "", "scope": "billing.account"})]
+    {
+        assert_eq!(caller(&configured, without), Err(403), "the token does not name its account");
     }
-    for (scopes, has_confidential_access) in [
-        ("billing.admin", false),
-        ("billing.admin billing.salaries", true),
-        ("billing.admin billing.salaries.all", false),
-    ] {
-        let rights = rights(&rules, &json!({"scope": scopes})).unwrap();
-        assert_eq!(rights.has_confidential_access, has_confidential_access, "{scopes}");
-    }
-    let without_operator = rights(&rules, &json!({"customer": "acme", "scope": "billing.self billing.salaries"}));
-    assert!(!without_operator.unwrap().has_confidential_access);
+    let without_prefix = rules(&[("DUEDAY_SCOPE_PREFIX", "none")]);
+    assert_eq!(caller(&without_prefix, json!({"scope": "support"})), Ok(Caller::Operator(Role::Support)));
+    assert_eq!(caller(&without_prefix, json!({"scope": "dueday/support"})), Err(403));
 }
 
 #[test]
-fn scope_of_accounts_that_is_also_the_scope_of_operators_is_refused() {
-    let find = |name: &str| (name == "DUEDAY_ACCOUNT_SCOPE").then(|| "dueday/operator".to_owned());
+fn variable_of_an_earlier_version_is_refused() {
+    let find = |name: &str| (name == "DUEDAY_OPERATOR_SCOPE").then(|| "billing.admin".to_owned());
     let error = TokenRules::read(Env(&find)).unwrap_err().to_string();
-    assert_eq!(error, "DUEDAY_ACCOUNT_SCOPE must not be the scope of operators, dueday/operator");
+    assert_eq!(error, "DUEDAY_OPERATOR_SCOPE is not read any more: unset it, and set DUEDAY_SCOPE_PREFIX");
+}
+
+#[test]
+fn highest_role_of_the_scopes_is_the_role_of_the_operator() {
+    let rules = rules(&[]);
+    let account = Caller::account("acme".parse().unwrap());
+    for (scopes, expected) in [
+        ("dueday/read", Caller::Operator(Role::Read)),
+        ("dueday/support", Caller::Operator(Role::Support)),
+        ("dueday/admin", Caller::Operator(Role::Admin)),
+        ("dueday/support dueday/read", Caller::Operator(Role::Support)),
+        ("dueday/account dueday/read", Caller::Operator(Role::Read)),
+        ("dueday/account dueday/reader dueday/administrator", account.clone()),
+        // The scopes of earlier versions.
+        ("dueday/operator", Caller::Operator(Role::Operator)),
+        ("dueday/operator dueday/confidential", Caller::Operator(Role::Admin)),
+        ("dueday/operator dueday/confidential.all", Caller::Operator(Role::Operator)),
+        ("dueday/support dueday/confidential", Caller::Operator(Role::Support)),
+        ("dueday/account dueday/confidential", account),
+    ] {
+        let rights = rights(&rules, &json!({"sub": "acme", "scope": scopes})).unwrap();
+        assert_eq!(rights.caller, expected, "{scopes}");
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ async fn sample_events_succeed_and_claims_determine_the_access_rights() {
     without_query["rawQueryString"] = "".into();
     without_query.as_object_mut().unwrap().remove("queryStringParameters");
     for (scope, status) in
-        [("dueday/operator", 403), ("dueday/confidential", 403), ("dueday/operator dueday/confidential", 404)]
+        [("dueday/support", 403), ("dueday/confidential", 403), ("dueday/operator", 403), ("dueday/admin", 404)]
     {
         let request = with_claims(without_query.clone(), json!({"sub": "operator-1", "scope": scope}));
         assert_eq!(invoke(&mut function, &request).await.0, status, "{scope}");

@@ -16,7 +16,7 @@ use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
 use orders_api::OrdersApi;
 use outbound::{AddressPolicy, AllowedAddresses};
-use rest::{Caller, ConfidentialAccess, PublicUrl, TokenRules};
+use rest::{Caller, PublicUrl, Role, TokenRules};
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -145,7 +145,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         true => authentication(context)?.protect(routes),
         // Without `--auth`, every caller is an operator. This is safe, because the API listens only on the loopback
         // address.
-        false => routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator)),
+        false => routes.layer(Extension(Caller::Operator(Role::Admin))),
     };
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
@@ -215,12 +215,15 @@ fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> Stri
     };
     let tokens = match args.auth {
         true => {
-            format!("  tokens      every request to the API needs one: {}\n", context.command_line("token --operator"))
+            format!(
+                "  tokens      every request to the API needs one: {}\n",
+                context.command_line("token --role admin")
+            )
         }
         false => String::new(),
     };
     let header = match args.auth {
-        true => format!(" -H \"Authorization: Bearer $({})\"", context.command_line("token --operator")),
+        true => format!(" -H \"Authorization: Bearer $({})\"", context.command_line("token --role admin")),
         false => String::new(),
     };
     let demo = || [context.command_line("demo"), format!("curl{header} {api}/accounts/harbour-books/receipts")];

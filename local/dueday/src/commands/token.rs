@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args};
 use config::Env;
 use emulator::{LOCAL_AUDIENCE, LOCAL_ISSUER};
-use rest::{TokenRules, account_of_subject};
+use rest::{Role, TokenRules, account_of_subject};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -23,21 +23,19 @@ The API needs a token if it was started with `dueday --auth`. The token is signe
 it is valid only for the servers of this folder. Keep it secret: it cannot be revoked before it expires.
 
 Examples:
-  TOKEN=$(dueday token --operator)
+  TOKEN=$(dueday token --role admin)
   TOKEN=$(dueday token --account acme)
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7878/accounts/acme")]
-#[command(group(ArgGroup::new("caller").required(true).args(["operator", "account"])))]
+#[command(group(ArgGroup::new("caller").required(true).args(["role", "account"])))]
 #[group(skip)]
 pub struct TokenArgs {
-    /// Create a token of an operator
-    #[arg(long)]
-    operator: bool,
+    /// Create a token of an operator with this role: read changes nothing, support changes accounts and refunds up to the
+    /// limit of the day, admin may do everything
+    #[arg(long, value_name = "ROLE", value_parser = parse_role)]
+    role: Option<Role>,
     /// Create a token of an account: its id, or a subject such as auth0|123456, which is mapped to an id
     #[arg(long, value_name = "ACCOUNT", value_parser = parse_subject)]
     account: Option<String>,
-    /// Let the operator also read the salaries and hiring dates of employees
-    #[arg(long, conflicts_with = "account")]
-    confidential: bool,
     /// Hours until the token expires
     #[arg(long, value_name = "HOURS", default_value_t = 12)]
     #[arg(value_parser = |text: &str| parse_number(text, 1..=MAX_HOURS))]
@@ -69,10 +67,7 @@ pub fn token(context: &Context, args: &TokenArgs) -> Result<Exit, Failure> {
 
 /// Returns the claims of a token for the operator or the account that `args` name.
 fn claims(rules: &TokenRules, args: &TokenArgs, now: DateTime<Utc>, expires_at: DateTime<Utc>) -> Value {
-    let mut scopes = vec![if args.operator { rules.operator_scope() } else { rules.account_scope() }];
-    if args.confidential {
-        scopes.push(rules.confidential_scope());
-    }
+    let scope = args.role.map_or_else(|| rules.account_scope(), |role| rules.scope_of(role));
     let subject = args.account.as_deref().unwrap_or("operator");
     let mut claims = json!({
         "iss": LOCAL_ISSUER,
@@ -80,12 +75,18 @@ fn claims(rules: &TokenRules, args: &TokenArgs, now: DateTime<Utc>, expires_at: 
         "sub": subject,
         "iat": now.timestamp(),
         "exp": expires_at.timestamp(),
-        "scope": scopes.join(" "),
+        "scope": scope,
     });
     if args.account.is_some() {
         claims[rules.account_claim()] = subject.into();
     }
     claims
+}
+
+/// Parses the role of an operator.
+fn parse_role(text: &str) -> Result<Role, String> {
+    let role = Role::GIVEN.into_iter().find(|role| role.to_string() == text);
+    role.ok_or_else(|| format!("must be one of {}", Role::GIVEN.map(|role| role.to_string()).join(", ")))
 }
 
 /// Parses the account id or the subject for which a token is created.

@@ -89,29 +89,24 @@ fn user_pool_has_the_scopes_of_the_api_and_each_app_client_has_one_grant() {
     let scopes = server["Scopes"].as_sequence().unwrap().iter();
     let scopes: Vec<String> =
         scopes.map(|scope| format!("{}/{}", text(&server["Identifier"]), text(&scope["ScopeName"]))).collect();
-    let defaults = [rest::OPERATOR_SCOPE, rest::CONFIDENTIAL_SCOPE, rest::ACCOUNT_SCOPE];
-    assert_eq!(scopes, defaults.map(|variable| variable.default.unwrap().to_owned()));
+    let roles = rest::Role::GIVEN.map(|role| format!("dueday/{role}"));
+    let earlier = ["dueday/operator", "dueday/confidential"].map(str::to_owned);
+    assert_eq!(scopes, [&roles[..], &["dueday/account".to_owned()], &earlier].concat());
 
     let prefix = text(&template["Parameters"]["ScopePrefix"]["Default"]);
-    for (variable, scope) in [
-        (rest::OPERATOR_SCOPE, "operator"),
-        (rest::CONFIDENTIAL_SCOPE, "confidential"),
-        (rest::ACCOUNT_SCOPE, "account"),
-    ] {
-        for function in ["ApiFunction", "OrdersApiFunction"] {
-            let given = &resources[function]["Properties"]["Environment"]["Variables"][variable.name];
-            let Value::Tagged(given) = given else { panic!("{given:?}") };
-            assert_eq!(text(&given.value), format!("${{ScopePrefix}}{scope}"), "{function}");
-        }
-        assert_eq!(variable.default.unwrap(), format!("{prefix}{scope}"));
+    assert_eq!(rest::SCOPE_PREFIX.default, Some(prefix.as_str()));
+    for function in ["ApiFunction", "OrdersApiFunction"] {
+        let given = &resources[function]["Properties"]["Environment"]["Variables"][rest::SCOPE_PREFIX.name];
+        let Value::Tagged(given) = given else { panic!("{given:?}") };
+        assert_eq!(text(&given.value), "ScopePrefix", "{function}");
     }
 
     let machine = &resources["UsersMachineClient"]["Properties"];
     let people = &resources["UsersPeopleClient"]["Properties"];
     assert_eq!(strings(&machine["AllowedOAuthFlows"]), ["client_credentials"]);
-    assert_eq!(strings(&machine["AllowedOAuthScopes"]), [rest::OPERATOR_SCOPE.default.unwrap()]);
+    assert_eq!(strings(&machine["AllowedOAuthScopes"]), [&roles[..], &earlier[..1]].concat());
     assert_eq!(strings(&people["AllowedOAuthFlows"]), ["code"]);
-    assert_eq!(strings(&people["AllowedOAuthScopes"]), ["openid", rest::ACCOUNT_SCOPE.default.unwrap()]);
+    assert_eq!(strings(&people["AllowedOAuthScopes"]), ["openid", "dueday/account"]);
     assert_eq!((machine["GenerateSecret"].as_bool(), people["GenerateSecret"].as_bool()), (Some(true), Some(false)));
     for client in [machine, people] {
         // No other authentication flow is allowed. A token of `ALLOW_USER_PASSWORD_AUTH`, for example, would have the

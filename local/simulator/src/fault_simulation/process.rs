@@ -18,7 +18,7 @@ use inbound::StripeEventHandler;
 use mail::{Mail, MailError, Mailer};
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
-use rest::Caller;
+use rest::{Caller, Role};
 use store::TableError;
 use sweep::Sweep;
 use tower::ServiceExt as _;
@@ -105,7 +105,7 @@ impl Process {
             request = request.header("idempotency-key", key);
         }
         let Ok(mut request) = request.body(Body::from(body.to_owned())) else { return (0, String::new()) };
-        request.extensions_mut().insert(Caller::Operator);
+        request.extensions_mut().insert(Caller::Operator(Role::Admin));
         let Some(api) = self.api.get() else { return (0, String::new()) };
         let response = match api.clone().oneshot(request).await {
             Ok(response) => response,

@@ -107,7 +107,7 @@ pub async fn list(
     let paging = page.paging(Table::parse_action_log_cursor)?;
     let page = api.table.get_actions_by_account(&account, &paging, now.at).await?;
     let page = match caller {
-        Caller::Operator => page,
+        Caller::Operator(_) => page,
         Caller::Account { .. } => page.map(visible_to_account),
     };
     Ok(Json(api.list_of_account(&account, page).await?))

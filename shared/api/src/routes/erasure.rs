@@ -7,7 +7,7 @@ use billing::{AccountId, ActionKind, ErasureCounts};
 use chrono::{DateTime, Utc};
 use erasing::{ErasureState, RequestError, request_erasure};
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Operator, Problem, RequestActor, RequestTime};
+use rest::{AdminAccess, Problem, RequestActor, RequestTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -92,7 +92,7 @@ pub async fn request(
     State(api): State<Api>,
     now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
-    (_, actor): (Operator, RequestActor),
+    (_, actor): (AdminAccess, RequestActor),
     _: Query<NoParameters>,
 ) -> Result<(StatusCode, Json<ErasureView>), Problem> {
     api.parts.require_erasures()?;

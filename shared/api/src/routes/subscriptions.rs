@@ -333,9 +333,7 @@ pub async fn change(
     let SubscriptionChange { amount, payment_day, payment_method, product_name, email, reason } = body.value;
     let operator_fields =
         [("amount", amount.is_some()), ("product_name", product_name.is_some()), ("email", email.is_some())];
-    if let Some((field, _)) =
-        operator_fields.into_iter().find(|(_, is_present)| *is_present && caller != Caller::Operator)
-    {
+    if let Some((field, _)) = operator_fields.into_iter().find(|(_, is_present)| *is_present && !caller.is_operator()) {
         return Err(Problem::forbidden_field(field));
     }
     for (action, field, is_present) in [
@@ -361,7 +359,7 @@ pub async fn change(
     api.change_subscription(&path, ChangeRecords { request: None, action: Some(&action) }, |stored| {
         if_match.check_version(stored.version)?;
         let has_other_customer = |method: &PaymentMethod| method.customer != stored.payment_method.customer;
-        if changes.payment_method.as_ref().is_some_and(has_other_customer) && caller != Caller::Operator {
+        if changes.payment_method.as_ref().is_some_and(has_other_customer) && !caller.is_operator() {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
         if let Some(price) = amount.and_then(|minor| stored.price.currency().price(minor).ok()) {

@@ -9,7 +9,7 @@ use rest::body::Body;
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{AccountAction, Caller, Problem, RequestActor, RequestTime};
+use rest::{AccountAction, Caller, Problem, RequestActor, RequestTime, Role};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use store::{ChangeRecords, IdempotentRequest, LimitedOperation};
@@ -38,9 +38,9 @@ pub struct Transition<T> {
 }
 
 impl<T> Transition<T> {
-    /// Returns a problem unless the caller is an operator.
+    /// Returns a problem unless the caller is an operator who may make changes.
     pub(super) fn check_operator(&self) -> Result<(), Problem> {
-        if self.caller == Caller::Operator { Ok(()) } else { Err(Problem::forbidden()) }
+        self.caller.check_role(Role::Support).map(drop)
     }
 }
 
@@ -205,7 +205,7 @@ pub async fn uncancel(State(api): State<Api>, request: Transition<ChangeReason>)
     responses(CurrentSubscription)
 )]
 pub async fn retry(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
-    let (RequestTime { at, today }, is_operator) = (request.now, request.caller == Caller::Operator);
+    let (RequestTime { at, today }, is_operator) = (request.now, request.caller.is_operator());
     api.apply_transition(&request, AccountAction::Retry, |stored| stored.retry(is_operator, today, at)).await
 }
 

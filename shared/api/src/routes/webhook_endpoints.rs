@@ -12,7 +12,7 @@ use rest::idempotency::{IdempotencyKey, json_response};
 use rest::list::ListView;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Operator, Problem, RequestActor, RequestTime};
+use rest::{AdminAccess, Operator, Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{StoredResponse, Table};
 use ulid::Ulid;
@@ -181,7 +181,7 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
 pub async fn create(
     State(api): State<Api>,
     request_time: RequestTime,
-    (_, actor): (Operator, RequestActor),
+    (_, actor): (AdminAccess, RequestActor),
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<NewEndpoint>,
@@ -280,7 +280,7 @@ pub async fn change(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    (_, actor): (Operator, RequestActor),
+    (_, actor): (AdminAccess, RequestActor),
     _: Query<NoParameters>,
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
@@ -308,7 +308,7 @@ pub async fn remove(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    (_, actor): (Operator, RequestActor),
+    (_, actor): (AdminAccess, RequestActor),
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     api.parts.require_outbound_webhooks()?;
@@ -335,7 +335,7 @@ pub async fn rotate_secret(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    (_, actor): (Operator, RequestActor),
+    (_, actor): (AdminAccess, RequestActor),
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {

@@ -168,7 +168,7 @@ pub async fn read(
     let explanation = explain(&api.table, (&path.account, path.id), on, now.at).await?;
     let explanation = explanation.ok_or_else(problems::subscription_not_found)?;
     Ok(Json(match caller {
-        Caller::Operator => explanation.into(),
+        Caller::Operator(_) => explanation.into(),
         Caller::Account { .. } => explanation.for_account().into(),
     }))
 }

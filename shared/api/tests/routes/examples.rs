@@ -15,7 +15,7 @@ use deployment::Config;
 use emulator::Engine;
 use outbound::AddressPolicy;
 use payments::PaymentBatch;
-use rest::{Caller, PublicUrl};
+use rest::{Caller, PublicUrl, Role};
 use sandbox::{Ledger, Sandbox};
 use store::{CardLink, Table};
 use sweep::{BatchRequest, Sweep};
@@ -49,7 +49,7 @@ async fn world() -> World {
         .with_encryption(encryption_keys())
         .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
     let public_url = PublicUrl::parse("https://api.example.com").unwrap();
-    let router = api.router().layer(Extension(Caller::Operator)).layer(Extension(public_url));
+    let router = api.router().layer(Extension(Caller::Operator(Role::Admin))).layer(Extension(public_url));
     World { router, clock, payments, table }
 }
 

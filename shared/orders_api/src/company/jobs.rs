@@ -4,10 +4,10 @@ use ::orders::{Department, DepartmentId, Job, JobId, LocationId};
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
-use rest::Operator;
 use rest::body::Body;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{AdminAccess, Operator};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -91,7 +91,7 @@ pub async fn list_jobs(
 pub async fn put_job(
     DeskForCaller(desk): DeskForCaller,
     Path(JobPath { job: id }): Path<JobPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     body: Body<JobFields>,
 ) -> Result<Json<JobView>, DeskProblem> {
@@ -172,7 +172,7 @@ pub async fn list_departments(
 pub async fn put_department(
     DeskForCaller(desk): DeskForCaller,
     Path(DepartmentPath { department: id }): Path<DepartmentPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     body: Body<DepartmentFields>,
 ) -> Result<Json<DepartmentView>, DeskProblem> {

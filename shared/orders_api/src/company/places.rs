@@ -4,10 +4,10 @@ use ::orders::{Country, Location, LocationId, PlaceId, Region};
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
-use rest::Operator;
 use rest::body::Body;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{AdminAccess, Operator};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -84,7 +84,7 @@ pub async fn list_regions(
 pub async fn put_region(
     DeskForCaller(desk): DeskForCaller,
     Path(RegionPath { region: id }): Path<RegionPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     body: Body<RegionFields>,
 ) -> Result<Json<RegionView>, DeskProblem> {
@@ -165,7 +165,7 @@ pub async fn list_countries(
 pub async fn put_country(
     DeskForCaller(desk): DeskForCaller,
     Path(CountryPath { country: id }): Path<CountryPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     body: Body<CountryFields>,
 ) -> Result<Json<CountryView>, DeskProblem> {
@@ -247,7 +247,7 @@ pub async fn list_locations(
 pub async fn put_location(
     DeskForCaller(desk): DeskForCaller,
     Path(LocationPath { location: id }): Path<LocationPath>,
-    _: Operator,
+    _: AdminAccess,
     _: Query<NoParameters>,
     body: Body<LocationFields>,
 ) -> Result<Json<LocationView>, DeskProblem> {

@@ -1,6 +1,8 @@
 //! Tests that send a request for each route with the token of each kind of caller, and check whether the caller may use
 //! the route.
 
+use std::collections::BTreeMap;
+
 use chrono::Utc;
 use emulator::TokenIssuer;
 use reqwest::Method;
@@ -83,7 +85,7 @@ fn assert_refused(response: &Response, status: u16, kind: &str, case: &str) {
 async fn request_without_an_accepted_token_is_refused_on_every_route_that_is_not_public() {
     let world = start_world().await;
     let (server, operator) = (&world.server, &world.server.operator);
-    let claims = json!({"sub": "alder", "scope": "dueday/operator dueday/account dueday/confidential"});
+    let claims = json!({"sub": "alder", "scope": "dueday/admin dueday/account"});
     let with = |name: &str, value: Value| {
         let mut changed = claims.clone();
         changed[name] = value;
@@ -131,7 +133,7 @@ async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing
         let own = world.send_with_token(&account, &route, &world.alder).await;
         match route.access {
             RouteAccess::Public | RouteAccess::Own => assert_allowed(&own, &route.operation_id),
-            RouteAccess::Operator | RouteAccess::Confidential => {
+            RouteAccess::Operator | RouteAccess::Admin | RouteAccess::Confidential => {
                 assert_refused(&own, 403, "forbidden", &route.operation_id)
             }
         }
@@ -151,21 +153,45 @@ async fn account_reaches_only_its_own_items_and_other_accounts_look_like_missing
     assert_eq!(world.read_items_of_account_birch().await, before, "the items of birch are unchanged");
 }
 
+/// The scopes of operators: those of the roles, and those of earlier versions.
+const SCOPES_OF_OPERATORS: [&str; 5] =
+    ["dueday/read", "dueday/support", "dueday/admin", "dueday/operator", "dueday/operator dueday/confidential"];
+
 #[tokio::test]
-async fn operator_may_use_every_route_and_confidential_data_needs_its_own_scope() {
+async fn each_role_may_use_its_routes_and_no_others() {
     let world = start_world().await;
-    let confidential = world.server.token(&["--operator", "--confidential"]);
-    for route in routes::all_routes() {
-        let response = world.send_with_token(&world.server.operator, &route, &world.alder).await;
-        match route.access {
-            RouteAccess::Confidential => assert_refused(&response, 403, "forbidden", &route.operation_id),
-            _ => assert_allowed(&response, &route.operation_id),
+    world.server.set_setting("support-refunds", "EUR=500.00");
+    let before = world.read_items_of_account_birch().await;
+    let mut refused = BTreeMap::new();
+    for scopes in SCOPES_OF_OPERATORS {
+        let token = world.server.sign(&json!({"sub": "operator-1", "scope": scopes}));
+        for route in routes::all_routes() {
+            let case = format!("{} with {scopes}", route.operation_id);
+            // The requests of the other roles change the account alder. Those of the role read change nothing.
+            let ids = if scopes == "dueday/read" { &world.birch } else { &world.alder };
+            let response = world.send_with_token(&token, &route, ids).await;
+            if route.access.allows_operator(scopes, &route.method) {
+                assert_allowed(&response, &case);
+            } else {
+                assert_refused(&response, 403, "forbidden", &case);
+                *refused.entry(scopes).or_insert(0) += 1;
+            }
         }
-        if route.access == RouteAccess::Confidential {
-            let response = world.send_with_token(&confidential, &route, &world.alder).await;
-            assert_allowed(&response, &route.operation_id);
+        if scopes == "dueday/read" {
+            assert_eq!(world.read_items_of_account_birch().await, before, "the role read has changed something");
         }
     }
+    // The role read may send only GET requests; support may not use the routes for admins.
+    let routes = routes::all_routes();
+    let of_role =
+        |scopes: &str| routes.iter().filter(|route| !route.access.allows_operator(scopes, &route.method)).count();
+    for scopes in SCOPES_OF_OPERATORS {
+        assert_eq!(refused.get(scopes).copied().unwrap_or(0), of_role(scopes), "{scopes}");
+    }
+    assert!(
+        of_role("dueday/read") > of_role("dueday/support") && of_role("dueday/support") > of_role("dueday/operator")
+    );
+    assert_eq!((of_role("dueday/operator"), of_role("dueday/admin")), (2, 0));
 }
 
 #[tokio::test]
@@ -196,10 +222,8 @@ async fn tokens_of_each_issuer_have_their_rights_on_every_route() {
             match (route.access, token.rights) {
                 (RouteAccess::Public, _)
                 | (RouteAccess::Own, ExpectedRights::Account(_))
-                | (RouteAccess::Own | RouteAccess::Operator, ExpectedRights::Operator) => {
-                    assert_allowed(&response, &case)
-                }
-                (_, ExpectedRights::Account(_) | ExpectedRights::Operator) => {
+                | (_, ExpectedRights::Admin) => assert_allowed(&response, &case),
+                (_, ExpectedRights::Account(_)) => {
                     assert_refused(&response, 403, "forbidden", &case);
                 }
                 (_, ExpectedRights::None) => assert_refused(&response, 403, "insufficient-scope", &case),

@@ -49,7 +49,7 @@ pub struct Server {
     server: crate::server::Server,
     folder: TempDir,
     client: reqwest::Client,
-    /// The token of an operator without access to confidential data.
+    /// The token of an operator with the role admin.
     pub operator: String,
 }
 
@@ -58,13 +58,19 @@ impl Server {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = crate::server::Server::start(folder.path(), &["--auth"]);
-        let operator = create_token(folder.path(), &["--operator"]);
+        let operator = create_token(folder.path(), &["--role", "admin"]);
         Self { server, folder, client: reqwest::Client::new(), operator }
     }
 
     /// Returns the token that `dueday token` creates with `arguments`.
     pub fn token(&self, arguments: &[&str]) -> String {
         create_token(self.folder.path(), arguments)
+    }
+
+    /// Sets `setting` to `value` with `dueday settings set`.
+    pub fn set_setting(&self, setting: &str, value: &str) {
+        let (code, stdout, stderr) = output(dueday(self.data()).args(["settings", "set", setting, value]));
+        assert_eq!(code, 0, "{stdout}{stderr}");
     }
 
     /// Returns the data folder.

@@ -43,14 +43,13 @@ async fn token_of_another_data_folder_is_refused() {
 fn wrong_arguments_of_the_token_command_are_refused_with_the_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, reason) in [
-        (&["--operator"][..], "start `dueday --auth` once"),
-        (&[], "--operator"),
-        (&["--operator", "--account", "acme"], "cannot be used with"),
-        (&["--account", "acme", "--confidential"], "cannot be used with"),
-        (&["--confidential"], "--operator"),
+        (&["--role", "admin"][..], "start `dueday --auth` once"),
+        (&[], "--role"),
+        (&["--role", "admin", "--account", "acme"], "cannot be used with"),
+        (&["--role", "operator"], "must be one of read, support, admin"),
         (&["--account", ""], "1 to 255 characters"),
-        (&["--operator", "--hours", "0"], "must be a whole number from 1 to 720"),
-        (&["--operator", "--table", "dueday"], "only works on the local table"),
+        (&["--role", "read", "--hours", "0"], "must be a whole number from 1 to 720"),
+        (&["--role", "read", "--table", "dueday"], "only works on the local table"),
     ] {
         let (code, stdout, stderr) = output(dueday(folder.path()).arg("token").args(arguments));
         assert!(code == 2 && stdout.is_empty() && stderr.contains(reason), "{arguments:?}: {stderr}");

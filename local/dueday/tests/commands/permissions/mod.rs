@@ -26,7 +26,7 @@ use emulator::{Engine, EngineConnection, Fault, Injector, Operation};
 use notices::{NoticeOutcome, Notices};
 use outbound::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
 use reconciling::{Corrections, Reconciler};
-use rest::{Caller, PublicUrl};
+use rest::{Caller, PublicUrl, Role};
 use simulator::{NewSubscriber, population};
 use store::{Paging, Settings, WaitingDelivery};
 use sweep::{BatchRequest, Sweep, Task};
@@ -230,7 +230,7 @@ async fn send_and_read(router: &Router, request: &str, body: &str) -> (u16, serd
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.header("idempotency-key", "key-1").body(Body::from(body.to_owned())).unwrap();
     let public_url = PublicUrl::parse("https://api.example.com").unwrap();
-    let router = router.clone().layer(Extension(Caller::Operator)).layer(Extension(public_url));
+    let router = router.clone().layer(Extension(Caller::Operator(Role::Admin))).layer(Extension(public_url));
     let response = router.oneshot(request).await.unwrap();
     let status = response.status().as_u16();
     let bytes = axum::body::to_bytes(response.into_body(), 1_000_000).await.unwrap();

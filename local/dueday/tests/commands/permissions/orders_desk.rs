@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{Buckets, Customer, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
 use orders_api::OrdersApi;
-use rest::{Caller, ConfidentialAccess};
+use rest::{Caller, ConfidentialAccess, Role};
 use simulator::{Company, CompanySize};
 use testkit::sample;
 use tower::ServiceExt as _;
@@ -224,7 +224,7 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     assert_eq!(send(&router, &replace, r#"{"reason": "lost"}"#).await, 201);
     // A browser gets packing slips. For these, the function reads the languages of the customers.
     let slips = Request::builder().uri("/warehouses/ams/orders?status=PICKED").header("accept", "text/html");
-    let slips = slips.extension(Caller::Operator).body(Body::empty()).unwrap();
+    let slips = slips.extension(Caller::Operator(Role::Admin)).body(Body::empty()).unwrap();
     assert_eq!(router.clone().oneshot(slips).await.unwrap().status(), 200);
     // The cancellation of a cancelled order succeeds, and the response is stored under the idempotency key.
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();

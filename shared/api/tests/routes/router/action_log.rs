@@ -7,7 +7,7 @@ use billing::{ActionKind, Actor, ActorName, Delivery, DeliveryKey, LoggedAction}
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
 use emulator::{EngineConnection, Fault, Operation};
-use rest::{Caller, TokenSubject};
+use rest::{Caller, Role, TokenSubject};
 use store::{CardLink, Paging};
 use testkit::fault_in_first_calls;
 use ulid::Ulid;
@@ -269,7 +269,7 @@ async fn log_names_the_actor_and_hides_operators_and_reasons_from_the_account() 
     let with_subject = |subject: &str| world.with_subject(TokenSubject(ActorName::new(subject)));
     let body = r#"{"amount": 100, "reason": "ticket 4711"}"#;
     let key = [("idempotency-key", "k")];
-    let as_operator = with_subject("auth0|7").request_as(&Caller::Operator, &refund, &key, body).await;
+    let as_operator = with_subject("auth0|7").request_as(&Caller::Operator(Role::Admin), &refund, &key, body).await;
     assert_eq!(as_operator.status, 201, "{}", as_operator.text);
     world.clock.set(at("2026-03-11T06:00:00Z"));
     let as_account = with_subject("ms@example.com").request_as(&acme(), "POST {gold}/pause", &[], "").await;

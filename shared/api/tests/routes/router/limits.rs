@@ -1,7 +1,7 @@
 //! Tests of the hourly limits: for requests of an account, and for requests to the return page of a payment method
 //! setup.
 
-use rest::Caller;
+use rest::{Caller, Role};
 
 use crate::router::world::{TestResponse, World, acme, at};
 
@@ -27,7 +27,7 @@ async fn account_opens_at_most_twenty_pages_for_a_card_in_an_hour() {
     let detail = "at most 20 new pages for a payment method are allowed in an hour; the next hour begins at 13:00 UTC";
     assert_eq!(refused.json()["detail"], detail);
     assert_eq!(
-        world.request_as(&Caller::Operator, CREATE_SETUP, &[], "{}").await.status,
+        world.request_as(&Caller::Operator(Role::Admin), CREATE_SETUP, &[], "{}").await.status,
         201,
         "operators have no limit"
     );

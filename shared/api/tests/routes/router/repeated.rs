@@ -1,7 +1,7 @@
 //! Tests of repeated requests, of concurrent requests, and of requests for an outdated version of a subscription.
 
 use emulator::{EngineConnection, Fault, Operation};
-use rest::Caller;
+use rest::{Caller, Role};
 use serde_json::Value;
 use store::Paging;
 use testkit::{fault_in_first_calls, sample};
@@ -109,7 +109,7 @@ async fn change_subscription_requires_the_version_in_if_match() {
     let read = world.request("GET {gold}", "").await;
     assert_eq!(read.header("etag"), "\"1\"");
     let changed = async |tag: &str, body: &str| {
-        world.request_as(&Caller::Operator, "PATCH {gold}", &[("if-match", tag)], body).await
+        world.request_as(&Caller::Operator(Role::Admin), "PATCH {gold}", &[("if-match", tag)], body).await
     };
     let first = changed("\"1\"", r#"{"amount": 1499}"#).await;
     assert_eq!((first.status, first.header("etag"), &first.json()["amount"]), (200, "\"2\"", &1499.into()));

@@ -16,7 +16,7 @@ use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Stripe};
 use outbound::AddressPolicy;
 use payments::PaymentBatch;
-use rest::{Caller, PublicUrl, TokenSubject};
+use rest::{Caller, PublicUrl, Role, TokenSubject};
 use sandbox::Sandbox;
 use serde_json::Value;
 use store::Table;
@@ -243,12 +243,12 @@ impl World {
 
     /// Sends `request` as the operator, with `headers`.
     pub async fn request_with_headers(&self, request: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
-        self.request_as(&Caller::Operator, request, headers, body).await
+        self.request_as(&Caller::Operator(Role::Admin), request, headers, body).await
     }
 
     /// Sends `request` as the operator, under the idempotency key `key`.
     pub async fn request_with_key(&self, request: &str, key: &str, body: &str) -> TestResponse {
-        self.request_as(&Caller::Operator, request, &[("idempotency-key", key)], body).await
+        self.request_as(&Caller::Operator(Role::Admin), request, &[("idempotency-key", key)], body).await
     }
 
     /// Returns the stored subscription `gold`.

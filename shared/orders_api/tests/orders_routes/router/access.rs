@@ -1,6 +1,6 @@
 //! Tests of the access rights of callers, and of the problem responses to refused requests.
 
-use rest::{AccountActions, Caller};
+use rest::{AccountActions, Caller, Role};
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, acme_caller, address_body, employee_body, paid_month};
@@ -56,7 +56,7 @@ async fn account_may_set_its_address_only_if_the_merchant_allows_it() {
 }
 
 #[tokio::test]
-async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope() {
+async fn other_routes_need_an_operator_and_salaries_need_the_role_admin() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..1).await;
     let documented = orders_api::document();
@@ -86,10 +86,11 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
     }
     let hired = "GET /employees?hired_after=2026-01-01";
     for request in ["GET /employees/e-10/confidential", hired] {
-        let refused =
-            test_desk.send_to_router(test_desk.router_for(Caller::Operator), request, &[], &Value::Null).await;
+        let refused = test_desk
+            .send_to_router(test_desk.router_for(Caller::Operator(Role::Operator)), request, &[], &Value::Null)
+            .await;
         assert!(
-            refused.problem_line().starts_with("403 forbidden -: the token lacks the scope"),
+            refused.problem_line().starts_with("403 forbidden -: this needs the role admin"),
             "{}",
             refused.problem_line()
         );
@@ -98,12 +99,17 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
     let details = test_desk.get_as_operator("/employees/e-10").await.json.to_string();
     assert!(!details.contains("5400000"), "{details}");
     let without_scope = test_desk
-        .send_to_router(test_desk.router_for(Caller::Operator), "GET /employees/e-10", &[], &Value::Null)
+        .send_to_router(
+            test_desk.router_for(Caller::Operator(Role::Operator)),
+            "GET /employees/e-10",
+            &[],
+            &Value::Null,
+        )
         .await
         .json;
     assert_eq!(without_scope["jobs"][0]["from"], Value::Null, "the first job starts on the hire date: {without_scope}");
     assert!(!without_scope.to_string().contains("2026-11-01"), "{without_scope}");
-    // For a caller without the scope for confidential data, a day before the hire date and a day after it must give the
+    // For a caller without the role admin, a day before the hire date and a day after it must give the
     // same response, which must not contain the hire date.
     let customer = "PUT /customers/acme/representative";
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-10"})).await.status, 200);
@@ -120,14 +126,14 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
     ] {
         let mut responses = Vec::new();
         for body in [before, after] {
-            let router = test_desk.router_for(Caller::Operator);
+            let router = test_desk.router_for(Caller::Operator(Role::Operator));
             responses.push(test_desk.send_to_router(router, request, &[], &body).await.problem_line());
         }
         assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
         assert_eq!(responses[0], responses[1], "{request}");
     }
     // If the employee has no customers, a change is refused only if its day is before the hire date, so the response
-    // would reveal the hire date. That is why days before today need the scope for confidential data.
+    // would reveal the hire date. That is why days before today need the role admin.
     assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
     for (request, body) in [
         ("PUT /employees/e-10/assignment", move_body("2026-10-31")),
@@ -135,20 +141,25 @@ async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope(
         ("POST /employees/e-10/leave", json!({"on": "2026-10-31"})),
         ("POST /employees/e-10/leave", json!({"on": "2027-01-30"})),
     ] {
-        let router = test_desk.router_for(Caller::Operator);
+        let router = test_desk.router_for(Caller::Operator(Role::Operator));
         let refused = test_desk.send_to_router(router, request, &[], &body).await;
-        assert!(refused.problem_line().starts_with("403 forbidden -: the token lacks the scope"), "{request}");
+        assert!(refused.problem_line().starts_with("403 forbidden -: this needs the role admin"), "{request}");
     }
     let refused = test_desk.send_as_operator("PUT /employees/e-10/assignment", &move_body("2026-10-31")).await;
     assert_eq!(refused.problem_line(), "409 conflict -: the current job of e-10 cannot end before its first day");
-    let (router, today) = (test_desk.router_for(Caller::Operator), json!({"on": "2027-01-31"}));
+    let (router, today) = (test_desk.router_for(Caller::Operator(Role::Operator)), json!({"on": "2027-01-31"}));
     let left = test_desk.send_to_router(router, "POST /employees/e-10/leave", &[], &today).await;
     assert_eq!(left.json["left_on"], "2027-01-31", "{}", left.json);
     let mut guessed_body = employee_body("Ada Lovelace");
     for salary in [5_400_000, 1] {
         guessed_body["salary"] = salary.into();
         let refused = test_desk
-            .send_to_router(test_desk.router_for(Caller::Operator), "PUT /employees/e-10", &[], &guessed_body)
+            .send_to_router(
+                test_desk.router_for(Caller::Operator(Role::Operator)),
+                "PUT /employees/e-10",
+                &[],
+                &guessed_body,
+            )
             .await;
         assert_eq!(refused.status, 403, "the response must not reveal whether the salary is right");
     }

@@ -301,7 +301,7 @@ async fn order_is_not_split_without_lines_if_a_warehouse_in_another_region_has_a
 async fn packing_slip_of_a_follow_up_names_the_order_that_it_follows() {
     let (test_desk, order) = desk_with_order(5).await;
     assert_eq!(split_order(&test_desk, &order, &[("beans", 1)]).await.status, 201);
-    let router = test_desk.router_for(rest::Caller::Operator);
+    let router = test_desk.router_for(rest::Caller::Operator(rest::Role::Admin));
     let slips = test_desk.send_for_text(router, "GET /warehouses/ams/orders", "text/html").await;
     let number = paid_month(0).order;
     let follows = format!("<p>Remainder of the order <span class=\"number\">{number}</span></p>");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use emulator::EngineConnection;
-use rest::{AccountActions, Caller};
+use rest::{AccountActions, Caller, Role};
 use serde_json::{Value, json};
 
 use crate::router::test_desk::{TestDesk, acme_caller, address_body, connection_with_unprocessed_keys, paid_month};
@@ -64,7 +64,7 @@ async fn order_whose_own_item_is_missing_is_reported_to_its_packers() {
 async fn packing_slips_have_a_page_with_code_address_and_products_for_each_order() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..3).await;
-    let router = test_desk.router_for(Caller::Operator);
+    let router = test_desk.router_for(Caller::Operator(Role::Admin));
     let page = test_desk.send_for_text(router, "GET /warehouses/ams/orders?limit=2", "text/html").await;
     assert_eq!(page.matches("<section>").count(), 2);
     assert_eq!(page.matches("<svg").count(), 2);
@@ -102,7 +102,7 @@ fn decode_qr_code(svg: &str) -> String {
 async fn code_on_each_packing_slip_is_the_number_of_its_order() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..3).await;
-    let router = test_desk.router_for(Caller::Operator);
+    let router = test_desk.router_for(Caller::Operator(Role::Admin));
     let page = test_desk.send_for_text(router, "GET /warehouses/ams/orders", "text/html").await;
     let slips: Vec<&str> = page.split("<section>").skip(1).collect();
     assert_eq!(slips.len(), 3);

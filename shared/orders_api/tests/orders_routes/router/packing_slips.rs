@@ -2,7 +2,7 @@
 
 use billing::{Account, AccountId};
 use orders::{Country, PaidPeriod};
-use rest::Caller;
+use rest::{Caller, Role};
 use serde_json::{Value, json};
 use testkit::sample;
 
@@ -24,7 +24,7 @@ async fn place_for_new(test_desk: &TestDesk, address: &Value) {
 
 /// Returns the body of the web page with the packing slips of all open orders, without the QR codes.
 async fn slips(test_desk: &TestDesk) -> String {
-    let router = test_desk.router_for(Caller::Operator);
+    let router = test_desk.router_for(Caller::Operator(Role::Admin));
     let page = test_desk.send_for_text(router, "GET /warehouses/ams/orders", "text/html").await;
     let body = page.split("<body>").nth(1).unwrap_or_else(|| panic!("{page}"));
     let without_code =

@@ -11,7 +11,7 @@ use clock::SimulatedClock;
 use emulator::{Engine, EngineConnection};
 use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
 use orders_api::OrdersApi;
-use rest::{Caller, ConfidentialAccess};
+use rest::{Caller, Role};
 use serde_json::{Value, json};
 use store::Table;
 use testkit::sample;
@@ -257,7 +257,7 @@ impl TestDesk {
 
     /// Like [`TestDesk::send_as_operator`], but with additional request headers.
     pub async fn send_as_operator_with(&self, request: &str, headers: &[(&str, &str)], body: &Value) -> TestResponse {
-        let operator = self.router_for(Caller::Operator).layer(Extension(ConfidentialAccess));
+        let operator = self.router_for(Caller::Operator(Role::Admin));
         self.send_to_router(operator, request, headers, body).await
     }
 
