@@ -204,7 +204,8 @@ receipts=0
 for _ in $(seq 10); do
     request GET "/accounts/$account/receipts"
     expect 200
-    receipts=$(grep -o '"gateway_payment_id":' <<< "$body" | wc -l) || true
+    # The output of wc may begin with spaces.
+    receipts=$(($(grep -o '"gateway_payment_id":' <<< "$body" | wc -l))) || true
     [ "$receipts" = 0 ] || break
     sleep 1
 done

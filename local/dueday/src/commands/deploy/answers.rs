@@ -35,7 +35,7 @@ pub const QUESTIONS: [Question; 7] = [
         asked: "How are customers charged?",
         explanation: "In production. The profile dev charges at the sandbox gateway, which moves no money.\n\
             With Stripe: the ARN of the AWS Secrets Manager secret with your key. Create it with:\n\
-            aws secretsmanager create-secret --name dueday/stripe-key --secret-string file://FILE\n\
+            aws secretsmanager create-secret --name dueday/stripe-key-live --secret-string file://FILE\n\
             With your own gateway: its https URL, and the ARN of the secret with the key that signs the requests to it.\n\
             With \"later\", only the profile dev is written.",
         check: check_gateway,
