@@ -70,7 +70,7 @@ pub fn check_profiles_are_replaceable(stored: &str, replace: bool) -> Result<(),
     match PROFILES.into_iter().find(|(name, ..)| has_section(name)) {
         Some((name, ..)) => Err(ProfileError::OwnSection(name)),
         None if written.is_some() && !replace => Err(ProfileError::Written),
-        None => earlier_parameters(written.unwrap_or_default()).map(drop),
+        None => earlier_parameters(stored).map(drop),
     }
 }
 
@@ -81,9 +81,9 @@ pub fn check_profiles_are_replaceable(stored: &str, replace: bool) -> Result<(),
 /// # Errors
 /// [`ProfileError::Unreadable`] if an earlier profile cannot be read.
 pub fn replace_profiles(stored: &str, answers: &Answers) -> Result<String, ProfileError> {
-    let (kept, written) = stored.split_once(FIRST_GENERATED_LINE).unwrap_or((stored, ""));
+    let kept = stored.split_once(FIRST_GENERATED_LINE).map_or(stored, |(kept, _)| kept);
     let kept = if kept.trim().is_empty() { "version = 0.1" } else { kept.trim_end() };
-    let earlier = earlier_parameters(written)?;
+    let earlier = earlier_parameters(stored)?;
     let is_written =
         |stage: &str, earlier: &[String]| stage != "prod" || answers.has_production_gateway() || !earlier.is_empty();
     let profiles = PROFILES.into_iter().zip(&earlier).filter(|((.., stage), earlier)| is_written(stage, earlier));
@@ -120,12 +120,13 @@ pub fn read_profile(text: &str, name: &str) -> Option<DeployProfile> {
     Some(DeployProfile { stack, parameters })
 }
 
-/// Returns the parameters of each of the [`PROFILES`] in `written`, the text that an earlier `dueday deploy init` has
-/// written.
+/// Returns the parameters of each of the [`PROFILES`] that an earlier `dueday deploy init` has written to `stored`, the
+/// content of `samconfig.toml`.
 ///
 /// # Errors
 /// [`ProfileError::Unreadable`] if a profile cannot be read.
-pub fn earlier_parameters(written: &str) -> Result<Vec<Vec<String>>, ProfileError> {
+pub fn earlier_parameters(stored: &str) -> Result<Vec<Vec<String>>, ProfileError> {
+    let written = stored.split_once(FIRST_GENERATED_LINE).map_or("", |(_, written)| written);
     let written: toml::Table = written.parse().map_err(|_| ProfileError::Unreadable)?;
     PROFILES
         .into_iter()
