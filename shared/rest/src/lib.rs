@@ -22,6 +22,7 @@ mod problem;
 mod public_url;
 pub mod request_input;
 mod request_time;
+mod role;
 mod token_rules;
 
 use axum::Router;
@@ -34,11 +35,12 @@ use axum::response::{IntoResponse, Response};
 pub use account_actions::{AccountAction, AccountActions};
 pub use actor::{RequestActor, TokenSubject};
 pub use authentication::set_caller;
-pub use caller::{AdminAccess, Caller, ConfidentialAccess, Operator, Role};
+pub use caller::{AdminAccess, Caller, ConfidentialAccess, Operator};
 pub use config::*;
 pub use problem::Problem;
 pub use public_url::PublicUrl;
 pub use request_time::RequestTime;
+pub use role::Role;
 pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, Rights, TokenRules, account_of_subject};
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The

@@ -31,7 +31,7 @@ Examples:
 pub struct TokenArgs {
     /// Create a token of an operator with this role: read changes nothing, support changes accounts and refunds up to the
     /// limit of the day, admin may do everything
-    #[arg(long, value_name = "ROLE", value_parser = parse_role)]
+    #[arg(long, value_name = "ROLE")]
     role: Option<Role>,
     /// Create a token of an account: its id, or a subject such as auth0|123456, which is mapped to an id
     #[arg(long, value_name = "ACCOUNT", value_parser = parse_subject)]
@@ -81,12 +81,6 @@ fn claims(rules: &TokenRules, args: &TokenArgs, now: DateTime<Utc>, expires_at: 
         claims[rules.account_claim()] = subject.into();
     }
     claims
-}
-
-/// Parses the role of an operator.
-fn parse_role(text: &str) -> Result<Role, String> {
-    let role = Role::GIVEN.into_iter().find(|role| role.to_string() == text);
-    role.ok_or_else(|| format!("must be one of {}", Role::GIVEN.map(|role| role.to_string()).join(", ")))
 }
 
 /// Parses the account id or the subject for which a token is created.
