@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 use ulid::Ulid;
 
-#[cfg(doc)]
-use super::PaymentLimits;
 use super::{AccountId, Dispute, GatewayToken, Money, Receipt, ReceiptId};
 
 /// The code of a refund that failed because the gateway refused the request before processing it. The caller may repeat
@@ -59,8 +57,7 @@ pub struct RefundDemand {
     /// Whether an operator has requested the refund although the bank has reversed this money, or may still reverse it
     /// because of an open dispute.
     pub although_disputed: bool,
-    /// Whether the refund counts toward the sum that support may refund per day, and must not exceed it
-    /// ([`PaymentLimits::check_support_refund`]).
+    /// Whether the refund counts toward the sum that support may refund per day, and must not exceed it.
     pub has_daily_limit: bool,
 }
 

@@ -22,6 +22,7 @@
 //! 5. `runs`, `counts`, `execution_lease`, `day_total`, `server_time`: the run records with their row counts, the lease
 //!    of a daily execution, the charge total of a day, and the check of a machine's clock.
 //! 6. `receipts`, `receipt_retention`, `records`, `refunds`, `disputes`, `findings`: the stored records of payments.
+//!    `support_refunds`: what support has refunded on a day.
 //! 7. `payment_method_setups`, `card_links`, `limits`: how a customer enters a card, and how often.
 //! 8. `stream`, `notice_claims`, `outbound_webhooks`, `waiting_deliveries`, `inbound_events`: the changes of the table,
 //!    the mails and the webhooks about them, and the webhook events that were received.
