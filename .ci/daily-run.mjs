@@ -215,7 +215,7 @@ class NamedError extends Error {
 }
 
 function definition(file) {
-  const values = { FunctionArn: 'batch', ShardWalkArn: 'walk', ShardsAtOnce: '4', FunctionTimeout: '900' };
+  const values = { Partition: 'aws', FunctionArn: 'batch', ShardWalkArn: 'walk', ShardsAtOnce: '4', FunctionTimeout: '900' };
   const text = readFileSync(path.join(root, 'statemachine', file), 'utf8');
   return JSON.parse(text.replace(/\$\{(\w+)\}/g, (_, name) => values[name]));
 }

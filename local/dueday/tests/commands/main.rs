@@ -63,6 +63,7 @@ mod template_alarms;
 mod template_cors;
 mod template_logs;
 mod template_metrics;
+mod template_partitions;
 mod template_parts;
 mod template_sandbox;
 mod template_secrets;

@@ -87,7 +87,7 @@ async fn principal_arn(aws: &AwsCli, caller: &str) -> Result<Option<String>, Aws
 fn simulations(account: &str, principal: &str, region: &str, stack: &str) -> Vec<Simulation> {
     let partition = principal.split(':').nth(1).unwrap_or("aws");
     let fill = |text: &str| {
-        text.replace("arn:aws:", &format!("arn:{partition}:"))
+        text.replace("PARTITION", partition)
             .replace("REGION", region)
             .replace("ACCOUNT", account)
             .replace("stack/dueday/", &format!("stack/{stack}/"))
@@ -171,7 +171,7 @@ mod tests {
         assert!(has("cloudwatch:PutDashboard", &cn("cloudwatch::123456789012:dashboard/dueday-dev")));
         assert!(has("cloudformation:GetTemplateSummary", "*"));
         let text = format!("{all:?}");
-        for unfilled in ["REGION", "ACCOUNT", "arn:aws:", "dueday-*", "stack/dueday/"] {
+        for unfilled in ["PARTITION", "REGION", "ACCOUNT", "dueday-*", "stack/dueday/"] {
             assert!(!text.contains(unfilled), "{unfilled}: {text}");
         }
         let passed: Vec<_> = all.iter().filter(|simulation| simulation.actions == ["iam:PassRole"]).collect();
