@@ -5,7 +5,8 @@
     python .ci/stack_resources.py --core FILE # also writes the template of a stack with only the core, without its conditions
 
 No resource of an earlier version may get another name or another type, because CloudFormation would replace it: a table
-would be empty. The list is local/dueday/tests/commands/stack_resources.txt. A stack with Parts=core must stay small.
+would be empty. The list is local/dueday/tests/commands/stack_resources.txt. A stack with Parts=core must stay small. Services may
+assume the roles only for the AWS account of the stack.
 """
 
 import json
@@ -22,6 +23,10 @@ CORE = [
     ("Stripe, with its webhooks", {**STRIPE, "StripeWebhookSecret": "arn"}, 48),
     ("the sandbox gateway", {**STRIPE, "Gateway": "sandbox", "StripeSecret": ""}, 47),
 ]
+
+# The managed policies that roles may have. Both open no data: the first allows writing to the logs, the second creating network
+# interfaces in the VPC of a private gateway.
+MANAGED_POLICIES = ["AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole"]
 
 # Optional parameters that the security rules demand.
 OPTIONS = {
@@ -89,6 +94,24 @@ def core_template(template, parameters, deployed):
     return kept
 
 
+def check_roles(template):
+    """Checks who may assume the roles, and which managed policies they have. AWS SAM creates some of the roles."""
+    for name, role in template["Resources"].items():
+        if role["Type"] != "AWS::IAM::Role":
+            continue
+        further = [arn for arn in role["Properties"].get("ManagedPolicyArns", []) if arn.split("/")[-1] not in MANAGED_POLICIES]
+        if further:
+            sys.exit(f"{name} has managed policies that are not in the list: {', '.join(further)}")
+        for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]:
+            services = statement["Principal"]["Service"]
+            # Lambda accepts only roles of the account of the function.
+            if services in ("lambda.amazonaws.com", ["lambda.amazonaws.com"]):
+                continue
+            keys = statement.get("Condition", {}).get("StringEquals", {})
+            if {"Ref": "AWS::AccountId"} not in [keys.get("aws:SourceAccount"), keys.get("sts:ExternalId")]:
+                sys.exit(f"{services} may assume {name} for other AWS accounts: add a condition with aws:SourceAccount")
+
+
 def main():
     template = json.loads(subprocess.run([sys.executable, ".ci/transform.py"], check=True, capture_output=True).stdout)
     present = {name: resource["Type"] for name, resource in template["Resources"].items()}
@@ -96,6 +119,7 @@ def main():
     changed = [name for name, kind in stored.items() if present.get(name) != kind]
     if changed:
         sys.exit(f"these resources have another name or another type than before: {', '.join(changed)}")
+    check_roles(template)
     if "--update" in sys.argv[1:]:
         lines = [f"{name} {kind}\n" for name, kind in sorted(present.items())]
         LIST.write_text("".join(lines), encoding="utf-8")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_yaml_ng::Value;
 
-use crate::template::{template, text};
+use crate::template::{statements_of_function, template, text};
 
 /// The largest number of metrics that CloudWatch allows in one alarm.
 const MAX_METRICS: usize = 10;
@@ -74,18 +74,17 @@ fn template_stops_no_meant_loop_and_has_an_alarm_about_stopped_loops_of_all_func
         .map(|(name, function)| (text(name), function["Properties"].clone()))
         .collect();
     // A function that may send to the queue that invokes it is in a loop.
-    let has_loop = |function: &Value| {
+    let has_loop = |name: &str, function: &Value| {
         let events = function["Events"].as_mapping().into_iter().flatten();
         let invoking =
             events.filter(|(_, event)| event["Type"] == "SQS").map(|(_, event)| yaml(&event["Properties"]["Queue"]));
-        let policies = function["Policies"].as_sequence().into_iter().flatten();
-        let statements = policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap());
-        let sends = statements.filter(|statement| yaml(&statement["Action"]).contains("sqs:SendMessage"));
+        let statements = statements_of_function(&template, name);
+        let sends = statements.iter().filter(|statement| yaml(&statement["Action"]).contains("sqs:SendMessage"));
         let targets: Vec<String> = sends.map(|statement| yaml(&statement["Resource"])).collect();
         invoking.into_iter().any(|queue| targets.iter().any(|target| target.contains(queue.trim())))
     };
     for (name, function) in queues {
-        let expected = has_loop(&function).then_some("Allow");
+        let expected = has_loop(&name, &function).then_some("Allow");
         assert_eq!(function["RecursiveLoop"].as_str(), expected, "{name}");
     }
 }

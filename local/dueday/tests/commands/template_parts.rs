@@ -35,6 +35,8 @@ fn core_has_the_api_the_batches_the_table_and_their_alarms() {
         "Table TableName TableArn Alarms AlarmsPolicy AlarmsByMail Api ApiAccessLog ApiLog ApiFunction ApiFailedAlarm \
          PaymentsLog PaymentsFunction PaymentsWalk PaymentsDaily PaymentsNotDone PaymentsNotSeenDone \
          RemindersLog RemindersFunction RemindersWalk RemindersDaily RemindersNotDone RemindersNotSeenDone \
+         PaymentsWalkRole PaymentsDailyRole PaymentsDailyScheduleRole \
+         RemindersWalkRole RemindersDailyRole RemindersDailyScheduleRole \
          StripeSecretPolicy SesPolicy MailConfigurationSet",
     );
     assert_eq!(resources, expected);

@@ -6,7 +6,7 @@ use encryption::EncryptionKeys;
 use serde_yaml_ng::Value;
 use ses::Ses;
 
-use crate::template::{template, text};
+use crate::template::{statements_of_function, template, text};
 
 #[test]
 fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
@@ -16,7 +16,7 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
         who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
     let expected = [
         "ApiFunction",
-        "DeliverFunction",
+        "DeliverFunctionRole",
         "GatewayKeySecretPolicy",
         "MailLoginPolicy",
         "StripeSecretPolicy",
@@ -57,11 +57,10 @@ fn template_allows_only_the_api_and_the_deliver_function_to_read_the_encryption_
     let names_keys = |value: &Value| serde_yaml_ng::to_string(value).unwrap().contains("!Ref EncryptionKeys");
     let who_may: BTreeSet<String> =
         resources.iter().filter(|(_, resource)| names_keys(resource)).map(|(name, _)| text(name)).collect();
-    assert_eq!(who_may, ["ApiFunction", "DeliverFunction"].map(str::to_owned).into());
-    for function in &who_may {
-        let statements = &template["Resources"][function.as_str()]["Properties"]["Policies"][0]["Statement"];
-        let of_keys: Vec<_> =
-            statements.as_sequence().unwrap().iter().filter(|statement| names_keys(statement)).collect();
+    assert_eq!(who_may, ["ApiFunction", "DeliverFunction", "DeliverFunctionRole"].map(str::to_owned).into());
+    for function in ["ApiFunction", "DeliverFunction"] {
+        let statements = statements_of_function(&template, function);
+        let of_keys: Vec<_> = statements.iter().filter(|statement| names_keys(statement)).collect();
         let [statement] = of_keys[..] else { panic!("{function}: {of_keys:?}") };
         assert_eq!(text(&statement["Action"]), "secretsmanager:GetSecretValue", "{function}");
         assert!(matches!(statement["Resource"], Value::Tagged(_)), "{function}: only this secret");
@@ -99,8 +98,10 @@ fn stack_with_existing_encryption_keys_creates_no_keys_and_every_use_names_the_e
     let condition = "CreatesEncryptionKeys: !And [!Condition IsFull, !Equals [!Ref ExistingEncryptionKeys, \"\"]]";
     assert!(source.contains(condition));
     let either = "!If [CreatesEncryptionKeys, !Ref EncryptionKeys, !Ref ExistingEncryptionKeys]";
-    assert_eq!(source.matches("!Ref EncryptionKeys").count(), source.matches(either).count());
-    assert_eq!(source.matches(either).count(), 5, "two functions with their policies, and the output");
+    let in_role = either.replace("!Ref ExistingEncryptionKeys", "!Sub \"${ExistingEncryptionKeys}\"");
+    let uses = [either, &in_role].map(|text| source.matches(text).count());
+    assert_eq!(uses, [4, 1], "two functions, the policy of one, and the output; the role of the other");
+    assert_eq!(source.matches("!Ref EncryptionKeys").count(), 5);
     let pattern = text(&template["Parameters"]["ExistingEncryptionKeys"]["AllowedPattern"]);
     let pattern = regex::Regex::new(&pattern).unwrap();
     let arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:EncryptionKeys-a1B2c3D4e5F6";

@@ -3,6 +3,7 @@
 mod erasures;
 mod orders_desk;
 mod policies;
+mod roles;
 mod sandbox;
 mod services;
 mod webhooks;

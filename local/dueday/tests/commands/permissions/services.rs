@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_yaml_ng::Value;
 
 use crate::architecture::Crates;
-use crate::template::{template, text};
+use crate::template::{statements_of_function, template, text};
 
 /// Each crate that sends requests to an AWS service, and the IAM actions of these requests. `gateway-secrets` creates
 /// the client of the sandbox gateway. The function URL of the sandbox gateway needs both listed actions.
@@ -35,6 +35,22 @@ const UNUSED_CLIENTS: [(&str, &str, &str); 3] = [
 const FURTHER_ACTIONS: [(&str, &str, &str); 1] =
     [("ApiFunction", "sqs:GetQueueAttributes", "`GET /status` shows the numbers of messages in the queues")];
 
+/// The actions of Lambda itself in the role of a function that reads a queue or a stream. AWS SAM adds those of the other functions.
+const ACTIONS_OF_LOGS: [&str; 2] = ["logs:CreateLogStream", "logs:PutLogEvents"];
+const ACTIONS_OF_QUEUES: [&str; 3] = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+/// Sends the positions of records that the function could not publish.
+const ACTION_OF_STREAMS: &str = "sqs:SendMessage";
+
+/// Returns the actions of Lambda itself in the role of the function with these properties.
+fn actions_of_lambda(properties: &Value) -> Vec<&'static str> {
+    let events: Vec<String> =
+        properties["Events"].as_mapping().into_iter().flatten().map(|(_, event)| text(&event["Type"])).collect();
+    let has = |kind: &str| events.iter().any(|event| event == kind);
+    let logs = ACTIONS_OF_LOGS.into_iter().filter(|_| !properties["Role"].is_null());
+    let queues = ACTIONS_OF_QUEUES.into_iter().filter(|_| has("SQS"));
+    logs.chain(queues).chain([ACTION_OF_STREAMS].into_iter().filter(|_| has("DynamoDB"))).collect()
+}
+
 /// Returns the strings of a list, or the one string `value`.
 fn texts(value: &Value) -> Vec<String> {
     match value {
@@ -52,8 +68,7 @@ fn statements_by_function() -> BTreeMap<String, Vec<Value>> {
         let (name, properties) = (text(name), &resource["Properties"]);
         match resource["Type"].as_str().unwrap() {
             "AWS::Serverless::Function" => {
-                let policies = properties["Policies"].as_sequence().into_iter().flatten();
-                let all = policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap().clone());
+                let all = statements_of_function(&template, &name);
                 statements.entry(name).or_default().extend(all);
             }
             "AWS::IAM::Policy" => {
@@ -97,7 +112,9 @@ fn functions_may_use_exactly_the_services_whose_clients_they_contain() {
         let expected =
             ACTIONS_OF_CLIENTS.iter().filter(|(client, _)| is_used(client)).flat_map(|(_, actions)| *actions);
         let further = FURTHER_ACTIONS.iter().filter(|(of, ..)| *of == function).map(|(_, action, _)| action);
-        let expected: BTreeSet<String> = expected.chain(further).map(|action| (*action).to_owned()).collect();
+        let of_lambda = actions_of_lambda(&resource["Properties"]);
+        let expected: BTreeSet<String> =
+            expected.chain(further).chain(&of_lambda).map(|action| (*action).to_owned()).collect();
         let allowed: BTreeSet<String> = statements.iter().flat_map(|statement| texts(&statement["Action"])).collect();
         assert_eq!(
             allowed, expected,
