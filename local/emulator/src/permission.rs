@@ -5,6 +5,8 @@ use serde_json::Value;
 /// A permission that IAM must grant for a request: an action on the table or on one of its indexes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Permission {
+    /// The name of the table.
+    pub table: String,
     /// The action, such as `dynamodb:GetItem`.
     pub action: String,
     /// The index; `None` for the table itself.
@@ -18,9 +20,11 @@ pub struct Permission {
 /// DynamoDB transactions" in the DynamoDB developer guide). A BatchGetItem request needs the permission for each of its keys.
 pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permission> {
     if operation == "BatchGetItem" {
-        let tables = request["RequestItems"].as_object().into_iter().flat_map(|tables| tables.values());
-        let keys = tables.filter_map(|table| table["Keys"].as_array()).flatten();
-        let permission = |key: &Value| Permission {
+        let tables = request["RequestItems"].as_object().into_iter().flatten();
+        let keys =
+            tables.flat_map(|(table, read)| read["Keys"].as_array().into_iter().flatten().map(move |key| (table, key)));
+        let permission = |(table, key): (&String, &Value)| Permission {
+            table: table.clone(),
             action: "dynamodb:BatchGetItem".to_owned(),
             index: None,
             partition: key["PK"]["S"].as_str().map(str::to_owned),
@@ -29,10 +33,12 @@ pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permis
     }
     if operation != "TransactWriteItems" {
         let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
-        return vec![Permission { action: format!("dynamodb:{operation}"), index, partition: partition_key(request) }];
+        let action = format!("dynamodb:{operation}");
+        return vec![Permission { table: table_name(request), action, index, partition: partition_key(request) }];
     }
     let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
     let permissions = writes.map(|(kind, write)| Permission {
+        table: table_name(write),
         action: match kind.as_str() {
             "ConditionCheck" => "dynamodb:ConditionCheckItem".to_owned(),
             kind => format!("dynamodb:{kind}Item"),
@@ -41,6 +47,11 @@ pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permis
         partition: partition_key(write),
     });
     permissions.collect()
+}
+
+/// Returns the name of the table of `request`, which may also be one write of a transaction.
+fn table_name(request: &Value) -> String {
+    request["TableName"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the partition key in the key, the item or the key condition of `request`, which may also be one write of a

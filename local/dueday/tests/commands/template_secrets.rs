@@ -23,7 +23,7 @@ fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
         "WebhooksFunction",
     ];
     assert_eq!(who_may.map(|(name, _)| text(name)).collect::<BTreeSet<_>>(), expected.map(str::to_owned).into());
-    let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
+    let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][0];
     assert!(
         matches!(&own["Resource"], Value::Tagged(secret) if text(&secret.value) == "StripeWebhookSecret"),
         "{own:?}"

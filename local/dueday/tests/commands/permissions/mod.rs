@@ -35,7 +35,7 @@ use testkit::sample;
 use testkit::{FixedResolver, RecordedMails, Script, UnreadQueue, config, encryption_keys};
 use tower::ServiceExt as _;
 
-use policies::{assert_allowed, assert_policy};
+use policies::{assert_allowed, assert_policy, names_with_table_actions};
 
 /// A deployment in memory whose subscriptions have all kinds of cards, and the record of its DynamoDB requests.
 struct World {
@@ -218,6 +218,22 @@ async fn every_function_may_create_the_settings() {
     for function in ["ApiFunction", "RemindersFunction", "PaymentsFunction"] {
         assert_allowed(function, &world.connection.permissions());
     }
+}
+
+/// Every function and every policy with actions on a table needs a test that compares it with recorded requests.
+#[test]
+fn policy_of_each_function_has_a_test() {
+    let tests = [
+        include_str!("mod.rs"),
+        include_str!("erasures.rs"),
+        include_str!("orders_desk.rs"),
+        include_str!("sandbox.rs"),
+        include_str!("webhooks.rs"),
+    ];
+    let calls = regex::Regex::new(r#"assert_policy\("(\w+)""#).unwrap();
+    let tested: BTreeSet<String> =
+        tests.iter().flat_map(|test| calls.captures_iter(test).map(|call| call[1].to_owned())).collect();
+    assert_eq!(names_with_table_actions(), tested, "left: in the template; right: tested");
 }
 
 /// Sends `request`, such as `GET /runs`. Returns the status of the response.

@@ -6,12 +6,32 @@ use std::fmt;
 use emulator::Permission;
 use serde_yaml_ng::Value;
 
-use crate::template::template;
+use crate::template::{statements_of_function, template};
+
+/// The actions of Lambda itself, which reads the stream for the function. `roles.rs` checks them.
+const STREAM_ACTIONS: [&str; 4] =
+    ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"];
+
+/// The functions that may use all partitions of the payments table, and the reasons. All others need a condition with
+/// `dynamodb:LeadingKeys`.
+const FUNCTIONS_FOR_ALL_PARTITIONS: [(&str, &str); 6] = [
+    ("ApiFunction", "its routes read and change items of all kinds"),
+    (
+        "RemindersFunction",
+        "a condition would check each of the millions of requests, and a missing partition would miss a day",
+    ),
+    ("PaymentsFunction", "as above"),
+    ("ReconcileFunction", "it scans the table"),
+    ("AuditFunction", "it scans the table"),
+    ("EraseFunction", "it scans the table, and deletes items of an account in all partitions"),
+];
 
 /// One IAM action that a policy allows on the table or on an index of the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct AllowedAction {
     action: String,
+    /// The name of the table in the tests.
+    table: &'static str,
     /// The index; `None` for the table itself.
     index: Option<String>,
     /// The pattern of the partition keys (`dynamodb:LeadingKeys`) for which the action is allowed; `None` for all keys.
@@ -28,14 +48,21 @@ impl AllowedAction {
                 None => partition == pattern,
             }
         };
-        self.action == needed.action && self.index == needed.index && self.partitions.as_deref().is_none_or(matches)
+        let is_same = self.table == needed.table && self.action == needed.action && self.index == needed.index;
+        is_same && self.partitions.as_deref().is_none_or(matches)
     }
 }
 
 impl fmt::Debug for AllowedAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = self.index.as_deref().unwrap_or("the table");
-        write!(f, "{} on {on} in {}", self.action, self.partitions.as_deref().unwrap_or("all partitions"))
+        write!(
+            f,
+            "{} on {on} of {} in {}",
+            self.action,
+            self.table,
+            self.partitions.as_deref().unwrap_or("all partitions")
+        )
     }
 }
 
@@ -44,14 +71,11 @@ impl fmt::Debug for AllowedAction {
 fn allowed_actions(function: &str) -> BTreeSet<AllowedAction> {
     let template = template();
     let properties = &template["Resources"][function]["Properties"];
-    let statements: Vec<&Value> = match &properties["PolicyDocument"] {
-        Value::Null => {
-            let policies = properties["Policies"].as_sequence().unwrap().iter();
-            policies.flat_map(|policy| policy["Statement"].as_sequence().unwrap()).collect()
-        }
-        document => document["Statement"].as_sequence().unwrap().iter().collect(),
+    let statements: Vec<Value> = match &properties["PolicyDocument"] {
+        Value::Null => statements_of_function(&template, function),
+        document => document["Statement"].as_sequence().unwrap().clone(),
     };
-    statements.into_iter().flat_map(|statement| allowed_by_statement(function, statement)).collect()
+    statements.iter().flat_map(|statement| allowed_by_statement(function, statement)).collect()
 }
 
 /// Returns the DynamoDB actions that one statement of a policy allows.
@@ -63,8 +87,9 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<AllowedAction>
             several => several.as_sequence().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect(),
         }
     };
-    let actions: Vec<String> =
-        texts(&statement["Action"]).into_iter().filter(|action| action.starts_with("dynamodb:")).collect();
+    let is_of_function =
+        |action: &String| action.starts_with("dynamodb:") && !STREAM_ACTIONS.contains(&action.as_str());
+    let actions: Vec<String> = texts(&statement["Action"]).into_iter().filter(is_of_function).collect();
     if actions.is_empty() {
         return Vec::new();
     }
@@ -72,14 +97,33 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<AllowedAction>
         Value::Null => vec![None],
         condition => {
             let only = "the only condition that this test reads";
-            let patterns =
-                &condition.as_mapping().filter(|mapping| mapping.len() == 1).expect(only)["ForAllValues:StringLike"];
+            let mut condition = condition.as_mapping().unwrap().clone();
+            // A test of `orders_desk.rs` checks the attributes.
+            if let Some(further) = condition.remove("ForAllValues:StringEquals") {
+                let attributes = further.as_mapping().filter(|mapping| mapping.len() == 1).expect(only);
+                assert!(attributes.contains_key("dynamodb:Attributes"), "{function}: {only}");
+            }
+            assert_eq!(condition.len(), 1, "{function}: {only}");
+            let patterns = &condition["ForAllValues:StringLike"];
             let keys = patterns.as_mapping().filter(|mapping| mapping.len() == 1).expect(only);
-            texts(&keys["dynamodb:LeadingKeys"]).into_iter().map(Some).collect()
+            let patterns = texts(&keys["dynamodb:LeadingKeys"]);
+            for pattern in patterns.iter().filter_map(|pattern| pattern.strip_suffix('*')) {
+                // Such as `ACC#`. A shorter text would begin the keys of several kinds of items.
+                let is_prefix = pattern.ends_with('#') && pattern.matches('#').count() == 1 && pattern.len() > 2;
+                assert!(is_prefix, "{function}: {pattern}* is not the prefix of the keys of one kind of items");
+            }
+            patterns.into_iter().map(Some).collect()
         }
     };
     let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
-    let indexes = match resource.value.as_str().unwrap() {
+    let resource = resource.value.as_str().unwrap();
+    let table = match resource.trim_start_matches("${").split('.').next().unwrap() {
+        "TableArn" => "dueday",
+        "OrdersTableArn" => "dueday-orders",
+        "SandboxTable" => "dueday-sandbox",
+        other => panic!("{function}: {other} is not a table of the template"),
+    };
+    let indexes = match resource {
         "TableArn.Value" | "OrdersTableArn.Value" | "SandboxTable.Arn" => vec![None],
         "${TableArn.Value}/index/*" | "${OrdersTableArn.Value}/index/*" => {
             vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())]
@@ -96,6 +140,7 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<AllowedAction>
         for index in &indexes {
             let of = |partitions: &Option<String>| AllowedAction {
                 action: action.clone(),
+                table,
                 index: index.clone(),
                 partitions: partitions.clone(),
             };
@@ -119,4 +164,18 @@ pub fn assert_policy(function: &str, done: &BTreeSet<Permission>) {
     let unused: Vec<_> =
         allowed_actions(function).into_iter().filter(|one| !done.iter().any(|needed| one.includes(needed))).collect();
     assert!(unused.is_empty(), "{function} may do what no request needs: {unused:?}");
+    if FUNCTIONS_FOR_ALL_PARTITIONS.iter().all(|(name, _)| *name != function) {
+        let in_all = |one: &AllowedAction| one.table == "dueday" && one.partitions.is_none();
+        let unlimited: Vec<_> = allowed_actions(function).into_iter().filter(in_all).collect();
+        assert!(unlimited.is_empty(), "{function} needs a condition with dynamodb:LeadingKeys: {unlimited:?}");
+    }
+}
+
+/// Returns the names of the functions and of the policies in the template that allow actions on the items of a table.
+pub fn names_with_table_actions() -> BTreeSet<String> {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap().iter();
+    let kinds = ["AWS::Serverless::Function", "AWS::IAM::Policy"];
+    let names = resources.filter(|(_, resource)| kinds.contains(&resource["Type"].as_str().unwrap()));
+    names.map(|(name, _)| crate::template::text(name)).filter(|name| !allowed_actions(name).is_empty()).collect()
 }

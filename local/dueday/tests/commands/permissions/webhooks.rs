@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clock::Clock as _;
 use deployment::Deployment;
+use dynamo::Entity as _;
 use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
 use gateway_objects::PaymentMethodSetups;
 use gateways::{SigningSecrets, Stripe};
 use inbound::{InboundOutcome, MailFeedbackHandler, StripeEventHandler};
+use store::Paging;
 use testkit::sample;
 
 use super::policies::assert_policy;
@@ -71,6 +74,17 @@ async fn policy_of_webhooks_function_matches_its_requests() {
         let header = secrets.sign(event.as_bytes(), six_oclock("2027-01-13"));
         assert_eq!(events.handle(&header, event.as_bytes()).await.unwrap(), InboundOutcome::Processed, "{event}");
     }
+    // A payment without a receipt becomes a finding.
+    let receipts =
+        table.get_receipts_by_account(&sample::account().id, &Paging::all(), clock.now()).await.unwrap().items;
+    for receipt in receipts {
+        let delete = table.client().delete_item().table_name(table.name()).set_key(Some(receipt.key().attributes()));
+        delete.send().await.unwrap();
+    }
+    let event = server.event("evt_20", "something", card);
+    let header = secrets.sign(event.as_bytes(), six_oclock("2027-01-13"));
+    assert_eq!(events.handle(&header, event.as_bytes()).await.unwrap(), InboundOutcome::Processed, "{event}");
+    assert_eq!(table.get_open_findings().await.unwrap().len(), 1);
     assert_policy("WebhooksFunction", &world.connection.permissions());
 }
 
