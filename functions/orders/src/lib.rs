@@ -3,6 +3,7 @@
 
 mod fill_waiting_orders;
 mod queue;
+mod stored_payments;
 
 use std::sync::Arc;
 
@@ -10,9 +11,10 @@ use chrono::TimeDelta;
 use clock::Clock;
 use config::Env;
 use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
-use store::{ENDPOINT, TableSetUpError, create_dynamodb_client, load_sdk_config};
+use store::{ENDPOINT, TableConfig, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{OrdersToFill, Request, Response, handle};
+pub use stored_payments::StoredPayments;
 
 /// The longest time after which a change of the table is visible in its indexes. Usually it takes less than a second.
 const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
@@ -26,4 +28,14 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, Ta
     let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
     let buckets = table.get_or_store_buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
     Ok(OrderDesk::new(table, buckets, clock).with_index_delay(INDEX_DELAY))
+}
+
+/// Creates the order desk of the Lambda function that processes the queue. It compares each payment with the payments table.
+///
+/// # Errors
+/// An environment variable is missing or not valid, or the table of the order desk cannot be used.
+pub async fn set_up_for_queue(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
+    let desk = set_up(env, clock.clone()).await?;
+    let payments = TableConfig::read(env)?.connect_with(desk.table.client().clone());
+    Ok(desk.with_payment_records(Arc::new(StoredPayments::new(payments, clock))))
 }

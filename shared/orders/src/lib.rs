@@ -16,12 +16,12 @@ mod table;
 pub use audit::{AuditReport, OrdersAudit, open_stocks};
 pub use config::*;
 pub use desk::{
-    AdvanceOutcome, CreatedFollowUp, DeskError, FillCounts, FollowUpOutcome, OrderDesk, PlaceOutcome,
+    AdvanceOutcome, CreatedFollowUp, DeskError, FillCounts, FollowUpOutcome, OrderDesk, PaymentRecords, PlaceOutcome,
     ReplacementRequest,
 };
 pub use dynamo::KeySchema;
 pub use model::*;
-pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
+pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, UNRECORDED_PAYMENT_MESSAGE, process_event};
 pub use table::{
     CreditedOrder, DateRange, EmployeeDetails, EmployeeList, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
     OrdersPage, OrdersScan, OrdersTable, PaymentsTable, ProductOrder, ReferencedEntity, RefusedWrite, Requester,

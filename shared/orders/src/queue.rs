@@ -3,13 +3,17 @@
 //!
 //! The queue can deliver the same event more than once, and can deliver events in any order.
 
-use billing::{EventData, ReceivedEvent, Sku, UnreadableEvent};
+use billing::{AccountId, EventData, ReceivedEvent, Sku, UnreadableEvent};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome, RefundEvent};
 
 /// The log message for a paid SKU without products, for which nothing is shipped. It is logged once for each SKU. A
 /// metric filter in `template.yaml` matches this text, and an alarm uses the metric.
 pub const SKU_WITHOUT_PRODUCTS_MESSAGE: &str = "a SKU has no products";
+
+/// The message of the error for an event about a payment or a refund that is not recorded in the payments table. A metric filter in
+/// `template.yaml` matches this text, and an alarm uses the metric.
+pub const UNRECORDED_PAYMENT_MESSAGE: &str = "an event does not match the payments table";
 
 /// The reason why an event could not be processed.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +22,14 @@ pub enum ProcessEventError {
     Unreadable(#[from] UnreadableEvent),
     #[error(transparent)]
     Desk(#[from] DeskError),
+    #[error(
+        "{UNRECORDED_PAYMENT_MESSAGE}: there is no such receipt in the account {account}, or it has expired; no order is placed"
+    )]
+    NoReceipt { account: AccountId },
+    #[error(
+        "{UNRECORDED_PAYMENT_MESSAGE}: there is no such refund in the account {account}, or it has expired; it changes no order"
+    )]
+    NoRefund { account: AccountId },
 }
 
 impl ProcessEventError {
@@ -26,6 +38,8 @@ impl ProcessEventError {
         match self {
             Self::Unreadable(_) => "Unreadable",
             Self::Desk(error) => error.error_type(),
+            Self::NoReceipt { .. } => "NoReceipt",
+            Self::NoRefund { .. } => "NoRefund",
         }
     }
 
@@ -40,20 +54,28 @@ impl ProcessEventError {
 /// `payment.refund_failed` event. Other events change nothing.
 ///
 /// # Errors
-/// The event cannot be read, the order cannot be placed, or the refund cannot be recorded.
+/// The event cannot be read, the order cannot be placed, the refund cannot be recorded, or the payments table does not contain the
+/// payment or the refund.
 pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<(), ProcessEventError> {
-    let refund = match &event.content()?.body {
+    let (refund, has_failed) = match &event.content()?.body {
         EventData::PaymentSucceeded(payment) => {
-            if let PlaceOutcome::NoProducts { sku, needs_report: true } = desk.place(&payment.clone().into()).await? {
-                report_sku_without_products(desk, &sku).await;
+            match desk.place(&payment.clone().into()).await? {
+                PlaceOutcome::NoProducts { sku, needs_report: true } => report_sku_without_products(desk, &sku).await,
+                PlaceOutcome::NoReceipt => {
+                    return Err(ProcessEventError::NoReceipt { account: payment.account.clone() });
+                }
+                PlaceOutcome::NoProducts { .. } | PlaceOutcome::Placed(_) | PlaceOutcome::AlreadyPlaced => {}
             }
             return Ok(());
         }
-        EventData::PaymentRefunded(refund) => RefundEvent::new(refund.clone(), false),
-        EventData::RefundFailed(refund) => RefundEvent::new(refund.clone(), true),
+        EventData::PaymentRefunded(refund) => (refund, false),
+        EventData::RefundFailed(refund) => (refund, true),
         _ => return Ok(()),
     };
-    Ok(desk.record_refund(&refund).await?)
+    if !desk.has_refund(refund, has_failed).await? {
+        return Err(ProcessEventError::NoRefund { account: refund.account.clone() });
+    }
+    Ok(desk.record_refund(&RefundEvent::new(refund.clone(), has_failed)).await?)
 }
 
 /// Logs a warning that `sku` has no products, and saves that it was logged, unless the merchant sells no goods. If the

@@ -8,6 +8,6 @@ use lambda_runtime::{Error, run, service_fn};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();
-    let desk = orders_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
+    let desk = orders_function::set_up_for_queue(Env::process(), Arc::new(SystemClock)).await?;
     run(service_fn(|event| orders_function::handle(&desk, event))).await
 }

@@ -14,22 +14,26 @@ use orders::{
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 
-/// Starts the function with an empty orders table.
-async fn start_function() -> (Engine, OrdersTable, Function) {
+use crate::payments_table;
+
+/// Starts the function with an empty orders table, and with a payments table that contains the receipt of the sample event.
+pub async fn start_function() -> (Engine, OrdersTable, Function) {
     let engine = Engine::memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
+    payments_table::create(&engine).await;
+    payments_table::put(&engine, &payments_table::sample_receipt()).await;
     let function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders"), "orders", &[]).await;
     (engine, table, function)
 }
 
 /// Returns the text of the sample event in the file `events/NAME.json`.
-fn sample_event(name: &str) -> String {
+pub fn sample_event(name: &str) -> String {
     std::fs::read_to_string(format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 /// Invokes the function with the payload `event` and a deadline in 60 seconds.
-async fn invoke(function: &mut Function, event: &str) -> InvocationResult {
+pub async fn invoke(function: &mut Function, event: &str) -> InvocationResult {
     function.invoke(event, SystemClock.now().timestamp_millis() + 60_000).await
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod filling;
 mod follow_ups;
 mod order_lines;
+mod payment_records;
 mod references;
 mod refunds;
 mod sku_products;
@@ -19,6 +20,7 @@ use chrono::TimeDelta;
 
 pub use error::DeskError;
 pub use follow_ups::{CreatedFollowUp, FollowUpOutcome, ReplacementRequest};
+pub use payment_records::PaymentRecords;
 
 use billing::{AccountId, Money, Sku};
 use clock::Clock;
@@ -45,6 +47,8 @@ pub enum PlaceOutcome {
     /// The SKU has no products, so nothing is shipped and no order is placed. `needs_report` is true until the SKU was
     /// reported to the operator, and [`OrdersTable::mark_without_products_reported`] was called.
     NoProducts { sku: Sku, needs_report: bool },
+    /// The payments table has no receipt of this payment, so no order is placed.
+    NoReceipt,
 }
 
 /// The outcome of a request to advance an order.
@@ -89,13 +93,15 @@ pub struct OrderDesk {
     index_delay: TimeDelta,
     /// Whether the merchant perhaps sells no goods (see [`OrderDesk::with_optional_goods`]).
     goods_are_optional: bool,
+    /// The records of payments (see [`OrderDesk::with_payment_records`]).
+    payment_records: Option<Arc<dyn PaymentRecords>>,
 }
 
 impl OrderDesk {
     /// Creates an order desk that stores its data in `table`. `buckets` is the number of partitions over which new
     /// orders are spread in GSI-2, the index over all orders.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
-        Self { table, clock, buckets, index_delay: TimeDelta::zero(), goods_are_optional: false }
+        Self { table, clock, buckets, index_delay: TimeDelta::zero(), goods_are_optional: false, payment_records: None }
     }
 
     /// Sets the longest time that the indexes lag behind the table. A fill task is deleted only after a pass over its
@@ -137,8 +143,8 @@ impl OrderDesk {
         Ok(!products.items.is_empty() || !products.unreadable.is_empty())
     }
 
-    /// Places the order for a paid month. If the order exists already, nothing changes, so the same payment event can
-    /// be processed again. Stock can arrive while the order is placed as backordered, and the pass of a fill task may
+    /// Places the order for a paid month, unless the records of payments (see [`OrderDesk::with_payment_records`]) contain no
+    /// receipt of it. If the order exists already, nothing changes, so the same payment event can be processed again. Stock can arrive while the order is placed as backordered, and the pass of a fill task may
     /// then miss the new order. So if a warehouse has enough stock afterwards, a fill task of a product of the order is
     /// written again.
     ///
@@ -150,6 +156,13 @@ impl OrderDesk {
         if lines.is_empty() {
             let needs_report = !self.table.is_without_products_reported(&paid.sku).await?;
             return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), needs_report });
+        }
+        if !self.has_receipt(paid).await? {
+            // The receipt of an order that was placed long ago has expired.
+            return Ok(match self.table.get_order(paid.order).await? {
+                Some((order, _)) if order.customer == paid.account => PlaceOutcome::AlreadyPlaced,
+                _ => PlaceOutcome::NoReceipt,
+            });
         }
         for attempt in 0..MAX_ATTEMPTS {
             let customer = self.find_or_create_customer(&paid.account).await?;

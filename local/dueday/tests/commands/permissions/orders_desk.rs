@@ -1,20 +1,29 @@
 //! Tests of the IAM policies of the order desk's two Lambda functions.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use audit_function::{Checks, Response};
 use axum::Extension;
 use axum::body::Body;
 use axum::http::Request;
-use billing::Account;
+use billing::{Account, ActionKind, Actor, ActorName, LoggedAction, ReceivedEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use orders::{Buckets, Customer, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, PlannedChange};
+use orders::{
+    Buckets, Customer, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, PlaceOutcome,
+    PlannedChange, process_event,
+};
 use orders_api::OrdersApi;
+use orders_function::StoredPayments;
 use rest::{Caller, ConfidentialAccess, Role};
+use serde_json::Value;
 use simulator::{Company, CompanySize};
 use testkit::sample;
 use tower::ServiceExt as _;
 
 use crate::permissions::{World, assert_policy, send, six_oclock};
+use crate::template::{statements_of_function, template, text};
 
 #[tokio::test]
 async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_backorders() {
@@ -40,8 +49,11 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
     let unrecorded_desk = OrderDesk::new(unrecorded.clone(), buckets, clock.clone());
     let mut paid = company.paid.clone();
     paid[0].sku = "membership".parse().unwrap();
+    let mut ordered = None;
     for paid in &paid {
-        desk.place(paid).await.unwrap();
+        if let PlaceOutcome::Placed(_) = desk.place(paid).await.unwrap() {
+            ordered = Some(paid);
+        }
     }
     table.mark_without_products_reported(&paid[0].sku).await.unwrap();
     for product in &company.products {
@@ -61,6 +73,17 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
     let filled = desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
     assert_eq!(table.fill_tasks().await.unwrap().items, []);
+    // The function reads the receipt of each payment and the refunds of each receipt. There are none, so the first event
+    // changes nothing, because its order is placed already, and the second event is refused.
+    let records = StoredPayments::new(world.recorded.table.clone(), clock.clone());
+    let checking = desk.with_payment_records(Arc::new(records));
+    assert_eq!(checking.place(ordered.unwrap()).await.unwrap(), PlaceOutcome::AlreadyPlaced);
+    let queue: Value = serde_json::from_str(include_str!("../../../../../events/sqs-paid.json")).unwrap();
+    let mut refunded: Value = serde_json::from_str(queue["Records"][0]["body"].as_str().unwrap()).unwrap();
+    (refunded["type"], refunded["data"]["refund"]) = ("payment.refunded".into(), clock.ulid().to_string().into());
+    let refunded = ReceivedEvent::read(&refunded.to_string()).unwrap();
+    let refused = process_event(&checking, &refunded).await.unwrap_err();
+    assert!(refused.to_string().starts_with(orders::UNRECORDED_PAYMENT_MESSAGE), "{refused}");
     assert_policy("OrdersFunction", &world.connection.permissions());
 }
 
@@ -230,4 +253,31 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
     assert_policy("OrdersApiFunction", &world.connection.permissions());
+}
+
+/// The API of the order desk writes entries of the action log into the partitions of accounts. A condition with the attributes of such
+/// an entry keeps it from writing an account, a subscription or a receipt there.
+#[tokio::test]
+async fn orders_api_function_may_write_only_items_with_the_attributes_of_an_action() {
+    let world = World::new(&[]).await;
+    let (template, one_field) = (template(), BTreeMap::from([("field".to_owned(), "value".to_owned())]));
+    let entry = LoggedAction {
+        id: world.system.clock.ulid(),
+        at: world.system.clock.now(),
+        actor: Actor::Operator(ActorName::new("ada")),
+        kind: ActionKind::PutAccount,
+        account: Some("acme".parse().unwrap()),
+        subscription: Some(billing::SubscriptionId::new(world.system.clock.ulid())),
+        item: Some("item".to_owned()),
+        before: one_field.clone(),
+        after: one_field,
+        reason: Some("a reason".parse().unwrap()),
+    };
+    let put = world.recorded.table.build_action_put(&entry);
+    let written: BTreeSet<String> = put.put().unwrap().item().keys().cloned().collect();
+    let statements = statements_of_function(&template, "OrdersApiFunction");
+    let puts: Vec<_> = statements.iter().filter(|statement| statement["Action"] == "dynamodb:PutItem").collect();
+    let [put] = puts[..] else { panic!("{puts:?}") };
+    let allowed = &put["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"];
+    assert_eq!(allowed.as_sequence().unwrap().iter().map(text).collect::<BTreeSet<_>>(), written);
 }

@@ -1,4 +1,4 @@
-//! Checks the roles in the template: who may assume them, and which queues and streams they open.
+//! Checks the roles in the template: who may assume them, which queues and streams they open, and who may publish events.
 
 use serde_yaml_ng::Value;
 
@@ -101,4 +101,21 @@ fn template_names_no_managed_policy_and_functions_with_a_role_have_no_other_poli
             );
         }
     }
+}
+
+#[test]
+fn only_the_events_function_may_publish_on_the_bus() {
+    let template = template();
+    let policies = of_type(&template, "AWS::Events::EventBusPolicy");
+    let [(_, policy)] = &policies[..] else { panic!("{policies:?}") };
+    assert_eq!(yaml(&policy["EventBusName"]), "!Ref EventBus");
+    let statement = &policy["Statement"];
+    let denied = ["Effect", "Principal", "Action"].map(|field| text(&statement[field]));
+    assert_eq!(denied, ["Deny", "*", "events:PutEvents"]);
+    assert_eq!(yaml(&statement["Resource"]), "!GetAtt EventBus.Arn");
+    assert_eq!(
+        yaml(&statement["Condition"]),
+        "ArnNotEquals:\n  aws:PrincipalArn: !GetAtt EventsFunctionRole.Arn",
+        "an explicit denial is stronger than every permission"
+    );
 }

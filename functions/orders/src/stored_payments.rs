@@ -1,0 +1,42 @@
+//! The receipts and refunds in the payments table, with which the function compares the events that it receives.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use billing::{ReceiptId, RefundData};
+use clock::Clock;
+use orders::{PaidPeriod, PaymentRecords};
+use store::{Table, TableError};
+
+/// Reads receipts and refunds in the payments table. Every program with the right to send to the bus or to the queue can send an
+/// event, but only the functions that charge and refund write these items.
+#[derive(Debug)]
+pub struct StoredPayments {
+    table: Table,
+    clock: Arc<dyn Clock>,
+}
+
+impl StoredPayments {
+    /// Creates the reader of the payments table `table`.
+    pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
+        Self { table, clock }
+    }
+}
+
+#[async_trait]
+impl PaymentRecords for StoredPayments {
+    /// Sends one strongly consistent GetItem request.
+    async fn has_receipt(&self, paid: &PaidPeriod) -> Result<bool, TableError> {
+        let id = ReceiptId { due_on: paid.order.due_on, subscription: paid.order.subscription, sku: paid.sku.clone() };
+        let receipt = self.table.get_receipt(&paid.account, &id, self.clock.now()).await?;
+        Ok(receipt.is_some_and(|receipt| receipt.amount == paid.amount))
+    }
+
+    /// Sends one Query request for each page of the refunds of the receipt.
+    async fn has_refund(&self, refund: &RefundData) -> Result<bool, TableError> {
+        let RefundData { due_on, subscription, sku, .. } = refund.clone();
+        let refunds =
+            self.table.get_refunds_by_receipt(&refund.account, &ReceiptId { due_on, subscription, sku }).await?;
+        Ok(refunds.iter().any(|stored| stored.id.to_string() == refund.refund && stored.amount == refund.amount))
+    }
+}
