@@ -10,7 +10,7 @@ use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use billing::OperatorEvent;
+use billing::{EventData, OperatorEvent};
 use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
 use store::Table;
 
@@ -25,6 +25,10 @@ pub const NO_WEBHOOK_ENDPOINT: &str = "dueday:no-webhook-endpoint";
 /// The field `Resources` of an entry that was published while there was a webhook endpoint. Each entry has this text or
 /// [`NO_WEBHOOK_ENDPOINT`], so the rule never depends on an absent field.
 pub const WEBHOOK_ENDPOINTS: &str = "dueday:webhook-endpoints";
+/// The log message for each published event about a refund. A metric filter in `template.yaml` contains the same text, and an alarm
+/// counts the lines.
+pub const REFUND_PUBLISHED_MESSAGE: &str = "a refund was published";
+
 /// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
 const MAX_REQUEST_ENTRIES: usize = 10;
 /// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts fields
@@ -115,6 +119,16 @@ impl EventBridge {
     }
 }
 
+/// Logs each published refund of `entries`. `failed` are the entries that were not published.
+fn log_refunds(entries: &[BusEntry], failed: &[FailedEntry]) {
+    for (index, entry) in entries.iter().enumerate() {
+        let StreamEvent::Event(event) = &entry.event else { continue };
+        if matches!(event.body, EventData::PaymentRefunded(_)) && failed.iter().all(|failed| failed.index != index) {
+            tracing::info!(event = %event.id, "{REFUND_PUBLISHED_MESSAGE}");
+        }
+    }
+}
+
 /// Returns all entries in `prepared` as failed entries with the reason `reason`.
 fn all_failed(prepared: Vec<PreparedEntry>, reason: &str) -> Vec<(PreparedEntry, String)> {
     prepared.into_iter().map(|prepared| (prepared, reason.to_owned())).collect()
@@ -154,10 +168,10 @@ impl Bus for EventBridge {
                 failed.extend(self.put_events(request).await);
             }
             let Some(delay) = delays.next().filter(|_| !failed.is_empty()) else {
-                return failed
-                    .into_iter()
-                    .map(|(prepared, reason)| FailedEntry { index: prepared.index, reason })
-                    .collect();
+                let failed = failed.into_iter().map(|(prepared, reason)| FailedEntry { index: prepared.index, reason });
+                let failed: Vec<_> = failed.collect();
+                log_refunds(entries, &failed);
+                return failed;
             };
             if let Some(sleep) = self.client.config().sleep_impl() {
                 sleep.sleep(delay).await;

@@ -11,7 +11,7 @@ use publishing::{Bus, EVENT_BUS, Publisher};
 use serde_json::Value;
 use store::{TableConfig, load_sdk_config};
 
-pub use event_bridge::{EventBridge, NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
+pub use event_bridge::{EventBridge, NO_WEBHOOK_ENDPOINT, REFUND_PUBLISHED_MESSAGE, WEBHOOK_ENDPOINTS};
 
 /// Creates the publisher from the environment variables `env`. `DUEDAY_EVENT_BUS` is the name of the bus.
 ///

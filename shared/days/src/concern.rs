@@ -8,10 +8,13 @@ use store::Batch;
 
 use super::postponed_payments::describe_postponed_payments;
 
+/// The description of [`Concern::ChargingOff`]. A metric filter in `template.yaml` contains the same text.
+pub const CHARGING_OFF_MESSAGE: &str = "charging is switched off, so runs charge nothing";
+
 /// A cause that needs a person, with the figures of its description.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Concern {
-    #[error("charging is switched off, so runs charge nothing")]
+    #[error("{CHARGING_OFF_MESSAGE}")]
     ChargingOff,
     #[error("the clock of this machine says {now}, and a run was recorded at {latest}, so no run starts")]
     ClockBehind { now: DateTime<Utc>, latest: DateTime<Utc> },

@@ -18,7 +18,7 @@ mod system_facts;
 mod system_status;
 
 pub use completeness::{DayRecords, ShardProof};
-pub use concern::Concern;
+pub use concern::{CHARGING_OFF_MESSAGE, Concern};
 pub use day::{DayReader, DayState, incomplete_batches};
 pub use find_concerns::{MAX_AUDIT_DURATION, MAX_BEHIND_LATEST_RUN, find_concerns, find_run_concerns};
 pub use postponed_payments::{count_postponed_payments, describe_postponed_payments};

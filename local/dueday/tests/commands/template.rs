@@ -146,7 +146,7 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 20, "{optional:?}");
+    assert_eq!(optional.len(), 22, "{optional:?}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::template::template;
 
 /// The messages that the metric filters count. Each entry is: the log group, and the message that the code logs there.
-const COUNTED_MESSAGES: [(&str, &str); 28] = [
+const COUNTED_MESSAGES: [(&str, &str); 31] = [
     ("ApiLog", api::INVALID_GATEWAY_SETTINGS_MESSAGE),
     ("ApiLog", config::SECRET_UNREADABLE),
     ("PaymentsLog", config::SECRET_UNREADABLE),
@@ -28,6 +28,8 @@ const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("DeliverLog", outbound::EVENT_NOT_DELIVERED),
     ("NoticesLog", notices::NOTICE_MESSAGE_FAILED),
     ("OrdersLog", orders::SKU_WITHOUT_PRODUCTS_MESSAGE),
+    ("OrdersLog", orders::UNRECORDED_PAYMENT_MESSAGE),
+    ("EventsFunctionLog", events_function::REFUND_PUBLISHED_MESSAGE),
     ("ReconcileLog", reconciling::DIFFERENCES_MESSAGE),
     ("ReconcileLog", reconciling::DAY_COMPARED_MESSAGE),
     ("AuditLog", audit_function::AUDIT_CONTINUED_MESSAGE),
@@ -35,6 +37,7 @@ const COUNTED_MESSAGES: [(&str, &str); 28] = [
     ("AuditLog", audit_function::DAY_NOT_DONE_MESSAGE),
     ("AuditLog", audit_function::DAY_DONE_MESSAGE),
     ("AuditLog", audit_function::CONCERN_MESSAGE),
+    ("AuditLog", days::CHARGING_OFF_MESSAGE),
     ("RemindersLog", ses::MAIL_NOT_ACCEPTED),
     ("NoticesLog", ses::MAIL_NOT_ACCEPTED),
     ("EraseLog", erasing::ERASURE_FAILED_MESSAGE),
@@ -42,7 +45,7 @@ const COUNTED_MESSAGES: [(&str, &str); 28] = [
 ];
 
 /// Each log group, and the Lambda function that writes to it.
-const LOG_GROUPS: [(&str, &str); 10] = [
+const LOG_GROUPS: [(&str, &str); 11] = [
     ("PaymentsLog", "PaymentsFunction"),
     ("RemindersLog", "RemindersFunction"),
     ("ApiLog", "ApiFunction"),
@@ -50,6 +53,7 @@ const LOG_GROUPS: [(&str, &str); 10] = [
     ("DeliverLog", "DeliverFunction"),
     ("NoticesLog", "NoticesFunction"),
     ("OrdersLog", "OrdersFunction"),
+    ("EventsFunctionLog", "EventsFunction"),
     ("ReconcileLog", "ReconcileFunction"),
     ("AuditLog", "AuditFunction"),
     ("EraseLog", "EraseFunction"),
@@ -102,7 +106,10 @@ fn template_metric_filters_match_exactly_the_logged_messages() {
         let filter = &filter["Properties"];
         let group = referenced_name(&filter["LogGroupName"]);
         let pattern = filter["FilterPattern"].as_str().unwrap();
-        matched.extend(texts(pattern).into_iter().map(|text| (group.clone(), text.to_owned())));
+        match group.as_str() {
+            "ApiAccessLog" => assert_matches_access_log(pattern),
+            _ => matched.extend(texts(pattern).into_iter().map(|text| (group.clone(), text.to_owned()))),
+        }
         let counted = &filter["MetricTransformations"][0];
         assert_eq!(counted["MetricNamespace"], "Dueday", "{name:?}");
         let Value::Tagged(metric) = &counted["MetricName"] else { panic!("no !Sub: {name:?}") };
@@ -125,6 +132,17 @@ fn template_metric_filters_match_exactly_the_logged_messages() {
     for (group, function) in LOG_GROUPS {
         assert_eq!(referenced_name(&resources[function]["Properties"]["LoggingConfig"]["LogGroup"]), group);
     }
+}
+
+/// Asserts that `pattern` compares a field of the access log with a text, as in `{ $.status = "401" }`. The access log has the status
+/// as a text, so a number would match no line.
+fn assert_matches_access_log(pattern: &str) {
+    let comparison = regex::Regex::new(r#"^\{ \$\.(\w+) = "(\d{3})" \}$"#).unwrap();
+    let compared = comparison.captures(pattern).unwrap_or_else(|| panic!("unsupported pattern: {pattern}"));
+    let format = &resources()["Api"]["Properties"]["AccessLogSettings"]["Format"];
+    let line = format.as_str().unwrap().replace("$context.status", &compared[2]);
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line[&compared[1]], serde_json::json!(&compared[2]), "{pattern}");
 }
 
 /// A log writer that keeps the output in memory.

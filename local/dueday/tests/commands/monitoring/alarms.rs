@@ -60,9 +60,11 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 fn add_filter(yaml: &mut String, filter: &Filter, alarm: &Alarm, counted: &str) {
     let condition = filter.condition.as_deref().or(alarm.condition());
     add_head(yaml, filter.comment.as_deref(), &filter.name, "AWS::Logs::MetricFilter", condition);
-    let pattern = match filter.texts.as_slice() {
-        [text] => format!("\"{text}\""),
-        texts => texts.iter().map(|text| format!("?\"{text}\"")).collect::<Vec<_>>().join(" "),
+    let pattern = match (&filter.pattern, filter.texts.as_slice()) {
+        (Some(pattern), []) => pattern.clone(),
+        (None, [text]) => format!("\"{text}\""),
+        (Some(_), _) | (None, []) => panic!("{} needs either texts or a pattern", filter.name),
+        (None, texts) => texts.iter().map(|text| format!("?\"{text}\"")).collect::<Vec<_>>().join(" "),
     };
     writeln!(yaml, "      LogGroupName: !Ref {}\n      FilterPattern: '{pattern}'", filter.log).unwrap();
     writeln!(yaml, "      MetricTransformations:\n        - MetricName: {}", counted_name(counted)).unwrap();

@@ -72,7 +72,7 @@ impl Alarm {
     }
 }
 
-/// A metric filter: it counts the lines of the log group `log` that contain one of the texts.
+/// A metric filter: it counts the lines of the log group `log` that contain one of the texts, or that match the pattern.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
@@ -81,7 +81,10 @@ pub struct Filter {
     pub condition: Option<String>,
     pub comment: Option<String>,
     pub log: String,
+    #[serde(default)]
     pub texts: Vec<String>,
+    /// A filter pattern for lines of JSON, in place of `texts`.
+    pub pattern: Option<String>,
 }
 
 /// The expression of an alarm in a stack in which the condition `unless` is false.
