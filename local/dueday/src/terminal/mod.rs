@@ -1,6 +1,7 @@
 //! The command's output: text, tables, error messages and exit codes.
 
 pub mod confirmation;
+pub mod csv_writer;
 pub mod exit;
 pub mod failure;
 pub mod local_time;

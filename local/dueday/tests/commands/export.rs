@@ -83,3 +83,31 @@ fn export_escapes_formulas_in_csv_but_not_in_json() {
     let item: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(item["product_name"], formula);
 }
+
+#[test]
+fn export_contains_no_formula_whether_cells_are_separated_by_commas_or_semicolons() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = folder.path().join("s.csv");
+    let header = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date";
+    let row = "acme,a@example.com,Acme;=1+1,,1,gold,\u{ff1d}Gold; \u{ff20}A1,31,12.99,EUR,cus_1,pm_card_visa,";
+    std::fs::write(&path, format!("{header}\n{row}\n")).unwrap();
+    let (code, _, stderr) = output(dueday(&data).arg("import").arg(&path));
+    assert_eq!(code, 0, "{stderr}");
+    for kind in ["accounts", "subscriptions"] {
+        let (_, text, _) = output(dueday(&data).args(["export", kind]));
+        assert!(text.contains("\"Acme;'=1+1\""), "every text is in quotes: {text}");
+        for delimiter in [b',', b';'] {
+            let mut reader = csv::ReaderBuilder::new();
+            let mut reader = reader.delimiter(delimiter).has_headers(false).flexible(true).from_reader(text.as_bytes());
+            for cell in
+                reader.records().map(Result::unwrap).flat_map(|row| row.iter().map(str::to_owned).collect::<Vec<_>>())
+            {
+                let begin = cell.trim_start_matches([' ', '"']);
+                let is_formula =
+                    begin.starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
+                assert!(!is_formula, "{kind}, separated by {:?}: {cell}", delimiter as char);
+            }
+        }
+    }
+}

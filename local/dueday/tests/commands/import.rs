@@ -107,7 +107,7 @@ fn import_rejects_invalid_rows_with_line_field_and_value_and_imports_the_others(
     let corrected = write_file(folder, "s.csv", format!("{HEADER}\n{good}\n"));
     assert_eq!(import(folder, &corrected, &[]).0, 0);
     let remaining = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
-    assert_eq!(remaining, "line,field,value,reason\n", "corrected rows are no longer listed");
+    assert_eq!(remaining, "\"line\",\"field\",\"value\",\"reason\"\n", "corrected rows are no longer listed");
 
     let path = write_file(folder, "s.csv", text);
     let elsewhere = folder.join("elsewhere.csv");

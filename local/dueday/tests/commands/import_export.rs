@@ -86,7 +86,9 @@ fn exported_subscriptions_can_be_imported_into_the_same_and_into_another_table()
     let (first, end) = (first_of_month(0), first_of_month(2));
     let rows = [
         format!("acme,+a@example.com,@Acme,de,1,gold,=Plan,1,12.99,EUR,cus_1,pm_card_visa,{first},,{end},"),
-        format!("acme,+a@example.com,@Acme,de,2,silver,Plan,1,500,JPY,cus_1,pm_card_visa,{first},paused,,"),
+        format!(
+            "acme,+a@example.com,@Acme,de,2,silver,\"Tea; =1+1;＝2\",1,500,JPY,cus_1,pm_card_visa,{first},paused,,"
+        ),
         format!(
             "bell,b@example.com,Bell,,0003,gold,\"Plan, \"\"large\"\"\",1,12.99,EUR,cus_2,pm_card_visa,{first},,,own@example.com"
         ),
@@ -119,7 +121,7 @@ fn exported_subscriptions_can_be_imported_into_the_same_and_into_another_table()
     assert_eq!(id(third.path()), id(folder));
 
     // A changed account would get a second subscription, because the external id belongs to the first account.
-    let path = write_file(folder, "moved.csv", exported.replace(",bell,", ",bella,"));
+    let path = write_file(folder, "moved.csv", exported.replace(",\"bell\",", ",\"bella\","));
     let (code, imported) = import(folder, &path, &[]);
     assert_eq!((code, import_counts(&imported)), (1, [0, 2, 0, 1]), "{imported}");
     assert_eq!(read_rejects(&folder.join("moved.rejects.csv"))[0][1], "subscription");

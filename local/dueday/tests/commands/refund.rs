@@ -113,7 +113,7 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     assert!(why.contains("; refunded: 12.99 EUR, requested last on "), "{why}");
     let export = shown(&["export", "receipts"]);
     let today = Utc::now().date_naive();
-    assert!(export.contains(number) && export.contains(&format!("12.99,12.99,{today}T")), "{export}");
+    assert!(export.contains(number) && export.contains(&format!("12.99,12.99,\"{today}T")), "{export}");
     let refunds = shown(&["export", "refunds", "--from", &today.to_string()]);
     let rows: Vec<&str> = refunds.lines().skip(1).collect();
     let amounts = rows.iter().map(|row| row.split(',').nth(4).unwrap()).collect::<BTreeSet<_>>();

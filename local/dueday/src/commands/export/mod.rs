@@ -17,18 +17,18 @@ use super::value_parsers;
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::csv_writer::{Cell, CsvWriter};
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
-use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::{Exit, Failure};
 use exported_subscription::ExportedSubscription;
 
 /// The arguments of `dueday export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The output is sorted by account; the receipts and refunds of an account are sorted by due date. In CSV, amounts are decimals, and \
-a cell that a spreadsheet would treat as a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in \
-front. The format jsonl contains the same objects as the responses of the API; receipts also have the customer's name, \
+The output is sorted by account; the receipts and refunds of an account are sorted by due date. In CSV, amounts are decimals, every \
+text is in double quotes, and a text that a spreadsheet would treat as a formula (it begins with =, +, -, @ or a full-width \
+form of them, or with a tab or a line break) gets a ' in front, also after a semicolon. The format jsonl contains the same objects as the responses of the API; receipts also have the customer's name, \
 and subscriptions the e-mail address, the name and the locale of their account.
 
 `dueday import` reads the CSV file of the subscriptions.
@@ -168,7 +168,7 @@ const REFUND_COLUMNS: Columns = &[
 
 /// Writes items to standard output, as CSV or as JSON lines.
 enum ItemWriter {
-    Csv(Box<csv::Writer<Stdout>>, Columns),
+    Csv(Box<CsvWriter<Stdout>>, Columns),
     Jsonl(BufWriter<Stdout>),
 }
 
@@ -284,9 +284,7 @@ impl ItemWriter {
     /// Writes `item`, a JSON object in the format of the API.
     fn write(&mut self, item: &Value) -> io::Result<()> {
         match self {
-            ItemWriter::Csv(out, columns) => {
-                out.write_record(columns.iter().map(|(_, pointer)| csv_cell(item, pointer))).map_err(into_io_error)
-            }
+            ItemWriter::Csv(out, columns) => out.write_row(columns.iter().map(|(_, pointer)| csv_cell(item, pointer))),
             ItemWriter::Jsonl(out) => writeln!(out, "{item}"),
         }
     }
@@ -303,14 +301,13 @@ impl ExportWriter {
     /// Creates the writer. For CSV, writes the header with the names of `columns`.
     fn new(format: Format, columns: Columns, noun: &'static str) -> Self {
         let items = match format {
-            Format::Csv => ItemWriter::Csv(Box::new(csv::Writer::from_writer(io::stdout())), columns),
+            Format::Csv => ItemWriter::Csv(Box::new(CsvWriter::new(io::stdout())), columns),
             Format::Jsonl => ItemWriter::Jsonl(BufWriter::new(io::stdout())),
         };
         let progress = Progress::of_read_items(noun);
         let mut writer = Self { items, output_error: None, unreadable: 0, progress };
         if let ItemWriter::Csv(out, columns) = &mut writer.items {
-            let header = out.write_record(columns.iter().map(|(name, _)| name));
-            writer.output_error = header.err().map(into_io_error);
+            writer.output_error = out.write_row(columns.iter().map(|(name, _)| Cell::from(*name))).err();
         }
         writer
     }
@@ -341,7 +338,7 @@ impl ExportWriter {
     /// because the command fails in any case.
     fn mark_incomplete(&mut self, reason: &str) {
         let _ = match &mut self.items {
-            ItemWriter::Csv(out, _) => out.flush().and_then(|()| writeln!(out.get_ref(), "INCOMPLETE: {reason}")),
+            ItemWriter::Csv(out, _) => out.flush().and_then(|()| writeln!(out.output(), "INCOMPLETE: {reason}")),
             ItemWriter::Jsonl(out) => writeln!(out, "INCOMPLETE: {reason}").and_then(|()| out.flush()),
         };
     }
@@ -354,18 +351,9 @@ impl ExportWriter {
     }
 }
 
-/// Returns the I/O error inside `error`, so that callers can distinguish a closed pipe from other errors such as a full
-/// disk.
-fn into_io_error(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
-    }
-}
-
-/// Returns the CSV cell for the value at the JSON pointer `pointer` in `item`: empty for null, an amount as a decimal
-/// (the format that an import reads), and a formula escaped.
-fn csv_cell(item: &Value, pointer: &str) -> String {
+/// Returns the CSV cell for the value at the JSON pointer `pointer` in `item`: an empty text for null, and an amount as a
+/// decimal (the format that an import reads).
+fn csv_cell<'a>(item: &'a Value, pointer: &str) -> Cell<'a> {
     let money = || {
         let currency: Currency = item["currency"].as_str()?.parse().ok()?;
         Some(Money::new(item.pointer(pointer)?.as_i64()?, currency).decimal())
@@ -374,10 +362,11 @@ fn csv_cell(item: &Value, pointer: &str) -> String {
         Some(Value::Number(_))
             if matches!(pointer, "/amount" | "/refunded_amount" | "/reversed_amount" | "/net_amount") =>
         {
-            money().unwrap_or_default()
+            Cell::Number(money().unwrap_or_default())
         }
-        Some(Value::String(text)) => escape_formula(text).into_owned(),
-        None | Some(Value::Null) => String::new(),
-        Some(other) => other.to_string(),
+        Some(Value::Number(number)) => Cell::Number(number.to_string()),
+        Some(Value::String(text)) => Cell::from(text.as_str()),
+        None | Some(Value::Null) => Cell::from(""),
+        Some(other) => Cell::from(other.to_string()),
     }
 }

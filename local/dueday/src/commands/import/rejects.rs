@@ -2,14 +2,11 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 
 use super::column::Column;
 use crate::Failure;
-use crate::terminal::spreadsheet_cell::escape_formula;
+use crate::terminal::csv_writer::{Cell, CsvWriter};
 
 /// A text with at least this many digits may contain a card number, possibly mistyped, and is not written to the file.
 const MIN_CARD_DIGITS: usize = 12;
@@ -17,22 +14,16 @@ const MIN_CARD_DIGITS: usize = 12;
 const HIDDEN_VALUE: &str = "(left out)";
 
 /// A row or a cell that was not imported, and the reason.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejected {
     /// The first line of the row in the file; the header is line 1.
     pub line: u64,
     /// The column of the cell; `None` for the whole row.
-    #[serde(serialize_with = "serialize_column")]
     pub field: Option<Column>,
     /// The text of the cell, or a placeholder if the text may be confidential.
     pub value: String,
     /// The reason why the cell or row was not imported. It states the allowed values, or the different stored value.
     pub reason: String,
-}
-
-/// Writes the name of the column; an empty text for a whole row.
-fn serialize_column<S: serde::Serializer>(column: &Option<Column>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(column.map_or("", Into::into))
 }
 
 impl Rejected {
@@ -71,7 +62,7 @@ impl fmt::Display for Rejected {
 /// rejected. A file of an earlier import is emptied.
 pub struct Rejects {
     pub path: PathBuf,
-    file: Option<csv::Writer<File>>,
+    file: Option<CsvWriter<File>>,
 }
 
 impl Rejects {
@@ -98,8 +89,8 @@ impl Rejects {
     /// Creates or empties the file, and writes its header.
     fn create_file(&mut self) -> Result<(), Failure> {
         let file = File::create(&self.path).map_err(|error| self.file_failure(error))?;
-        let mut file = csv::WriterBuilder::new().has_headers(false).from_writer(file);
-        let header = file.write_record(["line", "field", "value", "reason"]).map_err(io::Error::from);
+        let mut file = CsvWriter::new(file);
+        let header = file.write_row(["line", "field", "value", "reason"].map(Cell::from));
         header.and_then(|()| file.flush()).map_err(|error| self.file_failure(error))?;
         self.file = Some(file);
         Ok(())
@@ -114,8 +105,9 @@ impl Rejects {
             self.create_file()?;
         }
         let Some(file) = &mut self.file else { return Ok(()) };
-        let listed = Rejected { value: escape_formula(&rejected.value).into_owned(), ..rejected };
-        let written = file.serialize(listed).map_err(io::Error::from).and_then(|()| file.flush());
-        written.map_err(|error| self.file_failure(error))
+        let column: &str = rejected.field.map_or("", Into::into);
+        let line = Cell::Number(rejected.line.to_string());
+        let written = file.write_row([line, column.into(), rejected.value.into(), rejected.reason.into()]);
+        written.and_then(|()| file.flush()).map_err(|error| self.file_failure(error))
     }
 }

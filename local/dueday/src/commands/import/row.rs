@@ -11,7 +11,7 @@ use csv::ByteRecord;
 use super::column::{Column, Header};
 use super::parse_cell;
 use super::rejects::Rejected;
-use crate::terminal::spreadsheet_cell::unescape_formula;
+use crate::terminal::spreadsheet_cell::unescape_formulas;
 
 /// A valid row of an import: a subscription, and the account that it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -225,7 +225,8 @@ impl<'a> Cells<'a> {
     /// Parses the cell of `column` with `read`; `None` if the cell is invalid. Does not add an invalid cell to the
     /// rejections.
     fn peek<T>(&self, column: Column, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        read(std::str::from_utf8(self.cell_bytes(column)).ok()?.trim()).ok()
+        let text = std::str::from_utf8(self.cell_bytes(column)).ok()?;
+        read(&unescape_formulas(text.trim())).ok()
     }
 
     /// Parses the cell of `column` with `read`. If the cell is invalid, adds it to the rejections and returns `None`.
@@ -235,7 +236,7 @@ impl<'a> Cells<'a> {
             self.reject_cell(column, &String::from_utf8_lossy(self.cell_bytes(column)), reason.to_owned());
             return None;
         };
-        let text = unescape_formula(text.trim());
+        let text = &*unescape_formulas(text.trim());
         // Ids and tokens may look like card numbers, so they are not checked for card numbers.
         let is_id = matches!(
             column,

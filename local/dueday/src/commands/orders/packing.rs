@@ -15,8 +15,8 @@ use super::list::OrderView;
 use super::{list, parse_status};
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::csv_writer::{Cell, CsvWriter};
 use crate::terminal::output::{self, format_count};
-use crate::terminal::spreadsheet_cell::escape_formula;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -169,16 +169,15 @@ fn pick_list_row(OrderToPack { order, lines }: &OrderToPack) -> Vec<String> {
 
 /// Prints the orders as CSV: one line for each product of each order.
 fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
-    let mut file = csv::Writer::from_writer(Vec::new());
-    let failed = |error: csv::Error| Failure::Output(std::io::Error::other(error));
-    file.write_record(CSV_COLUMNS).map_err(failed)?;
+    let mut file = CsvWriter::new(Vec::new());
+    file.write_row(CSV_COLUMNS.map(Cell::from)).map_err(Failure::Output)?;
     for OrderToPack { order, lines } in orders {
         let address = order.address.as_ref();
-        let text = |part: fn(&ShippingAddress) -> &str| address.map_or("", part);
+        let text = |part: fn(&ShippingAddress) -> &str| Cell::from(address.map_or("", part));
         for NamedLine { line, .. } in lines {
             let cells = [
-                &order.id.to_string(),
-                &order.placed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+                order.id.to_string().into(),
+                order.placed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into(),
                 text(|address| address.name.as_str()),
                 text(|address| address.street.as_str()),
                 text(|address| address.line2.as_ref().map_or("", |line2| line2.as_str())),
@@ -187,14 +186,14 @@ fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
                 text(|address| address.state.as_ref().map_or("", |state| state.as_str())),
                 text(|address| address.country.as_str()),
                 text(|address| address.phone.as_ref().map_or("", |phone| phone.as_str())),
-                line.product.as_str(),
-                &line.quantity.to_string(),
+                line.product.as_str().into(),
+                Cell::Number(line.quantity.to_string()),
             ];
-            file.write_record(cells.map(|cell| escape_formula(cell).into_owned())).map_err(failed)?;
+            file.write_row(cells).map_err(Failure::Output)?;
         }
     }
-    let bytes = file.into_inner().map_err(|error| Failure::Output(error.into_error()))?;
-    output::print(&String::from_utf8_lossy(&bytes))?;
+    file.flush().map_err(Failure::Output)?;
+    output::print(&String::from_utf8_lossy(file.output()))?;
     Ok(Exit::Done)
 }
 
