@@ -1,4 +1,4 @@
-//! The log configuration of the Lambda functions.
+//! The log configuration of the Lambda functions, and the log filter that the command `dueday` shares with them.
 //!
 //! Environment variables select the level (`AWS_LAMBDA_LOG_LEVEL` of Lambda, otherwise `RUST_LOG`) and the format
 //! (`AWS_LAMBDA_LOG_FORMAT`). The levels `debug` and `trace` apply only to the crates of this workspace, because
@@ -21,9 +21,9 @@ use tracing_subscriber::{Layer, Registry};
 /// A registry of log events that keeps only the events whose level is enabled.
 pub type FilteredRegistry = Layered<Targets, Registry>;
 
-/// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
-/// bodies at any level.
-const WORKSPACE_CRATES: [&str; 49] = [
+/// The crates of this workspace that the Lambda functions and the command contain. These crates log no names, e-mail
+/// addresses, secrets, tokens or bodies at any level.
+const WORKSPACE_CRATES: [&str; 53] = [
     "api",
     "api_gateway",
     "audit",
@@ -36,8 +36,11 @@ const WORKSPACE_CRATES: [&str; 49] = [
     "days",
     "deliver",
     "deliver_function",
+    "deployment",
+    "dueday",
     "dynamo",
     "embedded_metrics",
+    "emulator",
     "encryption",
     "erase",
     "erase_function",
@@ -69,6 +72,7 @@ const WORKSPACE_CRATES: [&str; 49] = [
     "sandbox_function",
     "secrets",
     "ses",
+    "simulator",
     "sqs",
     "store",
     "sweep",
@@ -90,11 +94,26 @@ pub fn init() {
 pub fn init_with<L: Layer<FilteredRegistry> + Send + Sync>(layer: L) {
     let level = env::var("AWS_LAMBDA_LOG_LEVEL").or_else(|_| env::var("RUST_LOG"));
     let level = level.ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
-    let library_filter = Targets::new().with_default(level.min(LevelFilter::INFO));
-    let filter = library_filter.with_targets(WORKSPACE_CRATES.map(|name| (name, level)));
+    let filter = limited_filter(&Targets::new().with_default(level));
     let registry = tracing_subscriber::registry().with(filter).with(layer);
     let is_json = env::var("AWS_LAMBDA_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
     registry.with(line_layer(is_json, stdout)).init();
+}
+
+/// Returns the filter that enables the levels in `requested`, but the levels `debug` and `trace` only for the crates of this
+/// workspace, whatever is requested for libraries.
+pub fn limited_filter(requested: &Targets) -> Targets {
+    let default = requested.default_level().unwrap_or(LevelFilter::OFF);
+    let is_workspace_crate =
+        |target: &str| target.split("::").next().is_some_and(|name| WORKSPACE_CRATES.contains(&name));
+    let limited_level = |(target, level): (&str, LevelFilter)| {
+        let level = if is_workspace_crate(target) { level } else { level.min(LevelFilter::INFO) };
+        (target.to_owned(), level)
+    };
+    Targets::new()
+        .with_default(default.min(LevelFilter::INFO))
+        .with_targets(WORKSPACE_CRATES.map(|name| (name, default)))
+        .with_targets(requested.iter().map(limited_level))
 }
 
 /// Returns the layer that writes each log event to `writer` as one line of JSON or text, in the format of the Lambda

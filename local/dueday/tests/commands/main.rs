@@ -69,5 +69,6 @@ mod template_sandbox;
 mod template_secrets;
 mod template_tokens;
 mod terminal;
+mod trace_logs;
 mod why;
 mod workbench;

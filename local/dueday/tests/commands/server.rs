@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -19,9 +19,13 @@ pub struct Server {
 impl Server {
     /// Starts a server on the data folder `data` with `arguments`, and waits until it accepts connections.
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
+        Self::start_command(dueday(data).args(arguments).stderr(Stdio::null()))
+    }
+
+    /// Starts the server `command`, such as `dueday --auth`, and waits until it accepts connections.
+    pub fn start_command(command: &mut Command) -> Self {
         let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "19:00"];
-        let mut process =
-            Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()));
+        let mut process = Process::start(command.args(ports).stdout(Stdio::piped()));
         // The server prints its addresses when it accepts connections.
         let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
         let api_url = lines.find_map(|line| {
