@@ -76,7 +76,7 @@ pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Fail
         return serve_stripe_stand_in(context, args).await;
     }
     let data = &context.options.data;
-    open_private_folder(data).map_err(|source| Failure::Data { path: data.clone(), source })?;
+    open_private_folder(data)?;
     let sandbox = open_sandbox(&context.options, Arc::new(SystemClock))?;
     let url = serve_sandbox(sandbox, args.listen, args.gateway_port).await?;
     let address = SandboxAddress { gateway: url, ledger: ledger_path(&context.options).display().to_string() };

@@ -92,7 +92,7 @@ impl LockedFolder {
     pub async fn lock(context: &Context, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
         let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
-        open_private_folder(folder).map_err(io)?;
+        open_private_folder(folder)?;
         let lock_path = folder.join("running.json");
         let mut lock_file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(io)?;

@@ -1,12 +1,11 @@
 //! The encryption keys of the local system, in a file of the data folder that only the owner of the file can read.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clock::Clock;
 use encryption::{EncryptionKeys, generate_key};
 
-use super::secret_file::write_secret;
+use super::secret_file::{read_secret, write_secret};
 use crate::Failure;
 
 /// Returns the path of the file with the encryption keys of the data folder `folder`.
@@ -20,7 +19,7 @@ pub fn path_of_keys(folder: &Path) -> PathBuf {
 /// If the file does not exist, cannot be read, or contains no valid keys.
 pub fn read_keys(folder: &Path) -> Result<EncryptionKeys, Failure> {
     let path = path_of_keys(folder);
-    let text = fs::read_to_string(&path).map_err(|source| Failure::Data { path: path.clone(), source })?;
+    let text = read_secret(&path)?;
     EncryptionKeys::parse(&text).map_err(|error| Failure::File { path, reason: error.to_string() })
 }
 
@@ -39,6 +38,8 @@ pub fn read_or_create_keys(folder: &Path, clock: &dyn Clock) -> Result<Encryptio
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use clock::SystemClock;
 

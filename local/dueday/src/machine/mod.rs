@@ -6,6 +6,7 @@ pub mod data_folder;
 pub mod deliveries;
 pub mod encryption_keys;
 pub mod event_file;
+mod file_owner;
 pub mod follower;
 pub mod gateway;
 pub mod inspection;

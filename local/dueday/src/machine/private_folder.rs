@@ -1,16 +1,20 @@
-//! The file modes of the data folder: only its owner can read the folder and the files in it.
+//! The owners and the file modes of the data folder: only the user who runs the command can own and read the folder and
+//! the files in it.
 
-use std::io;
 use std::path::Path;
+
+use super::file_owner::check_owner;
+use crate::Failure;
 
 /// The names of the files and folders that dueday writes into the data folder. A name that ends with `.` stands for all
 /// names that begin with this text.
-const NAMES_OF_WRITTEN_FILES: [&str; 11] = [
+const NAMES_OF_WRITTEN_FILES: [&str; 12] = [
     "dynamodb.",
     "encryption-keys",
     "encryption-keys.",
     "events",
     "gateway-ledger.",
+    "mails-delayed.",
     "not-mailed.",
     "not-ordered.",
     "outbox",
@@ -23,14 +27,34 @@ const NAMES_OF_WRITTEN_FILES: [&str; 11] = [
 /// and folders that this process creates. Removes the rights of other users from existing files of dueday in the folder.
 ///
 /// # Errors
-/// If the folder cannot be created. A file mode that cannot be changed is not an error, because some file systems have
-/// no modes. `dueday doctor` reports such files.
-pub fn open_private_folder(folder: &Path) -> io::Result<()> {
+/// If the folder cannot be created, or if the folder, a file of dueday in it or a symbolic link to one of them belongs to
+/// another user. A file mode that cannot be changed is not an error, because some file systems have no modes. `dueday
+/// doctor` reports such files.
+pub fn open_private_folder(folder: &Path) -> Result<(), Failure> {
+    check_owner(folder)?;
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    std::fs::create_dir_all(folder)?;
+    let io = |source| Failure::Data { path: folder.to_owned(), source };
+    std::fs::create_dir_all(folder).map_err(io)?;
+    check_owners(folder)?;
     #[cfg(unix)]
     let _ = modes::restrict_folder(folder);
+    Ok(())
+}
+
+/// Checks that the data folder `folder` and the files of dueday in it belong to the user who runs this process, or to root.
+///
+/// # Errors
+/// [`Failure::ForeignOwner`] if a file or a symbolic link belongs to another user; [`Failure::Data`] if the folder cannot be
+/// read.
+#[cfg(unix)]
+pub fn check_owners(folder: &Path) -> Result<(), Failure> {
+    modes::check_owners_for(folder, super::file_owner::unix::current_user())
+}
+
+/// Does nothing, because this system has no numeric owners.
+#[cfg(not(unix))]
+pub fn check_owners(_: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
@@ -52,6 +76,8 @@ mod modes {
     use std::path::{Path, PathBuf};
 
     use super::is_written_by_dueday;
+    use crate::Failure;
+    use crate::machine::file_owner::unix::check_owner_for;
 
     /// The rights of all users except the owner.
     const PERMISSIONS_OF_OTHER_USERS: u32 = 0o077;
@@ -73,6 +99,25 @@ mod modes {
             }
         }
         Ok(open)
+    }
+
+    /// Checks the owners like [`check_owners`](super::check_owners), as if `user` ran this process.
+    pub(super) fn check_owners_for(folder: &Path, user: u32) -> Result<(), Failure> {
+        check_owner_for(folder, user)?;
+        let io = |source| Failure::Data { path: folder.to_owned(), source };
+        let entries = read_entries(folder).map_err(io)?.into_iter();
+        let mut paths: Vec<PathBuf> = entries
+            .filter(|entry| is_written_by_dueday(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .collect();
+        while let Some(path) = paths.pop() {
+            check_owner_for(&path, user)?;
+            // Another user can create no files in a folder that other users cannot enter.
+            if path.is_dir() && !path.is_symlink() && is_accessible_to_others(&path) {
+                paths.extend(read_entries(&path).map_err(io)?.iter().map(DirEntry::path));
+            }
+        }
+        Ok(())
     }
 
     /// Removes the rights of other users from the files of dueday in the data folder `folder`. If the folder contains
@@ -189,6 +234,33 @@ mod tests {
         fs::write(path("not-mailed.jsonl"), "").unwrap();
         fs::create_dir(path("new")).unwrap();
         assert_eq!((mode_of_file(&path("not-mailed.jsonl")), mode_of_file(&path("new"))), (0o600, 0o700));
+    }
+
+    #[test]
+    fn folder_with_a_file_or_link_of_another_user_is_refused_and_files_of_other_programs_are_ignored() {
+        use std::os::unix::fs::lchown;
+        for name in ["", "events", "outbox/1.eml", "running.json", "encryption-keys", "dynamodb.sqlite-wal"] {
+            let folder = readable_folder();
+            let path = folder.path().join(name);
+            if name == "encryption-keys" {
+                symlink(folder.path().join("shared"), &path).unwrap();
+            }
+            let own = super::super::file_owner::unix::current_user();
+            modes::check_owners_for(folder.path(), own).unwrap();
+            // Only root can give a file to another user. Another user runs the check for a user with another id.
+            let user = if own == 0 { own } else { own + 1 };
+            if own == 0 {
+                lchown(&path, Some(4_242), None).unwrap();
+            }
+            let refused = modes::check_owners_for(folder.path(), user).unwrap_err();
+            let Failure::ForeignOwner { path: refused, .. } = refused else { panic!("{refused:?}") };
+            assert!(own != 0 || refused == path || name.is_empty(), "{name}: {}", refused.display());
+        }
+        let folder = readable_folder();
+        if super::super::file_owner::unix::current_user() == 0 {
+            lchown(folder.path().join("shared"), Some(4_242), None).unwrap();
+        }
+        open_private_folder(folder.path()).unwrap();
     }
 
     #[test]

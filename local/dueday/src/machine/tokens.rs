@@ -1,7 +1,6 @@
 //! Checks the tokens of the requests to the local API, if the server runs with `--auth`. The key of the local token
 //! issuer is in a file of the data folder that only the owner of the file can read.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use clock::Clock;
 use emulator::TokenIssuer;
 use rest::{Problem, Rights, TokenRules, set_caller};
 
-use super::secret_file::write_secret;
+use super::secret_file::{read_secret, write_secret};
 use crate::Failure;
 
 /// The route with the public key of the local token issuer.
@@ -33,12 +32,12 @@ pub fn path_of_token_key(folder: &Path) -> PathBuf {
 /// If the server was never started with `--auth`, or the file cannot be read or contains no valid key.
 pub fn read_token_issuer(folder: &Path) -> Result<TokenIssuer, Failure> {
     let path = path_of_token_key(folder);
-    let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => Failure::Refused(format!(
+    let text = read_secret(&path).map_err(|failure| match failure {
+        Failure::Data { source, .. } if source.kind() == io::ErrorKind::NotFound => Failure::Refused(format!(
             "there is no key for tokens in the data folder {}: start `dueday --auth` once, which creates it",
             folder.display()
         )),
-        _ => Failure::Data { path: path.clone(), source },
+        failure => failure,
     })?;
     TokenIssuer::new(&text).map_err(|error| Failure::File { path, reason: error.to_string() })
 }
@@ -99,6 +98,8 @@ async fn set_caller_from_token(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -115,6 +116,21 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = fs::metadata(path_of_token_key(folder.path())).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn token_key_of_another_user_is_refused() {
+        use std::os::unix::fs::lchown;
+        let folder = tempfile::tempdir().unwrap();
+        read_or_create_token_issuer(folder.path()).unwrap();
+        let given_away = lchown(path_of_token_key(folder.path()), Some(4_242), None);
+        match read_token_issuer(folder.path()) {
+            Err(Failure::ForeignOwner { path, owner: 4_242, .. }) => assert_eq!(path, path_of_token_key(folder.path())),
+            // Only root can give a file away, so the file still belongs to the user who runs this test.
+            Ok(_) => assert!(given_away.is_err(), "the key of another user was read"),
+            Err(other) => panic!("{other}"),
         }
     }
 

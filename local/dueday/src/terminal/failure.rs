@@ -36,6 +36,12 @@ pub enum Failure {
     Table(#[from] TableError),
     #[error("cannot use {}: {source}. Choose a writable data folder with --data", path.display())]
     Data { path: PathBuf, source: io::Error },
+    #[error(
+        "{} belongs to the user with the id {owner}. Only files of the user who runs the command (id {user}) and of root \
+         are allowed: run the command as the owner, change the owner with chown, or choose another folder with --data",
+        path.display()
+    )]
+    ForeignOwner { path: PathBuf, owner: u32, user: u32 },
     #[error("cannot create a table in {}. Is its disk full?", path.display())]
     NewTable { path: PathBuf, source: TableError },
     #[error(

@@ -1,7 +1,8 @@
-//! Tests of the file modes in the data folder: only the owner of the folder can read the files that the commands write.
+//! Tests of the owners and the file modes in the data folder: only the owner of the folder can read the files that the
+//! commands write, and the commands use no files of another user.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 
 use crate::demo_folder::{all_files, write_demo_folder};
@@ -43,4 +44,31 @@ fn gateway_in_its_own_process_creates_a_private_folder() {
     let _gateway = Gateway::start(&data);
     assert!(data.join("gateway-ledger.jsonl").exists());
     assert_eq!(files_accessible_to_others(&data), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn commands_use_no_folder_and_no_file_of_another_user() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    write_demo_folder(&data);
+    let names = ["encryption-keys", "dynamodb.sqlite", "gateway-ledger.jsonl", "outbox"];
+    for path in [vec![data.clone()], names.map(|name| data.join(name)).to_vec()].concat() {
+        let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&path).unwrap());
+        let given_away = lchown(&path, Some(4_242), None).is_ok();
+        for command in ["subscriptions", "status", "gateway"] {
+            // `dueday gateway` would run until it is stopped.
+            if command == "gateway" && !given_away {
+                continue;
+            }
+            let (code, stdout, stderr) = output(dueday(&data).arg(command));
+            // Only root can give a file to another user. For other users, the unit tests check the rule.
+            if given_away {
+                let expected = format!("{} belongs to the user with the id 4242. Only files of", path.display());
+                assert!(code == 2 && stderr.contains(&expected), "{command}: {code} {stdout}{stderr}");
+            } else {
+                assert_ne!(code, 2, "{command}: {stderr}");
+            }
+        }
+        lchown(&path, Some(owner), None).unwrap();
+    }
 }

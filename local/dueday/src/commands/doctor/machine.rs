@@ -12,6 +12,8 @@ use store::Settings;
 use super::deployment::check_stripe;
 use super::finding::Finding;
 use super::{gateway_account, settings};
+#[cfg(unix)]
+use crate::Failure;
 use crate::commands::serve::ServeArgs;
 use crate::context::Context;
 use crate::machine::data_folder::RunningServer;
@@ -81,10 +83,13 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     findings
 }
 
-/// Checks that other users have no rights on the data folder and its files.
+/// Checks that the data folder and its files belong to the user, and that other users have no rights on them.
 #[cfg(unix)]
 fn check_modes(context: &Context) -> Finding {
     let folder = &context.options.data;
+    if let Err(failure @ Failure::ForeignOwner { .. }) = private_folder::check_owners(folder) {
+        return Finding::wrong(FOLDER_CHECK, failure.message(), "Only you and root may own files in the data folder");
+    }
     match private_folder::list_files_accessible_to_others(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Finding::good(FOLDER_CHECK, format!("{} does not exist yet; the first start creates it", folder.display()))
