@@ -4,15 +4,19 @@
 use std::io::ErrorKind;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
+use futures::stream::poll_fn;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -57,7 +61,8 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
     let guard = HostGuard::new(listener.local_addr()?);
     let routes = routes
         .layer(from_fn(move |request, next| with_time_limit(limits.request_timeout, request, next)))
-        .layer(from_fn_with_state(guard, HostGuard::admit));
+        .layer(from_fn_with_state(guard, HostGuard::admit))
+        .layer(from_fn(close_if_body_is_unread));
     let mut connections = JoinSet::new();
     let mut opened: Vec<OpenConnection> = Vec::new();
     let idle = Arc::new(IdleEvents::default());
@@ -176,9 +181,33 @@ async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, act
 async fn with_time_limit(limit: Duration, request: Request, next: Next) -> Response {
     timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         let body = format!("the request was incomplete or got no response within {} s\n", limit.as_secs());
-        // The header `Connection: close` ends the connection, so the rest of the body is not read.
+        // The request may still be in progress, so the connection gets no further request.
         (StatusCode::REQUEST_TIMEOUT, [(CONNECTION, "close")], body).into_response()
     })
+}
+
+/// Adds the header `Connection: close` to a response before which the body of the request was not completely read.
+/// Otherwise, the client could send its next request on the same connection, and a proxy could take the rest of the body
+/// for the start of that request (request smuggling).
+async fn close_if_body_is_unread(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    if body.is_end_stream() {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
+    let is_read = Arc::new(AtomicBool::new(false));
+    let mark_as_read = {
+        let is_read = is_read.clone();
+        poll_fn(move |_| {
+            is_read.store(true, Ordering::SeqCst);
+            Poll::Ready(None)
+        })
+    };
+    let body = Body::from_stream(body.into_data_stream().chain(mark_as_read));
+    let mut response = next.run(Request::from_parts(parts, body)).await;
+    if !is_read.load(Ordering::SeqCst) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Returns whether accepting a connection failed because of its client, so that the next connection can be accepted.

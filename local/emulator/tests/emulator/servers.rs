@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use emulator::{Engine, Limits, serve};
 use tokio::net::TcpListener;
@@ -86,12 +87,15 @@ fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
     );
 }
 
-/// Starts a server whose path `/` responds, and whose path `/never` never responds. Returns its address.
+/// Starts a server whose path `/` responds, whose path `/unread` responds without reading the body, whose path `/limited`
+/// reads at most four bytes, and whose path `/never` never responds. Returns its address.
 async fn start_server(limits: Limits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let routes = Router::new()
         .route("/", get(|| async { "here" }).post(|_: Bytes| async { "read" }))
+        .route("/unread", post(|| async { "unread" }))
+        .route("/limited", post(|_: Bytes| async { "read" }).layer(DefaultBodyLimit::max(4)))
         .route("/never", post(std::future::pending::<()>));
     tokio::spawn(serve(listener, routes, limits));
     address
@@ -192,6 +196,43 @@ async fn serve_closes_a_connection_after_its_maximum_duration() {
     run_blocking_client(move || {
         let keep_alive = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
         assert!(send_request(address, &keep_alive).ends_with("here"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn response_ends_the_connection_unless_the_body_of_the_request_was_read() {
+    let address = start_server(limits(Duration::from_secs(60))).await;
+    run_blocking_client(move || {
+        // The start of a second request, as the body of the first one.
+        let hidden = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let head = |method: &str, path: &str, host: &str, length: usize| {
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n")
+        };
+        let own = address.to_string();
+        for (request, status) in [
+            (head("POST", "/unread", &own, hidden.len()), 200),
+            (head("POST", "/limited", &own, hidden.len()), 413),
+            (head("POST", "/nowhere", &own, hidden.len()), 404),
+            (head("DELETE", "/", &own, hidden.len()), 405),
+            (head("POST", "/", "evil.example", hidden.len()), 403),
+            (head("POST", "/", &own, hidden.len()) + "Origin: http://evil.example\r\n", 403),
+        ] {
+            // The client waits until the server closes the connection.
+            let response = send_request(address, &format!("{request}\r\n{hidden}"));
+            assert_eq!(response_status(&response), status, "{request}: {response}");
+            assert!(response.to_lowercase().contains("\r\nconnection: close\r\n"), "{request}: {response}");
+            assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{request}: {response}");
+        }
+        let mut stream = TcpStream::connect(address).unwrap();
+        let mut buffer = [0; 1_024];
+        for _ in 0..2 {
+            let request = format!("{}\r\nbody", head("POST", "/", &own, 4));
+            stream.write_all(request.as_bytes()).unwrap();
+            let length = stream.read(&mut buffer).unwrap();
+            let response = String::from_utf8_lossy(&buffer[..length]).to_lowercase();
+            assert!(response.ends_with("read") && !response.contains("connection: close"), "{response}");
+        }
     })
     .await;
 }
