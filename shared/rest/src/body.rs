@@ -3,7 +3,7 @@
 use crate::request_input::{Input, InvalidInput};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use billing::Money;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,9 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         if !media_type.eq_ignore_ascii_case("application/json") {
             return Err(Problem::not_json());
         }
+        if !has_plain_body(request.headers()) {
+            return Err(Problem::unsupported_content_encoding());
+        }
         let mut bytes =
             to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| Problem::too_large(MAX_BODY_BYTES))?;
         if bytes.is_empty() {
@@ -74,4 +77,11 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         let value = Input::parse_json(&bytes)?.read()?;
         Ok(Self { value, hash: format!("{:x}", Sha256::digest(&bytes)) })
     }
+}
+
+/// Returns whether a request with `headers` has no content encoding, such as a compression, or only the encoding `identity`.
+fn has_plain_body(headers: &HeaderMap) -> bool {
+    let is_identity = |coding: &str| coding.trim().eq_ignore_ascii_case("identity");
+    let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+    values.all(|value| value.to_str().is_ok_and(|value| value.split(',').all(is_identity)))
 }

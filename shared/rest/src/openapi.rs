@@ -203,7 +203,7 @@ fn add_error_responses(operation: &mut Value) {
         (409, "The request conflicts with the current state, or with another request at the same time", has_body),
         (412, "The stored version does not match If-Match", has("If-Match")),
         (413, "The body is larger than 64 KiB", has_body),
-        (415, "The header Content-Type: application/json is missing", has_body),
+        (415, "The header Content-Type: application/json is missing, or the body has a Content-Encoding", has_body),
         (422, "A field or parameter is valid in itself, but not in the current state", can_return_422),
         (
             422,

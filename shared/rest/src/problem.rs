@@ -272,6 +272,16 @@ impl Problem {
         )
     }
 
+    /// 415: the body is compressed, or has another content encoding than `identity`.
+    pub fn unsupported_content_encoding() -> Self {
+        problem!(
+            UNSUPPORTED_MEDIA_TYPE,
+            "unsupported-content-encoding",
+            "The content encoding is not supported",
+            "send the body without compression: leave out the header Content-Encoding; only the value identity is allowed"
+        )
+    }
+
     /// 422: the idempotency key was used for a request with another body.
     pub fn idempotency_key_reused() -> Self {
         problem!(
@@ -374,6 +384,10 @@ impl IntoResponse for Problem {
         }
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.kind == Self::unsupported_content_encoding().kind {
+            // The header names the content encodings that are allowed (RFC 9110, section 15.5.16).
+            response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         // Add the problem to the response, so that a middleware can show a web page in place of the JSON body to
         // browsers.

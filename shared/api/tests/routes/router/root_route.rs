@@ -68,3 +68,24 @@ async fn requests_that_write_require_a_media_type_that_an_html_form_cannot_send(
     let cancelled = world.request_as(&acme(), "POST {gold}/cancel", &json, "").await;
     assert_eq!(cancelled.json()["status"], "cancelled", "{}", cancelled.text);
 }
+
+#[tokio::test]
+async fn body_with_a_content_encoding_is_refused_with_the_allowed_one() {
+    let world = World::new().await;
+    let send = async |encoding: &str| {
+        let headers = [("content-type", "application/json"), ("content-encoding", encoding)];
+        world.request_as(&acme(), "POST {gold}/cancel", &headers, "{}").await
+    };
+    for encoding in ["gzip", "br", "unknown", "identity, gzip", ""] {
+        let refused = send(encoding).await;
+        let problem = refused.problem();
+        assert!(
+            problem.starts_with("415 unsupported-content-encoding -: send the body without compression"),
+            "{problem}"
+        );
+        assert_eq!(refused.header("accept-encoding"), "identity");
+        assert_eq!(refused.header("content-type"), "application/problem+json");
+    }
+    assert_eq!(world.stored_gold().await, world.gold, "nothing was written");
+    assert_eq!(send("Identity").await.status, 200);
+}
