@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::Api;
-use axum::Extension;
+use axum::http::header;
+use axum::middleware::map_response;
+use axum::response::Response;
+use axum::{Extension, Router};
 use chrono::NaiveTime;
 use clap::Args;
 use config::Env;
@@ -17,6 +20,7 @@ use inbound::StripeEventHandler;
 use orders_api::OrdersApi;
 use outbound::{AddressPolicy, AllowedAddresses};
 use rest::{Caller, PublicUrl, Role, TokenRules};
+use serde_json::Value;
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -41,6 +45,12 @@ use crate::{Exit, Failure};
 
 /// The time between two deletions of expired items from the database file.
 const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
+
+/// The content security policy of the API's documentation (Swagger UI). Its scripts come from this server, its icons are
+/// in `data:` URLs, and it sets styles in the page.
+const DOCUMENTATION_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                                    img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
+                                    form-action 'none'; frame-ancestors 'none'";
 
 /// The options of `dueday` without a command: the addresses of its servers, and the time of the daily runs.
 #[derive(Debug, Args)]
@@ -133,7 +143,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let orders = OrdersApi::new(desk, deployment.table.clone(), merchant, context.clock.clone());
     let document = rest::openapi::merged_document(api::document(), orders_api::document());
     let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
-    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
+    let pages = documentation_pages(description);
     let mut routes = api.with_docs().routes().merge(filler.observe_changes(orders.routes()));
     if let Some(events) = stripe_event_handler(&locked_folder.gateway, deployment.table.clone(), context)? {
         routes = routes.merge(inbound::routes(Arc::new(events)));
@@ -165,6 +175,18 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         }
     }
     Ok(Exit::Done)
+}
+
+/// Returns the routes of the web page that shows `description`, the OpenAPI document of the API. Other pages cannot show
+/// the page in a frame, where they could make a person click on it, and the page loads nothing from other hosts.
+fn documentation_pages(description: Value) -> Router {
+    let pages: Router = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description).into();
+    let headers =
+        [(header::CONTENT_SECURITY_POLICY, DOCUMENTATION_POLICY), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    pages.layer(map_response(move |response: Response| {
+        let headers = headers.clone();
+        async move { (headers, response) }
+    }))
 }
 
 /// Returns the handler of inbound webhooks from Stripe; `None` if the gateway is not Stripe, or if the signing secret

@@ -14,6 +14,7 @@ mod deploy;
 mod deploy_policy;
 #[cfg(unix)]
 mod doctor;
+mod documentation_page;
 mod documents;
 mod encrypted_secrets;
 mod export;
