@@ -109,7 +109,7 @@ pub use account_partitions::{
 pub use accounts::{ChangeAccountOutcome, PutAccountOutcome};
 pub use actions::ChangeRecords;
 pub use batch::Batch;
-pub use card_links::CardLink;
+pub use card_links::{CardLink, StoredCardLink};
 pub use changes::ChangeOutcome;
 pub use claims::{Claim, ClaimOutcome};
 pub use config::*;

@@ -9,7 +9,6 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use billing::{Account, ActionKind, Actor, OwedPayment, Status, Subscription};
-use chrono::NaiveDate;
 use mail::Language;
 use minijinja::context;
 use rest::html_page;
@@ -86,7 +85,7 @@ pub async fn show(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    match api.read_card_link(path, now.today).await {
+    match api.read_card_link(path, now).await {
         Ok((account, stored, owed)) => api.card_link_page(&account, &stored, owed).await,
         Err(problem) => api.card_link_error(problem, &headers),
     }
@@ -115,7 +114,7 @@ pub async fn open(
     headers: HeaderMap,
     public_url: PublicUrl,
 ) -> Result<Response, Problem> {
-    let (account, stored, owed) = match api.read_card_link(path, now.today).await {
+    let (account, stored, owed) = match api.read_card_link(path, now).await {
         Ok(link) => link,
         Err(problem) => return api.card_link_error(problem, &headers),
     };
@@ -132,22 +131,25 @@ pub async fn open(
 }
 
 impl Api {
-    /// Returns the account and the subscription of a card link, and its payment if that is still owed on `today`.
+    /// Returns the account and the subscription of a card link that is opened at `now`, and its payment if that is still owed.
+    /// While the payment is owed, the link is renewed.
     ///
     /// # Errors
     /// 404 if there is no such link, or if its account or subscription does not exist any more.
     async fn read_card_link(
         &self,
         path: LinkPath,
-        today: NaiveDate,
+        now: RequestTime,
     ) -> Result<(Account, Subscription, Option<OwedPayment>), Problem> {
         let axum::extract::Path(CardLinkPath { link }) = path.map_err(|_| problems::card_link_not_found())?;
         let id = link.ok_or_else(problems::card_link_not_found)?;
-        let link = self.table.get_card_link(id).await?.ok_or_else(problems::card_link_not_found)?;
+        let opened = self.table.get_card_link(id, now.at).await?.ok_or_else(problems::card_link_not_found)?;
+        let link = &opened.link;
         let account = self.table.get_account(&link.account).await?.ok_or_else(problems::card_link_not_found)?;
         let stored = self.table.get_subscription(&link.account, link.subscription).await?;
         let stored = stored.ok_or_else(problems::card_link_not_found)?;
-        let owed = stored.outlook(&self.table.policy(), today).owed.filter(|owed| owed.due_on == link.due_on);
+        let owed = stored.outlook(&self.table.policy(), now.today).owed.filter(|owed| owed.due_on == link.due_on);
+        self.table.renew_card_link(&opened, owed.is_some(), now.at).await?;
         Ok((account, stored, owed))
     }
 

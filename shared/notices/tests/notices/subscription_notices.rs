@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use billing::{Changes, Label, LeadDays, OnResume, PaymentMethod, Subscription};
+use clock::Clock as _;
 use mail::{MailKind, Merchant};
 use notices::{NoticeOutcome, Notices};
 use testkit::sample;
@@ -123,7 +124,8 @@ async fn mail_about_an_owed_payment_leads_to_a_page_for_a_card() {
     let mails = world.mails();
     assert_mail(&mails, "failed", &["Add another card:\nhttps://api.example.com/card-links/"]);
     let (_, id) = mails[0].1.split_once("/card-links/").unwrap();
-    let link = world.system.deployment.table.get_card_link(id[..26].parse().unwrap()).await.unwrap().unwrap();
+    let (id, now) = (id[..26].parse().unwrap(), world.system.clock.now());
+    let link = world.system.deployment.table.get_card_link(id, now).await.unwrap().unwrap().link;
     assert_eq!((link.subscription, link.due_on), (world.gold.id, world.gold.due_on));
 }
 

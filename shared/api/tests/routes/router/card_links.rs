@@ -1,6 +1,7 @@
 //! Tests of card links, and of the web pages that a browser gets in place of problems in JSON.
 
 use billing::Locale;
+use clock::Clock as _;
 use store::CardLink;
 use ulid::Ulid;
 
@@ -119,4 +120,53 @@ async fn browser_gets_a_page_in_place_of_a_problem_and_a_program_gets_json() {
         let json = world.request_as(&super::world::acme(), request, &[("accept", "*/*")], "").await;
         assert_eq!((json.status, json.header("content-type")), (status, "application/problem+json"), "{request}");
     }
+}
+
+#[tokio::test]
+async fn card_link_works_for_a_year_after_the_last_day_on_which_the_payment_was_owed() {
+    let world = world_with_owed_payment().await;
+    let open = async |time: &str| {
+        world.clock.set(super::world::at(time));
+        world.request_without_token(&format!("GET /card-links/{CARD_LINK_ID}"), &[BROWSER_HEADER], "").await
+    };
+    let expiry = async || {
+        let items = world.table.scan().await.unwrap();
+        let link = items.iter().find(|item| item["PK"].as_s().unwrap().starts_with("CARDLINK#")).unwrap();
+        let seconds = link["TTL"].as_n().unwrap().parse().unwrap();
+        chrono::DateTime::from_timestamp(seconds, 0).unwrap().date_naive().to_string()
+    };
+    assert_eq!(expiry().await, "2027-03-10", "a year after the mail");
+    assert_eq!(open("2026-03-10T20:00:00Z").await.status, 200);
+    assert_eq!(expiry().await, "2027-03-10", "on the same day, a use writes nothing");
+    // The payment is owed when the customer opens the link almost a year later.
+    let page = open("2027-03-09T06:00:00Z").await;
+    assert!(page.status == 200 && page.text.contains("<form"), "{}", page.text);
+    assert_eq!(expiry().await, "2028-03-08");
+
+    let card = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}}"#;
+    assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
+    world.run_payments("2027-03-10T06:00:00Z").await;
+    let page = open("2027-12-01T06:00:00Z").await;
+    assert!(page.status == 200 && !page.text.contains("<form"), "{}", page.text);
+    assert_eq!(expiry().await, "2028-03-08", "a use after the payment does not renew the link");
+    assert_eq!(open("2028-03-07T06:00:00Z").await.status, 200);
+    let page = open("2028-03-08T06:00:00Z").await;
+    assert_eq!(
+        (page.status, page.text.contains("expired")),
+        (404, true),
+        "an item that is not deleted yet: {}",
+        page.text
+    );
+}
+
+#[tokio::test]
+async fn card_link_that_an_earlier_version_stored_for_ten_years_expires_a_year_after_it_is_opened() {
+    let world = world_with_owed_payment().await;
+    let link = CardLink { account: world.gold.account.clone(), subscription: world.gold.id, due_on: world.gold.due_on };
+    world.table.put_card_link(Ulid(78), &link, super::world::at("2035-03-10T06:00:00Z")).await.unwrap();
+    let stored = world.table.get_card_link(Ulid(78), world.clock.now()).await.unwrap().unwrap();
+    assert_eq!(stored.expires_at.date_naive().to_string(), "2036-03-09");
+    world.table.renew_card_link(&stored, false, super::world::at("2026-03-12T06:00:00Z")).await.unwrap();
+    let stored = world.table.get_card_link(Ulid(78), world.clock.now()).await.unwrap().unwrap();
+    assert_eq!(stored.expires_at.date_naive().to_string(), "2027-03-12");
 }
