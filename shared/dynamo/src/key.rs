@@ -6,6 +6,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::Item;
 
+/// The beginnings of the partition keys that contain the id of a link: everyone who knows the id can open a web page of a
+/// customer.
+const PARTITIONS_WITH_LINKS: [&str; 3] = ["CARDLINK#", "SETUP#", "LIMIT#returns#"];
+
+/// The number of characters of an id that contain its time. The other characters are random.
+const TIME_CHARACTERS: usize = 10;
+
 /// The primary key of an item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
@@ -32,8 +39,32 @@ impl Key {
     }
 }
 
+/// Writes the key for error messages and logs. Of the id of a link, writes only the characters with the time: so the item
+/// can be found, and the message opens no web page.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.pk, self.sk)
+        let Self { pk, sk } = self;
+        let prefix = PARTITIONS_WITH_LINKS.into_iter().find(|prefix| pk.starts_with(prefix));
+        let Some((prefix, id)) = prefix.and_then(|prefix| Some((prefix, pk.strip_prefix(prefix)?))) else {
+            return write!(f, "{pk} {sk}");
+        };
+        let time: String = id.chars().take(TIME_CHARACTERS).collect();
+        write!(f, "{prefix}{time}...")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_shows_a_key_without_the_random_part_of_the_id_of_a_link() {
+        let shown = |pk: &str, sk: &str| Key { pk: pk.to_owned(), sk: sk.to_owned() }.to_string();
+        assert_eq!(shown("ACC#acme", "SUB#1"), "ACC#acme SUB#1");
+        let id = "01JZXCVBNM0123456789ABCDEF";
+        for prefix in PARTITIONS_WITH_LINKS {
+            let pk = format!("{prefix}{id}");
+            assert_eq!(shown(&pk, &pk), format!("{prefix}01JZXCVBNM..."));
+        }
     }
 }

@@ -2,8 +2,7 @@
 //! progress, and marks the account.
 
 use billing::{
-    AccountId, ActionKind, ErasedAccount, Erasure, ErasureCheck, ErasureObstacle, LoggedAction, NewAction,
-    PaymentMethodSetup,
+    AccountId, ErasedAccount, Erasure, ErasureCheck, ErasureObstacle, LoggedAction, NewAction, PaymentMethodSetup,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use store::{AccountPartition, StoredAccount, Table, TableError};
@@ -110,10 +109,8 @@ async fn recent_setups(
     actions: &[LoggedAction],
     now: DateTime<Utc>,
 ) -> Result<Vec<PaymentMethodSetup>, TableError> {
-    let is_recent = |action: &&LoggedAction| {
-        action.kind == ActionKind::CreateSetup && now.signed_duration_since(action.at) < MAX_OPEN_SETUP_AGE
-    };
-    let ids = actions.iter().filter(is_recent).filter_map(|action| action.item.as_ref()?.parse().ok());
+    let is_recent = |action: &&LoggedAction| now.signed_duration_since(action.at) < MAX_OPEN_SETUP_AGE;
+    let ids = actions.iter().filter(is_recent).filter_map(LoggedAction::created_setup);
     let mut setups = Vec::new();
     for id in ids {
         setups.extend(table.get_setup(id).await?);

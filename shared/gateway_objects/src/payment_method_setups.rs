@@ -113,7 +113,7 @@ impl PaymentMethodSetups {
     /// stores this payment method in the subscriptions and returns the completed setup. Otherwise, returns `setup`
     /// unchanged. Does not change a subscription whose payment method was entered later, so an older setup never
     /// replaces a newer payment method. Writes an entry to the action log for each changed subscription; the actor of
-    /// the entry is the customer, identified by the id of the setup. If the call is interrupted, the next call
+    /// the entry is the customer, identified by the public name of the setup. If the call is interrupted, the next call
     /// completes the setup.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl PaymentMethodSetups {
         let payment_method = Some(entered.clone());
         let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
         let disputes = self.table.get_disputes_by_account(&setup.account).await?;
-        let actor = Actor::Customer(ActorName::new(&setup.id.to_string()));
+        let actor = Actor::Customer(ActorName::new(&setup.public_name()));
         let action = NewAction { at: self.clock.now(), actor, kind: ActionKind::ChangeSubscription, reason: None };
         for id in ids {
             let records = ChangeRecords { request: None, action: Some(&action) };

@@ -25,7 +25,7 @@ pub struct ActorView {
     /// The kind of the actor: `operator`, `account`, `command`, `customer` or `anonymous`. A
     /// `customer` entered a payment method on a page of the gateway.
     pub kind: String,
-    /// The subject of the token, the name of the user who ran the command, or the id of the payment method setup; null if
+    /// The subject of the token, the name of the user who ran the command, or the public name of the payment method setup; null if
     /// there is none. A name that contains `@` is replaced by a hash. An account sees only its own names.
     pub name: Option<String>,
 }

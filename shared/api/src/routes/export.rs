@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use billing::{
-    AccountId, ActionKind, AttemptRecord, Currency, Dispute, DisputeStatus, Finding, GatewayToken, LoggedAction,
-    PaymentMethod, PaymentMethodSetup, ReceiptId, SubscriptionId, WaivedPeriod,
+    AccountId, AttemptRecord, Currency, Dispute, DisputeStatus, Finding, GatewayToken, LoggedAction, PaymentMethod,
+    PaymentMethodSetup, ReceiptId, SubscriptionId, WaivedPeriod,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use rest::body::MinorUnits;
@@ -289,10 +289,8 @@ async fn setups_of(
     partition: &AccountPartition,
     now: DateTime<Utc>,
 ) -> Result<Vec<PaymentMethodSetup>, TableError> {
-    let is_recent = |action: &&LoggedAction| {
-        action.kind == ActionKind::CreateSetup && now.signed_duration_since(action.at) < MAX_SETUP_AGE
-    };
-    let ids = partition.actions.iter().filter(is_recent).filter_map(|action| action.item.as_ref()?.parse().ok());
+    let is_recent = |action: &&LoggedAction| now.signed_duration_since(action.at) < MAX_SETUP_AGE;
+    let ids = partition.actions.iter().filter(is_recent).filter_map(LoggedAction::created_setup);
     let mut setups = Vec::new();
     for id in ids.collect::<Vec<Ulid>>() {
         setups.extend(table.get_setup(id).await?);

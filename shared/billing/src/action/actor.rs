@@ -19,8 +19,8 @@ pub enum Actor {
     /// The command `dueday`. Contains the name of the user who runs the command, if the operating system reports a
     /// name.
     Command(Option<ActorName>),
-    /// A customer who entered a payment method on a checkout page of the gateway. Contains the id of the payment method
-    /// setup.
+    /// A customer who entered a payment method on a checkout page of the gateway. Contains the public name of the
+    /// payment method setup.
     Customer(Option<ActorName>),
     /// A caller of the API without a token: a customer who opens a link, or any caller of a local system that checks no
     /// tokens.
@@ -38,8 +38,8 @@ pub enum ActorKind {
     Anonymous,
 }
 
-/// The name of an actor: the subject of a token, the name of a user of the operating system, or the id of a payment
-/// method setup. The name never contains an e-mail address.
+/// The name of an actor: the subject of a token, the name of a user of the operating system, or the public name of a
+/// payment method setup. The name never contains an e-mail address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActorName(String);
 

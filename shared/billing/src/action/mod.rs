@@ -164,6 +164,9 @@ pub struct LoggedAction {
     pub subscription: Option<SubscriptionId>,
     /// The id of the changed item if it is neither an account nor a subscription, such as the id of a refund.
     pub item: Option<String>,
+    /// The id of the created payment method setup, with which an export and an erasure of the account find the setup. Only the
+    /// stored entry contains the id: it must be in no list, event or log.
+    pub setup: Option<Ulid>,
     /// The values of the changed fields before the change, by field name. Empty for a new item.
     pub before: BTreeMap<String, String>,
     /// The values of the changed fields after the change, by field name. The text `changed` replaces a value that must
@@ -171,6 +174,15 @@ pub struct LoggedAction {
     pub after: BTreeMap<String, String>,
     /// The reason that the actor gave; `None` if the actor gave no reason.
     pub reason: Option<Label>,
+}
+
+impl LoggedAction {
+    /// Returns the id of the payment method setup that the action created; `None` for another action.
+    pub fn created_setup(&self) -> Option<Ulid> {
+        // An earlier version stored the id as the changed item.
+        let earlier = || self.item.as_ref()?.parse().ok();
+        self.setup.or_else(earlier).filter(|_| self.kind == ActionKind::CreateSetup)
+    }
 }
 
 impl NewAction {
@@ -202,9 +214,9 @@ impl NewAction {
 
     /// Returns the entry of the action log for the new payment method setup `setup`.
     pub fn on_setup(&self, setup: &PaymentMethodSetup) -> LoggedAction {
-        let id = setup.id.to_string();
-        let entry = self.entry(&id, setup.version, FieldDifference::default());
-        LoggedAction { account: Some(setup.account.clone()), item: Some(id), ..entry }
+        let entry = self.entry(&setup.id.to_string(), setup.version, FieldDifference::default());
+        let (account, item) = (Some(setup.account.clone()), Some(setup.public_name()));
+        LoggedAction { account, item, setup: Some(setup.id), ..entry }
     }
 
     /// Returns the entry of the action log for the decision of a person about `finding`, a finding of the subscription
@@ -269,6 +281,7 @@ impl NewAction {
             account: None,
             subscription: None,
             item: None,
+            setup: None,
             before,
             after,
             reason: self.reason.clone(),

@@ -12,8 +12,8 @@ pub struct ActionData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,
     pub actor: ActorKind,
-    /// The name of the actor: the subject of the token, the name of the user who ran the command, or the id of the
-    /// payment method setup. `None` if the actor has no name, or is an account. A name that contains `@` is replaced by
+    /// The name of the actor: the subject of the token, the name of the user who ran the command, or the public
+    /// name of the payment method setup. `None` if the actor has no name, or is an account. A name that contains `@` is replaced by
     /// a hash.
     pub actor_name: Option<String>,
     /// The account that the change concerns; `None` if it concerns no account.
@@ -33,7 +33,7 @@ pub struct ActionData {
 impl ActionData {
     /// Creates the data from `entry`, an entry of the action log.
     pub(super) fn from_entry(entry: &LoggedAction) -> Self {
-        let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, before, after, reason } =
+        let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, setup: _, before, after, reason } =
             entry.clone();
         // Consumers keep events for years, even after the account was erased. The name and the reason of a customer's
         // own change may be personal data, so the event does not contain them.

@@ -8,6 +8,7 @@ use serde_with::skip_serializing_none;
 use super::super::{Key, Payments, TableError, keys};
 use billing::{Actor, ActorName, Label, LoggedAction, SubscriptionId};
 use dynamo::{Entity, Instant};
+use ulid::Ulid;
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -18,6 +19,7 @@ pub struct ActionItem {
     actor_name: Option<String>,
     subscription: Option<SubscriptionId>,
     item: Option<String>,
+    setup: Option<Ulid>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     before: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -45,6 +47,7 @@ impl Entity<Payments> for LoggedAction {
             actor_name: self.actor.name().map(str::to_owned),
             subscription: self.subscription,
             item: self.item.clone(),
+            setup: self.setup,
             before: self.before.clone(),
             after: self.after.clone(),
             reason: self.reason.clone(),
@@ -67,6 +70,7 @@ impl Entity<Payments> for LoggedAction {
             account,
             subscription: item.subscription,
             item: item.item,
+            setup: item.setup,
             before: item.before,
             after: item.after,
             reason: item.reason,

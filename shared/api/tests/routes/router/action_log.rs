@@ -306,6 +306,8 @@ async fn card_that_the_customer_enters_is_logged_for_each_subscription_with_the_
     let other = world.request_with_key("POST /accounts/acme/subscriptions", "n", NEW_SUBSCRIPTION).await.json();
     let setup = world.request("POST /accounts/acme/payment-method-setups", "{}").await.json();
     let setup = setup["id"].as_str().unwrap();
+    let stored = world.table.get_setup(setup.parse().unwrap()).await.unwrap().unwrap();
+    let name = stored.public_name();
     let (page, card) = (format!("page_{setup}").parse().unwrap(), "pm_card_mastercard".parse().unwrap());
     world.clock.set(world.clock.now() + TimeDelta::minutes(1));
     let before = world.logged().await;
@@ -324,12 +326,27 @@ async fn card_that_the_customer_enters_is_logged_for_each_subscription_with_the_
     expected.sort();
     assert_eq!(subscriptions, expected, "each subscription has one entry, although the customer returned twice");
     for entry in &entries {
-        assert_eq!(entry.actor, Actor::Customer(ActorName::new(setup)), "{entry:?}");
+        assert_eq!(entry.actor, Actor::Customer(ActorName::new(&name)), "{entry:?}");
         assert_eq!((entry.kind, entry.at), (ActionKind::ChangeSubscription, world.clock.now()), "{entry:?}");
         assert!(!format!("{entry:?}").contains("pm_card"), "{entry:?}");
     }
     let own = world.request_as(&acme(), "GET /accounts/acme/log", &[], "").await.json();
-    assert_eq!(own["data"][0]["actor"], serde_json::json!({"kind": "customer", "name": setup}));
+    assert_eq!(own["data"][0]["actor"], serde_json::json!({"kind": "customer", "name": name}));
+
+    // Everyone who knows the id of the setup can open its web page, so no list and no event contains the id.
+    for path in ["/accounts/acme/log", "/log"] {
+        let listed = world.request(&format!("GET {path}"), "").await.text;
+        assert!(!listed.contains(setup), "{path}: {listed}");
+    }
+    for entry in world.logged().await {
+        let image = billing::ItemImage::Action(Box::new(entry));
+        for event in billing::events_between_images(None, Some(&image), world.clock.now()) {
+            let event = billing::CloudEvent::new(event, "source");
+            assert!(!serde_json::to_string(&event).unwrap().contains(setup), "{event:?}");
+        }
+    }
+    let page = world.request_without_token(&format!("GET /payment-method-setups/{name}/return"), &[], "").await;
+    assert_eq!(page.status, 404, "the public name opens nothing: {}", page.text);
 }
 
 #[tokio::test]
