@@ -27,7 +27,7 @@ fn architecture_document_describes_every_crate() {
 
 #[test]
 fn documents_name_only_tests_that_exist() {
-    let document = read_document("guarantees.md") + &read_document("operations.md");
+    let document = ["guarantees.md", "operations.md", "threat-model.md"].map(read_document).concat();
     // A test name is a sentence: at least four words.
     let is_test_name = |text: &&str| {
         text.matches('_').count() > 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -36,7 +36,19 @@ fn documents_name_only_tests_that_exist() {
     assert!(named.len() > 40, "the test names are no longer found: {named:?}");
     let sources: String = text_files().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| text).collect();
     let missing: Vec<&&str> = named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
-    assert!(missing.is_empty(), "docs/guarantees.md or docs/operations.md names tests that do not exist: {missing:?}");
+    assert!(missing.is_empty(), "the documents name tests that do not exist: {missing:?}");
+}
+
+#[test]
+fn every_attack_of_the_threat_model_has_a_test_or_a_check() {
+    let document = read_document("threat-model.md");
+    let table = document.split("## What stops each attack").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 30, "the rows are no longer found: {rows:?}");
+    for row in rows {
+        let checks = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        assert!(row.matches(" | ").count() == 2 && checks.starts_with('`'), "{row}");
+    }
 }
 
 #[test]

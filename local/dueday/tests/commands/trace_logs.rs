@@ -77,7 +77,10 @@ async fn log_lines_at_the_level_trace_contain_no_names_addresses_or_secrets() {
         assert_private(&of_server, &[secret, other]);
         // The daily run of the server may have processed the row before the command.
         let all = of_run + &of_server;
-        assert!(all.contains("DEBUG a row was processed"), "the crates of the workspace log at the requested level: {all}");
+        assert!(
+            all.contains("DEBUG a row was processed"),
+            "the crates of the workspace log at the requested level: {all}"
+        );
 
         // Without a server, the commands use the database engine in their own process.
         for arguments in

@@ -269,6 +269,7 @@ async fn orders_api_function_may_write_only_items_with_the_attributes_of_an_acti
         account: Some("acme".parse().unwrap()),
         subscription: Some(billing::SubscriptionId::new(world.system.clock.ulid())),
         item: Some("item".to_owned()),
+        setup: None,
         before: one_field.clone(),
         after: one_field,
         reason: Some("a reason".parse().unwrap()),
