@@ -93,8 +93,8 @@ fn options_set_the_same_fields_as_a_file_and_reach_the_pick_list() {
     let (_, csv, _) = run(&test.data, &["orders", "pick-list", "ams", "--csv"]);
     let mut lines = csv.lines();
     let header = "order,placed_at,name,street,line2,postal_code,city,state,country,phone,product,quantity";
-    assert_eq!(lines.next(), Some(header));
-    let expected = ",Acme,1 High Street,Unit 4,LS1,Leeds,West Yorkshire,gb,0113 496 0000,beans,2";
+    assert_eq!(lines.next().map(|line| line.replace('"', "")).as_deref(), Some(header));
+    let expected = r#","Acme","1 High Street","Unit 4","LS1","Leeds","West Yorkshire","gb","0113 496 0000","beans",2"#;
     assert!(lines.next().unwrap().ends_with(expected), "{csv}");
     let slips = test.folder.path().join("slips.html");
     assert_eq!(run(&test.data, &["orders", "pick-list", "ams", "--slips", slips.to_str().unwrap()]).0, 0);

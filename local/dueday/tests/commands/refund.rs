@@ -118,7 +118,7 @@ fn refund_is_visible_in_receipts_report_why_and_export() {
     let rows: Vec<&str> = refunds.lines().skip(1).collect();
     let amounts = rows.iter().map(|row| row.split(',').nth(4).unwrap()).collect::<BTreeSet<_>>();
     assert_eq!((rows.len(), amounts), (2, BTreeSet::from(["5.00", "7.99"])), "{refunds}");
-    assert!(rows.iter().all(|row| row.starts_with("acme,") && row.contains(",succeeded,")), "{refunds}");
+    assert!(rows.iter().all(|row| row.starts_with("\"acme\",") && row.contains(",\"succeeded\",")), "{refunds}");
     let earlier = shown(&["export", "refunds", "--to", &today.pred_opt().unwrap().to_string()]);
     assert_eq!(earlier.lines().count(), 1, "only the header: {earlier}");
 

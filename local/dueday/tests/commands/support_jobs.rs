@@ -41,7 +41,7 @@ const JOBS: [Job; 23] = [
         "The page closes on ",
     ),
     ("state the net revenue of a month", &["report --from {month} --to {today}"], "net: 0.00 EUR"),
-    ("give the bookkeeper a month", &["export receipts --from {month} --to {today}"], "{number},Acme Ltd,"),
+    ("give the bookkeeper a month", &["export receipts --from {month} --to {today}"], r#""{number}","Acme Ltd","#),
     ("cancel now", &["subscription cancel acme {acme} --yes"], "cancelled"),
 ];
 

@@ -59,12 +59,13 @@ async fn log_lines_at_the_level_trace_contain_no_names_addresses_or_secrets() {
 
         assert_eq!(api.send("PUT /accounts/acme", json!({"email": EMAIL, "name": NAME})).await.0, 201);
         let today = Utc::now().date_naive();
-        let subscription = json!({
-            "sku": "gold", "product_name": "Gold plan", "payment_day": today.day(), "amount": 1299, "currency": "EUR",
-            "payment_method": {"customer": "cus_acme", "payment_method": "pm_card_chargeDeclinedInsufficientFunds"},
-            "first_payment_date": today,
-        });
-        assert_eq!(api.send("POST /accounts/acme/subscriptions", subscription).await.0, 201);
+        for (sku, card) in [("gold", "pm_card_chargeDeclinedInsufficientFunds"), ("silver", "pm_card_visa")] {
+            let subscription = json!({
+                "sku": sku, "product_name": "A plan", "payment_day": today.day(), "amount": 1299, "currency": "EUR",
+                "payment_method": {"customer": "cus_acme", "payment_method": card}, "first_payment_date": today,
+            });
+            assert_eq!(api.send("POST /accounts/acme/subscriptions", subscription).await.0, 201);
+        }
         delivered.recv().await.unwrap();
         let (_, of_run) = run_logged(&data, levels, &["run", "payments"]);
         assert_private(&of_run, &[secret]);
@@ -75,7 +76,7 @@ async fn log_lines_at_the_level_trace_contain_no_names_addresses_or_secrets() {
         drop(server);
         let of_server = std::fs::read_to_string(&log).unwrap();
         assert_private(&of_server, &[secret, other]);
-        // The daily run of the server may have processed the row before the command.
+        // The daily run of the server may have processed the rows before the command.
         let all = of_run + &of_server;
         assert!(
             all.contains("DEBUG a row was processed"),
