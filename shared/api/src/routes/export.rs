@@ -10,9 +10,8 @@ use billing::{
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use rest::body::MinorUnits;
 use rest::list::UnreadableView;
-use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Caller, Problem, RequestTime};
+use rest::{Caller, Problem, RequestTime, Role};
 use serde::Serialize;
 use store::{AccountPartition, Table, TableError};
 use ulid::Ulid;
@@ -146,9 +145,11 @@ pub struct PaymentWithoutReceipt {
 /// A page on which the customer could enter a payment method.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExportedSetup {
-    /// The id of the setup.
-    #[schema(value_type = UlidText)]
+    /// The id of the setup; for an operator with the role read, its name in the action log.
     id: String,
+    /// The name of the setup in the action log.
+    #[serde(skip)]
+    public_name: String,
     /// The time at which the setup was created.
     created_at: DateTime<Utc>,
     /// The time at which the page closes.
@@ -222,6 +223,7 @@ impl From<PaymentMethodSetup> for ExportedSetup {
     fn from(setup: PaymentMethodSetup) -> Self {
         Self {
             id: setup.id.to_string(),
+            public_name: setup.public_name(),
             created_at: setup.created_at,
             expires_at: setup.expires_at,
             payment_method: setup.payment_method.as_ref().map(masked),
@@ -318,15 +320,21 @@ async fn setups_of(
 pub async fn read(
     State(api): State<Api>,
     now: RequestTime,
-    _: Caller,
+    caller: Caller,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let export = match AccountExport::read(&api.table, &account, MAX_EXPORTED_ITEMS, now.at).await {
+    let mut export = match AccountExport::read(&api.table, &account, MAX_EXPORTED_ITEMS, now.at).await {
         Ok(export) => export.ok_or_else(Problem::no_account)?,
         Err(ExportError::TooManyItems) => return Err(too_large()),
         Err(ExportError::Table(error)) => return Err(error.into()),
     };
+    if caller == Caller::Operator(Role::Read) {
+        // With the id of a setup, everyone can enter a card on the page of the customer.
+        for setup in &mut export.payment_method_setups {
+            setup.id.clone_from(&setup.public_name);
+        }
+    }
     let json = serde_json::to_string(&export).expect("the data can be serialized");
     if json.len() > MAX_RESPONSE_BYTES {
         return Err(too_large());

@@ -16,7 +16,7 @@ use rest::html_page;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
-use rest::{AccountAction, Caller, Problem, PublicUrl, RequestActor, RequestTime};
+use rest::{AccountAction, Caller, Problem, PublicUrl, RequestActor, RequestTime, Role};
 use serde::{Deserialize, Serialize};
 use store::{ChangeRecords, LimitedOperation, StoredResponse};
 use ulid::Ulid;
@@ -206,9 +206,14 @@ pub async fn create(
 pub async fn read(
     State(api): State<Api>,
     now: RequestTime,
+    caller: Caller,
     Path(SetupPath { account, id }): Path<SetupPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<SetupView>, Problem> {
+    // The response contains the page on which a card is entered, and the request attaches the card.
+    if caller.is_operator() {
+        caller.check_role(Role::Support)?;
+    }
     let setup = api.get_setup(id).await?;
     if setup.account != account {
         return Err(problems::setup_not_found());

@@ -14,6 +14,9 @@ pub enum RouteAccess {
     Public,
     /// An account, for its own data, and an operator, for all accounts.
     Own,
+    /// An account, for its own data, and an operator with the role support or a higher one, although the method is GET: the
+    /// response contains the page on which a card is entered.
+    OwnOrSupport,
     /// An operator: with any role if the route reads, and with the role support or a higher one if it changes something.
     Operator,
     /// An operator with the role admin, or with the scope `operator` of earlier versions.
@@ -131,7 +134,9 @@ impl RouteAccess {
     pub fn allows_operator(self, scopes: &str, method: &Method) -> bool {
         let allowed: &[&str] = match (self, method == Method::GET) {
             (Self::Public, _) | (Self::Own | Self::Operator, true) => return true,
-            (Self::Own | Self::Operator, false) => &["dueday/support", "dueday/admin", "dueday/operator"],
+            (Self::OwnOrSupport, _) | (Self::Own | Self::Operator, false) => {
+                &["dueday/support", "dueday/admin", "dueday/operator"]
+            }
             (Self::Admin, _) => &["dueday/admin", "dueday/operator"],
             (Self::Confidential, _) => &["dueday/admin"],
         };
@@ -164,7 +169,8 @@ impl Route {
 
     /// Returns whether the path contains the id of an account, or the id of an order that belongs to an account.
     pub fn names_account(&self) -> bool {
-        self.path.contains("{account}") || (self.path.contains("{order}") && self.access == RouteAccess::Own)
+        self.path.contains("{account}")
+            || (self.path.contains("{order}") && [RouteAccess::Own, RouteAccess::OwnOrSupport].contains(&self.access))
     }
 }
 
@@ -196,6 +202,7 @@ fn routes_of(document: &Value) -> Vec<Route> {
         .map(|(path, method, operation)| {
             let id = operation["operationId"].as_str().unwrap().to_owned();
             let access = match id.as_str() {
+                "get_payment_method_setup" => RouteAccess::OwnOrSupport,
                 id if PUBLIC_OPERATION_IDS.contains(&id) => RouteAccess::Public,
                 id if OWN_OPERATION_IDS.contains(&id) => RouteAccess::Own,
                 id if CONFIDENTIAL_OPERATION_IDS.contains(&id) => RouteAccess::Confidential,
