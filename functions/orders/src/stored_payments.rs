@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use billing::{ReceiptId, RefundData};
+use billing::{ReceiptId, Refund, RefundData, RefundStatus};
 use clock::Clock;
 use orders::{PaidPeriod, PaymentRecords};
 use store::{Table, TableError};
@@ -33,10 +33,21 @@ impl PaymentRecords for StoredPayments {
     }
 
     /// Sends one Query request for each page of the refunds of the receipt.
-    async fn has_refund(&self, refund: &RefundData) -> Result<bool, TableError> {
+    async fn has_refund(&self, refund: &RefundData, has_failed: bool) -> Result<bool, TableError> {
         let RefundData { due_on, subscription, sku, .. } = refund.clone();
         let refunds =
             self.table.get_refunds_by_receipt(&refund.account, &ReceiptId { due_on, subscription, sku }).await?;
-        Ok(refunds.iter().any(|stored| stored.id.to_string() == refund.refund && stored.amount == refund.amount))
+        let is_it = |stored: &&Refund| stored.id.to_string() == refund.refund && stored.amount == refund.amount;
+        Ok(refunds.iter().find(is_it).is_some_and(|stored| may_have_event(stored, has_failed)))
+    }
+}
+
+/// Returns whether an event about the failure of `refund`, if `has_failed`, or about its success can exist. A refund that has
+/// failed may have succeeded before, and a refund that the gateway refused has no event.
+fn may_have_event(refund: &Refund, has_failed: bool) -> bool {
+    match refund.status {
+        RefundStatus::Pending => false,
+        RefundStatus::Succeeded => !has_failed,
+        RefundStatus::Failed => !refund.is_refused_by_gateway(),
     }
 }

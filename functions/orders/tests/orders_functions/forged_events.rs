@@ -88,6 +88,11 @@ async fn refund_that_was_not_made_cancels_no_order_and_stays_in_the_queue() {
     put(&engine, &refund).await;
     assert!(is_refused(&mut function, |event| set_refund(event, "01JNA80W00TQ2XNPH2HZ8S6CKQ", 1299)).await);
     assert!(is_refused(&mut function, |event| set_refund(event, &id, 1)).await);
+    let failed = |event: &mut Value| {
+        set_refund(event, &id, 1299);
+        event["type"] = json!("payment.refund_failed");
+    };
+    assert!(is_refused(&mut function, failed).await, "the refund has succeeded");
     assert_eq!(order_status(&table).await, Some(OrderStatus::BackOrdered));
     assert!(!is_refused(&mut function, |event| set_refund(event, &id, 1299)).await);
     assert_eq!(order_status(&table).await, Some(OrderStatus::Cancelled));

@@ -16,8 +16,9 @@ pub trait PaymentRecords: fmt::Debug + Send + Sync {
     /// Returns whether the payment of `paid` has a receipt with the same account, SKU and amount.
     async fn has_receipt(&self, paid: &PaidPeriod) -> Result<bool, TableError>;
 
-    /// Returns whether a refund with the same account, receipt, identifier and amount is recorded.
-    async fn has_refund(&self, refund: &RefundData) -> Result<bool, TableError>;
+    /// Returns whether a refund with the same account, receipt, identifier and amount is recorded, and has succeeded or, if
+    /// `has_failed`, failed.
+    async fn has_refund(&self, refund: &RefundData, has_failed: bool) -> Result<bool, TableError>;
 }
 
 impl OrderDesk {
@@ -39,7 +40,7 @@ impl OrderDesk {
     /// desk has processed before may have expired there, so it is not compared again.
     pub(crate) async fn has_refund(&self, refund: &RefundData, has_failed: bool) -> Result<bool, DeskError> {
         let Some(records) = &self.payment_records else { return Ok(true) };
-        if records.has_refund(refund).await? {
+        if records.has_refund(refund, has_failed).await? {
             return Ok(true);
         }
         let order = OrderId::of_month(refund.due_on, refund.subscription);
