@@ -42,7 +42,7 @@ const READING_COMMANDS: [&str; 31] = [
 ];
 
 /// The commands that change what concerns one customer, an order or the stock.
-const SUPPORTING_COMMANDS: [&str; 25] = [
+const SUPPORTING_COMMANDS: [&str; 28] = [
     "refund",
     "receipt resend",
     "account change",
@@ -68,6 +68,9 @@ const SUPPORTING_COMMANDS: [&str; 25] = [
     "orders address",
     "orders hand-over",
     "orders receive",
+    "orders count",
+    "orders write-off",
+    "orders transfer",
 ];
 
 /// Returns the role that the command `name` needs, such as `orders list`. A command that is in no list needs the role
