@@ -164,14 +164,16 @@ if [ -n "$stack" ]; then
         refused=$(curl --silent --output /dev/null --max-time 40 --write-out '%{http_code}' "${url}v1/account") || fail "the function URL does not respond"
         [ "$refused" = 403 ] || fail "the response has the status $refused instead of 403"
     fi
-    begin "The token is that of an operator with the role admin"
+    begin "The token is that of an operator"
     token=${DUEDAY_TOKEN-}
     if [ -z "$token" ]; then
         [ -n "${DUEDAY_CLIENT_ID-}" ] && [ -n "${DUEDAY_CLIENT_SECRET-}" ] && [ -n "${DUEDAY_TOKEN_URL-}" ] ||
             fail "set DUEDAY_TOKEN, or DUEDAY_TOKEN_URL, DUEDAY_CLIENT_ID and DUEDAY_CLIENT_SECRET"
         prefix=$(parameter ScopePrefix)
         [ "$prefix" != none ] || prefix=
+        # A user pool of the stack gives programs no scope of admins.
         scope=${prefix}admin
+        [ "$(parameter UserPoolDomain)" = none ] || scope=${prefix}operator
         issued=$(curl --silent --show-error --fail --max-time 40 --config <(printf 'user = "%s:%s"\n' "$DUEDAY_CLIENT_ID" "$DUEDAY_CLIENT_SECRET") \
             --data grant_type=client_credentials --data-urlencode "scope=$scope" "$DUEDAY_TOKEN_URL" ) ||
             fail "$DUEDAY_TOKEN_URL issues no token with the scope $scope"
