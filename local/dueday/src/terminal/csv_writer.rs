@@ -28,7 +28,7 @@ impl From<String> for Cell<'_> {
     }
 }
 
-/// Writes a CSV file that a spreadsheet program can open: every text is in double quotes, and no text is evaluated as a
+/// Writes a CSV file that a spreadsheet program can open: every text that is not a number is in double quotes, and no text is evaluated as a
 /// formula, whether the program separates cells at commas, semicolons or tabs.
 pub struct CsvWriter<W: Write>(csv::Writer<W>);
 
