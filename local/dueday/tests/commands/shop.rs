@@ -59,7 +59,7 @@ impl Shop {
             (r"\d{4}-\d{2}-\d{2}", "{date}"),
             (r"(T|\b)\d{2}:\d{2}(:\d{2})?(\.\d+)?Z?", " {time}"),
             (r"[0-7][0-9A-Z]{25}", "{ulid}"),
-            (r"(active|past_due),\d{1,2},", "$1,{day},"),
+            ("\"(active|past_due)\",\\d{1,2},", "\"$1\",{day},"),
         ];
         let replace = |text: String, (pattern, word): (&str, &str)| {
             Regex::new(pattern).unwrap().replace_all(&text, word).into_owned()
