@@ -1,5 +1,6 @@
 //! Tests of the API of a deployment with only the core: it refuses what it cannot do, and reports it.
 
+use rest::{Caller, Role};
 use serde_json::Value;
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
@@ -63,4 +64,49 @@ async fn status_lists_what_the_core_does_not_do_and_misses_no_nightly_check() {
     let missing = status["not_deployed"].as_array().unwrap();
     assert!(missing.iter().any(|part| part == "events, their archive and outbound webhooks"), "{missing:?}");
     assert!(!problems(&status).iter().any(is_about_checks), "{status}");
+}
+
+/// Returns the requests of the examples in the OpenAPI document, such as `GET /accounts/acme`, with their bodies.
+fn example_requests() -> Vec<(String, String)> {
+    let document = api::document();
+    let mut requests = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let mut path = path.clone();
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let example = match &parameter["example"] {
+                    Value::String(text) => text.clone(),
+                    Value::Null => "01MCCKG2G0000G0000000000ZZ".to_owned(),
+                    other => other.to_string(),
+                };
+                path = path.replace(&format!("{{{}}}", parameter["name"].as_str().unwrap()), &example);
+            }
+            let body = &operation["requestBody"]["content"]["application/json"]["example"];
+            let body = if body.is_null() { String::new() } else { body.to_string() };
+            requests.push((format!("{} {path}", method.to_uppercase()), body));
+        }
+    }
+    requests
+}
+
+#[tokio::test]
+async fn each_caller_is_refused_the_same_requests_with_only_the_core() {
+    let (full, core) = (World::new().await, World::new().await.with_core_only().await);
+    let roles = [Role::Read, Role::Support, Role::Operator, Role::Admin].map(Caller::Operator);
+    let mut refused = Vec::new();
+    for caller in roles.into_iter().chain([acme()]) {
+        let mut number = 0;
+        for (request, body) in example_requests() {
+            let is_forbidden = async |world: &World| {
+                let response = world.request_as(&caller, &request, &[("idempotency-key", "key-1")], &body).await;
+                response.status == 403 && response.json()["type"] == "urn:dueday:problem:forbidden"
+            };
+            let is_refused = is_forbidden(&full).await;
+            assert_eq!(is_forbidden(&core).await, is_refused, "{request} as {caller:?}");
+            number += usize::from(is_refused);
+        }
+        refused.push(number);
+    }
+    let [read, support, operator, admin, account] = refused[..] else { panic!("{refused:?}") };
+    assert!(read > support && support > operator && (operator, admin) == (0, 0) && account > read, "{refused:?}");
 }
