@@ -183,7 +183,8 @@ if [ -n "$stack" ]; then
     expect 200
 fi
 
-begin "Create the account $account"
+begin "Create an account"
+printf '    %s\n' "$account"
 request PUT "/accounts/$account" "{\"email\": \"$email\", \"name\": \"Smoke test\"}"
 expect 201
 
