@@ -119,8 +119,8 @@ impl Eraser {
         Ok(())
     }
 
-    /// Carries out the first step: removes the shipping addresses of the account from the order desk. If an order must
-    /// still be shipped, the step waits.
+    /// Carries out the first step: removes the shipping addresses of the account from the order desk, and the personal data
+    /// from its entries of the action log. If an order must still be shipped, the step waits.
     async fn erase_in_order_desk(&self, stored: Erasure) -> Result<Erasure, TableError> {
         if stored.step != ErasureStep::OrderDesk {
             return Ok(stored);
@@ -141,6 +141,14 @@ impl Eraser {
             if to_ship > 0 {
                 next.waits_for = Some(ErasureObstacle::OpenOrders(to_ship).to_string());
                 return self.table.update_erasure(&stored, next).await;
+            }
+        }
+        let mut actions = self.table.order_actions_of_account(&stored.account);
+        while let Some(page) = actions.page().await? {
+            for action in page {
+                if self.table.pseudonymise(&action).await? {
+                    next.counts.count_pseudonymised();
+                }
             }
         }
         next.end_step();

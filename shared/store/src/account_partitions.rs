@@ -307,8 +307,10 @@ impl AccountPartition {
     fn read_action(&mut self, item: &Item) -> Result<LoggedAction, TableError> {
         let action = LoggedAction::from_item(item)?;
         let mut same = action.to_item();
-        // The domain type has no field for the TTL, so the expected item gets the stored TTL.
+        // The domain type has no field for the TTL, so the expected item gets the stored TTL. Earlier versions stored the
+        // entries of the order desk in this partition, too.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
+        same.extend(key_of(item).attributes());
         self.record_altered_item(item, same);
         Ok(action)
     }

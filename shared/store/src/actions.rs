@@ -1,5 +1,8 @@
 //! The action log: who made which change when. An entry is written in the same transaction as the change. The entries
-//! of an account are in its partition. The entries that concern no account are in one partition for each month.
+//! of an account are in its partition, those of the order desk about the account in another one. The entries that concern
+//! no account are in one partition for each month.
+
+use std::cmp::Reverse;
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 use chrono::{DateTime, Utc};
@@ -74,16 +77,40 @@ impl Table {
     }
 
     /// Returns the actions that concern `account` and have not expired at `now`, the newest first. Sends a Query with
-    /// `PK = ACC#<account> AND begins_with(SK, "ACTION#")`.
+    /// `PK = ACC#<account> AND begins_with(SK, "ACTION#")`, and one with `PK = ACTIONS#ACC#<account>` for the actions that
+    /// were made with the order desk.
     pub async fn get_actions_by_account(
         &self,
         account: &AccountId,
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<LoggedAction>, TableError> {
-        let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::ACTIONS);
-        let page = self.list(&list.descending().unexpired_at(now), paging).await?;
-        Ok(page.read(|item| LoggedAction::from_item(&item)))
+        let partitions = [keys::partition_key_of_account(account), keys::partition_key_of_order_actions(account)];
+        // Request one item more than fits into the list page: if this item exists, there is a next list page.
+        let paging_of_partition = Paging { limit: paging.limit.map(|limit| limit.saturating_add(1)), ..paging.clone() };
+        let mut items = Vec::new();
+        for partition in partitions {
+            let list = PrefixQuery::new(partition, keys::ACTIONS);
+            items.append(&mut self.list(&list.descending().unexpired_at(now), &paging_of_partition).await?.items);
+        }
+        // The sort key contains the id, which begins with the time of the action.
+        items.sort_by_cached_key(|item| Reverse(key_of(item).sk));
+        let next = paging.limit.filter(|limit| items.len() > *limit).and_then(|limit| {
+            items.truncate(limit);
+            items.last().map(|item| Cursor::after(key_of(item).sk))
+        });
+        Ok(Page { items, unreadable: Vec::new(), next }.read(|item| LoggedAction::from_item(&item)))
+    }
+
+    /// Returns the actions that concern `account`, were made with the order desk, and have not expired at `now`. Sends a
+    /// Query with `PK = ACTIONS#ACC#<account>`. Earlier versions stored these actions in the partition of the account.
+    pub async fn get_order_actions_by_account(
+        &self,
+        account: &AccountId,
+        now: DateTime<Utc>,
+    ) -> Result<Page<LoggedAction>, TableError> {
+        let list = PrefixQuery::new(keys::partition_key_of_order_actions(account), keys::ACTIONS).unexpired_at(now);
+        Ok(self.list(&list, &Paging::all()).await?.read(|item| LoggedAction::from_item(&item)))
     }
 
     /// Returns the actions that concern no account and have not expired at `now`, the newest first. Sends a Query with

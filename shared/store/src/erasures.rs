@@ -148,6 +148,13 @@ impl Table {
         self.query(Query { page_items: Some(PAGE_ITEMS), after, ..Query::new(condition, values) })
     }
 
+    /// Returns the entries of the action log about `account` that were made with the order desk. [`Items`] sends strongly
+    /// consistent Query requests for 100 items each.
+    pub fn order_actions_of_account(&self, account: &AccountId) -> Items {
+        let values = values([(":partition", s(keys::partition_key_of_order_actions(account)))]);
+        self.query(Query { page_items: Some(PAGE_ITEMS), ..Query::new("#PK = :partition", values) })
+    }
+
     /// Returns the items of the subscriptions of `account`, after the sort key `after`, like
     /// [`Table::items_of_account`].
     pub fn subscription_items(&self, account: &AccountId, after: Option<String>) -> Items {
@@ -163,7 +170,7 @@ impl Table {
             let values = values([(":partition", s(&partition)), (":prefix", s(prefix))]);
             self.query(Query::new("#PK = :partition AND begins_with(#SK, :prefix)", values))
         };
-        let sort_key = |id: Ulid| s(keys::key_of_action(Some(account), actions_since, id).sk);
+        let sort_key = |id: Ulid| s(keys::sort_key_of_action(id));
         // The id of an action begins with the time of the action, so a range of ids is a range of times.
         let first = Ulid::from_parts(u64::try_from(actions_since.timestamp_millis()).unwrap_or_default(), 0);
         let bounds =

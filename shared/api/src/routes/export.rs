@@ -233,7 +233,7 @@ impl From<PaymentMethodSetup> for ExportedSetup {
 
 impl AccountExport {
     /// Reads everything that `table` stores about `account` at the time `now`; `None` if nothing is stored. Sends Query
-    /// requests for the partition of the account. Sends a GetItem request for each payment method setup that was
+    /// requests for the partition of the account, and for its actions that were made with the order desk. Sends a GetItem request for each payment method setup that was
     /// created in the last 32 days: the ids of these setups are in the action log.
     ///
     /// # Errors
@@ -244,7 +244,14 @@ impl AccountExport {
         max_items: usize,
         now: DateTime<Utc>,
     ) -> Result<Option<Self>, ExportError> {
-        let partition = table.get_partition(account, max_items, now).await?.ok_or(ExportError::TooManyItems)?;
+        let mut partition = table.get_partition(account, max_items, now).await?.ok_or(ExportError::TooManyItems)?;
+        let of_order_desk = table.get_order_actions_by_account(account, now).await?;
+        partition.actions.extend(of_order_desk.items);
+        partition.actions.sort_by_key(|action| action.id);
+        partition.unreadable.extend(of_order_desk.unreadable);
+        if partition.actions.len() > max_items {
+            return Err(ExportError::TooManyItems);
+        }
         if partition.is_empty() {
             return Ok(None);
         }

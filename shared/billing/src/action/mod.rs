@@ -139,6 +139,69 @@ pub enum ActionKind {
     SetBuckets,
 }
 
+impl ActionKind {
+    /// Returns whether the order desk makes actions of this kind.
+    pub fn is_of_order_desk(self) -> bool {
+        match self {
+            Self::ChangeOrder
+            | Self::ChangeCustomer
+            | Self::PutProduct
+            | Self::ReceiveStock
+            | Self::CountStock
+            | Self::WriteOffStock
+            | Self::TransferStock
+            | Self::PutSku
+            | Self::PutWarehouse
+            | Self::PutRegion
+            | Self::PutCountry
+            | Self::PutLocation
+            | Self::PutJob
+            | Self::PutDepartment
+            | Self::HireEmployee
+            | Self::ChangeEmployee
+            | Self::ImportGoods
+            | Self::ImportPeople
+            | Self::ImportPlaces
+            | Self::BackfillOrders
+            | Self::SetBuckets => true,
+            Self::PutAccount
+            | Self::EraseAccount
+            | Self::CreateSubscription
+            | Self::ChangeSubscription
+            | Self::PauseSubscription
+            | Self::ResumeSubscription
+            | Self::CancelSubscription
+            | Self::UncancelSubscription
+            | Self::RetrySubscription
+            | Self::CorrectPrice
+            | Self::WaiveMonth
+            | Self::RecordPaidElsewhere
+            | Self::CreateSetup
+            | Self::CreateRefund
+            | Self::RefundAlthoughDisputed
+            | Self::CreateEndpoint
+            | Self::ChangeEndpoint
+            | Self::RemoveEndpoint
+            | Self::RotateEndpointSecret
+            | Self::EncryptEndpointSecrets
+            | Self::RedeliverEvent
+            | Self::SwitchCharging
+            | Self::ResolvePayment
+            | Self::ResolveFinding
+            | Self::AcceptDifference
+            | Self::ReconcilePayments
+            | Self::FixAudit
+            | Self::MoveGateway
+            | Self::ConfirmClock
+            | Self::ConfirmTable
+            | Self::ChangeSettings
+            | Self::SetShards
+            | Self::Reshard
+            | Self::ImportSubscriptions => false,
+        }
+    }
+}
+
 /// A change that a person or a program is about to make. When the change is written, the same transaction writes its
 /// entry of the action log.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -37,7 +37,7 @@ impl Entity<Payments> for LoggedAction {
     type Attributes = ActionItem;
 
     fn key(&self) -> Key {
-        keys::key_of_action(self.account.as_ref(), self.at, self.id)
+        keys::key_of_action(self)
     }
 
     fn attributes(&self) -> ActionItem {

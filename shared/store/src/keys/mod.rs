@@ -12,8 +12,8 @@ use ulid::Ulid;
 
 use super::{Batch, Key};
 use billing::{
-    AccountId, Currency, DifferenceKind, Finding, GatewayToken, Period, ReceiptId, Sku, Subscription, SubscriptionCode,
-    SubscriptionId,
+    AccountId, Currency, DifferenceKind, Finding, GatewayToken, LoggedAction, Period, ReceiptId, Sku, Subscription,
+    SubscriptionCode, SubscriptionId,
 };
 
 pub use webhooks::*;
@@ -55,6 +55,8 @@ pub const ERASURE: &str = "ERASURE#";
 pub const ACTIONS: &str = "ACTION#";
 /// The prefix of the partition keys of the actions that concern no account: one partition for each month, in UTC.
 pub const ACTIONS_OF_MONTH: &str = "ACTIONS#";
+/// The prefix of the partition key of the actions of an account that were made with the order desk.
+pub const ORDER_ACTIONS: &str = "ACTIONS#ACC#";
 
 /// The partition key of all audits.
 pub const AUDITS: &str = "AUDITS";
@@ -223,17 +225,32 @@ pub fn partition_key_of_actions(month: Period) -> String {
     format!("{ACTIONS_OF_MONTH}{month}")
 }
 
+/// Returns the partition key of the actions that concern `account` and were made with the order desk.
+pub fn partition_key_of_order_actions(account: &AccountId) -> String {
+    format!("{ORDER_ACTIONS}{account}")
+}
+
 /// Returns the key of an entry of the action log. The entry is in the partition of its account or, if it concerns no
-/// account, in the partition of the month of `at`.
-pub fn key_of_action(account: Option<&AccountId>, at: DateTime<Utc>, id: Ulid) -> Key {
-    let month = || partition_key_of_actions(Period::from_day(at.date_naive()));
-    Key { pk: account.map_or_else(month, partition_key_of_account), sk: format!("{ACTIONS}{id}") }
+/// account, in the partition of its month. The entries of the order desk about an account have a partition of their own,
+/// so that the order desk needs no right to write into the partitions of accounts.
+pub fn key_of_action(action: &LoggedAction) -> Key {
+    let pk = match &action.account {
+        Some(account) if action.kind.is_of_order_desk() => partition_key_of_order_actions(account),
+        Some(account) => partition_key_of_account(account),
+        None => partition_key_of_actions(Period::from_day(action.at.date_naive())),
+    };
+    Key { pk, sk: sort_key_of_action(action.id) }
+}
+
+/// Returns the sort key of the entry `id` of the action log.
+pub fn sort_key_of_action(id: Ulid) -> String {
+    format!("{ACTIONS}{id}")
 }
 
 /// Returns the account and the id of the action with this key; `None` if it is the key of another kind of item.
 pub fn parse_action(key: &Key) -> Option<(Option<AccountId>, Ulid)> {
     let id = key.sk.strip_prefix(ACTIONS)?.parse().ok()?;
-    match key.pk.strip_prefix(ACCOUNTS) {
+    match key.pk.strip_prefix(ORDER_ACTIONS).or_else(|| key.pk.strip_prefix(ACCOUNTS)) {
         Some(account) => Some((Some(account.parse().ok()?), id)),
         None => key.pk.starts_with(ACTIONS_OF_MONTH).then_some((None, id)),
     }

@@ -1,13 +1,12 @@
 //! Tests of the IAM policies of the order desk's two Lambda functions.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use audit_function::{Checks, Response};
 use axum::Extension;
 use axum::body::Body;
 use axum::http::Request;
-use billing::{Account, ActionKind, Actor, ActorName, LoggedAction, ReceivedEvent};
+use billing::{Account, ReceivedEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{
@@ -23,7 +22,7 @@ use testkit::sample;
 use tower::ServiceExt as _;
 
 use crate::permissions::{World, assert_policy, send, six_oclock};
-use crate::template::{statements_of_function, template, text};
+use crate::template::text;
 
 #[tokio::test]
 async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_backorders() {
@@ -253,32 +252,4 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
     assert_policy("OrdersApiFunction", &world.connection.permissions());
-}
-
-/// The API of the order desk writes entries of the action log into the partitions of accounts. A condition with the attributes of such
-/// an entry keeps it from writing an account, a subscription or a receipt there.
-#[tokio::test]
-async fn orders_api_function_may_write_only_items_with_the_attributes_of_an_action() {
-    let world = World::new(&[]).await;
-    let (template, one_field) = (template(), BTreeMap::from([("field".to_owned(), "value".to_owned())]));
-    let entry = LoggedAction {
-        id: world.system.clock.ulid(),
-        at: world.system.clock.now(),
-        actor: Actor::Operator(ActorName::new("ada")),
-        kind: ActionKind::PutAccount,
-        account: Some("acme".parse().unwrap()),
-        subscription: Some(billing::SubscriptionId::new(world.system.clock.ulid())),
-        item: Some("item".to_owned()),
-        setup: None,
-        before: one_field.clone(),
-        after: one_field,
-        reason: Some("a reason".parse().unwrap()),
-    };
-    let put = world.recorded.table.build_action_put(&entry);
-    let written: BTreeSet<String> = put.put().unwrap().item().keys().cloned().collect();
-    let statements = statements_of_function(&template, "OrdersApiFunction");
-    let puts: Vec<_> = statements.iter().filter(|statement| statement["Action"] == "dynamodb:PutItem").collect();
-    let [put] = puts[..] else { panic!("{puts:?}") };
-    let allowed = &put["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"];
-    assert_eq!(allowed.as_sequence().unwrap().iter().map(text).collect::<BTreeSet<_>>(), written);
 }

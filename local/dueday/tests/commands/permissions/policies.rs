@@ -97,12 +97,7 @@ fn allowed_by_statement(function: &str, statement: &Value) -> Vec<AllowedAction>
         Value::Null => vec![None],
         condition => {
             let only = "the only condition that this test reads";
-            let mut condition = condition.as_mapping().unwrap().clone();
-            // A test of `orders_desk.rs` checks the attributes.
-            if let Some(further) = condition.remove("ForAllValues:StringEquals") {
-                let attributes = further.as_mapping().filter(|mapping| mapping.len() == 1).expect(only);
-                assert!(attributes.contains_key("dynamodb:Attributes"), "{function}: {only}");
-            }
+            let condition = condition.as_mapping().unwrap();
             assert_eq!(condition.len(), 1, "{function}: {only}");
             let patterns = &condition["ForAllValues:StringLike"];
             let keys = patterns.as_mapping().filter(|mapping| mapping.len() == 1).expect(only);
