@@ -37,6 +37,7 @@ mod misleading_stripe;
 mod month_corrections;
 mod older_table;
 mod open_attempts;
+mod order_actions;
 mod order_events;
 mod orders_items;
 mod other_items;

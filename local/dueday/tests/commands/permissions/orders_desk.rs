@@ -22,7 +22,6 @@ use testkit::sample;
 use tower::ServiceExt as _;
 
 use crate::permissions::{World, assert_policy, send, six_oclock};
-use crate::template::text;
 
 #[tokio::test]
 async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_backorders() {
