@@ -18,7 +18,7 @@ const TABLE_PAGE: &str = include_str!("../../../../../docs/table.md");
 
 /// The kinds of items that the export contains, each with the field of the document. A kind is the beginning of a key:
 /// of the sort key for items in the partition of an account, and of the partition key for all other items.
-const EXPORTED: [(&str, &str); 12] = [
+const EXPORTED: [(&str, &str); 13] = [
     ("ACC#", "account"),
     ("SUB#", "subscriptions"),
     ("REC#", "receipts"),
@@ -28,6 +28,7 @@ const EXPORTED: [(&str, &str); 12] = [
     ("ATT#", "failed_attempts"),
     ("WAV#", "waived_months"),
     ("ACTION#", "actions"),
+    ("ACTIONS#ACC#", "actions"),
     ("SETUP#", "payment_method_setups"),
     ("ERASURES", "erasure"),
     ("FINDINGS", "payments_without_receipt"),
