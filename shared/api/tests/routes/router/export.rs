@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use api::{AccountExport, ExportError};
-use billing::{Dispute, DisputeStatus, Finding, FindingReason};
+use billing::{ActionKind, Actor, Dispute, DisputeStatus, Finding, FindingReason, LoggedAction, NewAction};
 use clock::Clock as _;
 use rest::Caller;
 use serde_json::{Value, json};
@@ -173,6 +173,9 @@ async fn every_item_that_names_the_account_is_in_the_export_or_of_a_kind_that_is
     let gold = world.stored_gold().await;
     let link = CardLink { account: gold.account, subscription: gold.id, due_on: gold.due_on };
     world.table.put_card_link(Ulid(77), &link, world.clock.now()).await.unwrap();
+    let action = NewAction { at: now, actor: Actor::Operator(None), kind: ActionKind::ChangeOrder, reason: None };
+    let entry = LoggedAction { account: Some(receipt.account.clone()), ..action.on_job([("order", "1")]) };
+    world.table.put_action(&entry).await.unwrap();
     // The cancellation waives the owed month, so that the table also contains a waived month.
     assert_eq!(world.request_with_key("POST {gold}/cancel", "c", "{}").await.status, 200);
 
