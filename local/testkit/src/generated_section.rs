@@ -1,4 +1,4 @@
-//! Sections of documents that tests generate.
+//! Files and sections of documents that tests generate.
 
 use std::path::Path;
 
@@ -11,10 +11,19 @@ pub fn check_generated_section(path: &Path, (begin, end): (&str, &str), generate
     let document = std::fs::read_to_string(path).expect("the document");
     let (before, rest) = document.split_once(begin).expect("the line that begins the section");
     let (_, after) = rest.split_once(end).expect("the line that ends the section");
-    let expected = format!("{before}{begin}\n\n{generated}\n{end}{after}");
+    check_generated_file(path, &format!("{before}{begin}\n\n{generated}\n{end}{after}"));
+}
+
+/// Compares the file at `path` with the text `generated`. If the environment variable `UPDATE_EXAMPLES` is set, writes
+/// the file instead.
+///
+/// # Panics
+/// If the file differs from `generated`.
+pub fn check_generated_file(path: &Path, generated: &str) {
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
-        std::fs::write(path, expected).expect("the document can be written");
+        std::fs::write(path, generated).expect("the file can be written");
         return;
     }
-    assert!(document == expected, "{} is out of date: UPDATE_EXAMPLES=1 updates the section", path.display());
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(kept == generated, "{} is out of date: UPDATE_EXAMPLES=1 updates it", path.display());
 }

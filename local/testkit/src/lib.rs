@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod encryption;
+mod event_schema;
 mod fault_script;
 mod fixed_resolver;
 mod generated_section;
@@ -24,12 +25,13 @@ mod test_length;
 mod unread_queue;
 
 pub use encryption::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
+pub use event_schema::event_schema_errors;
 pub use fault_script::{
     FAULTS_AFTER_EACH_CALL, FAULTS_AT_EACH_CALL, Script, fault_at_call, fault_in_first_calls, test_fault_at_each_call,
     without_faults,
 };
 pub use fixed_resolver::FixedResolver;
-pub use generated_section::check_generated_section;
+pub use generated_section::{check_generated_file, check_generated_section};
 pub use issuers::{ExpectedRights, IssuerToken, issuer_tokens};
 pub use lambda_function::Function;
 pub use log_capture::{LogLines, capture_log_lines, capture_logs};

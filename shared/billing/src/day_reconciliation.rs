@@ -51,6 +51,7 @@ pub struct DayReconciliation {
 
 /// The numbers of compared records of a day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReconciledCounts {
     /// The number of successful payments that the gateway lists.
     pub payments: u64,
@@ -79,6 +80,7 @@ pub struct ReconciledCounts {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum GatewayList {
     Payments,
     Refunds,
@@ -128,6 +130,7 @@ pub struct Difference {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum DifferenceKind {
     /// The gateway has a successful payment without a receipt.
     PaymentWithoutReceipt,

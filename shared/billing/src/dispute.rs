@@ -38,6 +38,7 @@ pub struct Dispute {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum DisputeStatus {
     /// The bank has asked for information about the payment, and has not reversed the payment. Charges of the payment
     /// method continue.

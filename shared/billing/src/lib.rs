@@ -183,6 +183,8 @@ pub use day_reconciliation::{
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use erasure::{ERASED, ErasedAccount, Erasure, ErasureCheck, ErasureCounts, ErasureObstacle, ErasureStep};
+#[cfg(feature = "openapi")]
+pub use event::event_schemas;
 pub use event::{
     AccountData, AuditData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType,
     ExpiredReceiptData, ItemImage, OperatorEvent, OrderData, OrderLineData, PaymentData, ReceivedEvent,

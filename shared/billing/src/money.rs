@@ -122,7 +122,9 @@ impl PartialOrd for Currency {
 /// # Ok::<(), billing::MoneyError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Money {
+    /// The amount in minor units of the currency.
     #[serde(rename = "amount")]
     minor: i64,
     currency: Currency,

@@ -5,6 +5,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use emulator::Engine;
 use serde_json::Value;
 use store::Table;
+use testkit::event_schema_errors;
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{TABLE, publisher, texts};
@@ -69,10 +70,8 @@ async fn every_scheduled_write_of_the_heartbeat_becomes_an_event_for_operators()
     let rule = resource("HeartbeatsRule");
     let source = rule["EventPattern"]["source"][0].as_str().unwrap();
     assert_eq!(texts(&bus.accepted_entries(), "Source"), [source; 2]);
-    let schema = include_str!("../../../../docs/events/heartbeat.json");
-    let validator = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     for event in bus.accepted() {
-        let errors: Vec<_> = validator.iter_errors(&event).map(|error| error.to_string()).collect();
+        let errors = event_schema_errors(&event);
         assert!(errors.is_empty(), "{errors:?} {event:#}");
     }
     let ids = texts(&bus.accepted(), "id");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
-use testkit::{Function, InvocationResult};
+use testkit::{Function, InvocationResult, event_schema_errors};
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{batch_of_three_months, expected_event_ids, texts};
@@ -40,10 +40,7 @@ async fn events_function_publishes_the_events_of_the_stream_of_the_engine() {
     assert_eq!((count("payment.declined"), count("subscription.unpaid")), (5, 1), "{types:?}");
     for event in &accepted {
         assert_eq!(event["source"], "arn:aws:dynamodb:dynoxide:000000000000:table/dueday");
-        let schema = project_folder().join(format!("docs/events/{}.json", event["type"].as_str().unwrap()));
-        let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
-        let errors: Vec<_> =
-            jsonschema::validator_for(&schema).unwrap().iter_errors(event).map(|e| e.to_string()).collect();
+        let errors = event_schema_errors(event);
         assert!(errors.is_empty(), "{errors:?} {event:#}");
     }
     assert!(bus.accepted_entries().iter().all(|entry| entry["Source"] == "dueday"));

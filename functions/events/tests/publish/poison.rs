@@ -1,15 +1,10 @@
 //! Tests of poison records: stream records that cannot be read.
 
 use serde_json::{Value, json};
+use testkit::event_schema_errors;
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{batch_of_three_months, expected_event_ids, publisher, texts};
-
-/// Reads the documented JSON schema of the event `record.unreadable`.
-fn schema() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events/record.unreadable.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_record_is_published_with_its_key_and_does_not_block_others() {
@@ -46,8 +41,7 @@ async fn unreadable_record_is_published_with_its_key_and_does_not_block_others()
         assert_eq!(unreadable[0]["data"]["pk"], key["PK"]["S"]);
         assert!(unreadable[0]["data"]["reason"].as_str().unwrap().contains(expected_reason), "{unreadable:?}");
         assert!(!unreadable[0].to_string().contains('@'), "{unreadable:?}");
-        let errors: Vec<_> =
-            jsonschema::validator_for(&schema()).unwrap().iter_errors(&unreadable[0]).map(|e| e.to_string()).collect();
+        let errors = event_schema_errors(&unreadable[0]);
         assert!(errors.is_empty(), "{errors:?} {:#}", unreadable[0]);
         let mut other_records = valid_batch.clone();
         other_records["Records"].as_array_mut().unwrap().remove(poisoned);

@@ -1,16 +1,17 @@
 //! Tests of published events: which changes of items cause which events, and that each event matches its JSON schema.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 
 use billing::CloudEvent;
 use billing::{
     Account, ActionKind, Actor, ActorName, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage,
-    LoggedAction, MailStatus, RefundStatus, ReminderClaim, Status, Subscription, Terms, events_between_images,
+    LoggedAction, MailStatus, RefundStatus, ReminderClaim, Status, Subscription, Terms, event_schemas,
+    events_between_images,
 };
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
-use testkit::sample;
+use testkit::{check_generated_file, event_schema_errors, sample};
 use ulid::Ulid;
 
 use crate::event_images::{
@@ -324,25 +325,45 @@ fn each_change_causes_the_expected_events() {
 }
 
 #[test]
-fn events_match_their_schemas_and_each_type_has_a_schema() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/events");
+fn events_of_every_type_match_their_schemas() {
     let mut checked = BTreeSet::new();
     for event in changes_with_events().iter().flat_map(events_of_change) {
-        let name = event.body.event_type().to_string();
-        let schema = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
-        let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
-        let errors: Vec<String> = validator.iter_errors(&event_json(&event)).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{name}: {errors:?}\n{:#}", event_json(&event));
-        checked.insert(format!("{name}.json"));
+        let errors = event_schema_errors(&event_json(&event));
+        assert!(errors.is_empty(), "{errors:?}\n{:#}", event_json(&event));
+        checked.insert(event.body.event_type());
     }
-    let types: BTreeSet<String> = EventType::iter().map(|event_type| format!("{event_type}.json")).collect();
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     // The file `order_events.rs` contains the changes of orders.
-    let of_payments: BTreeSet<String> = types.iter().filter(|name| !name.starts_with("order.")).cloned().collect();
-    assert_eq!(checked, of_payments, "the changes of this file cause events of every type of the payments table");
-    // These events are not among the domain's event types. The Lambda function `events` creates them for operators.
-    let others = BTreeSet::from(["record.unreadable.json".to_owned(), "heartbeat.json".to_owned()]);
-    assert_eq!(files.collect::<BTreeSet<_>>(), &types | &others);
+    let of_payments = EventType::iter().filter(|event_type| !event_type.to_string().starts_with("order."));
+    assert_eq!(
+        checked,
+        of_payments.collect(),
+        "the changes of this file cause events of every type of the payments table"
+    );
+}
+
+#[test]
+fn published_schemas_are_those_of_the_types() {
+    let schemas = serde_json::to_string_pretty(&event_schemas()).unwrap() + "\n";
+    check_generated_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.json"), &schemas);
+}
+
+#[test]
+fn schema_refuses_missing_additional_and_wrong_fields() {
+    let event = events_of_change(&changes_with_events()[0]).remove(0);
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut json = event_json(&event);
+        change(&mut json);
+        event_schema_errors(&json)
+    };
+    assert_eq!(changed(&|_| {}), [""; 0]);
+    assert_eq!(
+        changed(&|json| json["data"]["version"] = json!("1")),
+        ["/data/version: \"1\" is not of type \"integer\""]
+    );
+    let missing = changed(&|json| drop(json["data"].as_object_mut().unwrap().remove("locale")));
+    assert_eq!(missing, ["/data: \"locale\" is a required property"]);
+    let additional = changed(&|json| json["data"]["email"] = json!("a@example.com"));
+    assert_eq!(additional, ["/data: Additional properties are not allowed ('email' was unexpected)"]);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! schema.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use billing::{CloudEvent, EventType, Money};
 use orders::{
@@ -10,6 +9,7 @@ use orders::{
 };
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
+use testkit::event_schema_errors;
 
 use crate::event_images::event_time;
 
@@ -196,13 +196,10 @@ fn the_events_of_the_life_of_an_order_have_different_ids() {
 
 #[test]
 fn events_of_orders_match_their_schemas_and_contain_no_address() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/events");
     let mut checked = BTreeSet::new();
     for event in changes().iter().flat_map(events_of_change) {
         let name = event.body.event_type().to_string();
-        let schema = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
-        let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
-        let errors: Vec<String> = validator.iter_errors(&json_of(&event)).map(|error| error.to_string()).collect();
+        let errors = event_schema_errors(&json_of(&event));
         assert!(errors.is_empty(), "{name}: {errors:?}\n{:#}", json_of(&event));
         checked.insert(name);
         let text = json_of(&event).to_string();

@@ -30,6 +30,8 @@ pub enum Actor {
 /// The kind of an [`Actor`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, SerializeDisplay, DeserializeFromStr)]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(rename_all = "snake_case"))]
 pub enum ActorKind {
     Operator,
     Account,

@@ -138,6 +138,11 @@ pub enum ActionKind {
     #[strum(serialize = "buckets.set")]
     SetBuckets,
 }
+crate::openapi_schema!(
+    ActionKind,
+    "ActionKind",
+    crate::openapi::build_pattern_schema("The kind of an action, such as `subscription.pause`.", r"^[a-z_]+\.[a-z_]+$")
+);
 
 impl ActionKind {
     /// Returns whether the order desk makes actions of this kind.

@@ -8,6 +8,7 @@ use super::super::{AccountId, ActionKind, Actor, ActorKind, Label, LoggedAction,
 
 /// The data of the event of a change that a person or a program made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActionData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,

@@ -9,6 +9,7 @@ use super::super::{AuditRecord, DayReconciliation, DifferenceKind, GatewayList, 
 
 /// The data of the event of a completed audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditData {
     /// The id of the audit.
     pub audit: String,
@@ -39,6 +40,7 @@ impl AuditData {
 
 /// The data of the event of a day whose payments, refunds and disputes were compared with the gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReconciliationData {
     /// The day (UTC) whose payments, refunds and disputes were compared.
     pub date: NaiveDate,

@@ -8,7 +8,7 @@ use crate::{Event, EventData};
 
 /// The version of the event schemas. This version is increased if a consumer of the old schemas could misinterpret new
 /// events.
-const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// A published event: one JSON object.
 ///

@@ -18,16 +18,21 @@ use super::{ActionData, OrderData, SubscriptionData};
     doc = "The type of an event, displayed by its public name such as `payment.succeeded`."
 )]
 #[strum_discriminants(derive(Display, EnumIter, EnumString, Hash, PartialOrd, Ord))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EventData {
+    /// An account was created.
     #[serde(rename = "account.created")]
     #[strum_discriminants(strum(serialize = "account.created"))]
     AccountCreated(AccountData),
+    /// The e-mail address, the name, the locale or the mail status of an account was changed.
     #[serde(rename = "account.changed")]
     #[strum_discriminants(strum(serialize = "account.changed"))]
     AccountChanged(AccountData),
+    /// The personal data of an account was removed. Remove your own data about the account.
     #[serde(rename = "account.erased")]
     #[strum_discriminants(strum(serialize = "account.erased"))]
     AccountErased(AccountData),
+    /// A subscription was created.
     #[serde(rename = "subscription.created")]
     #[strum_discriminants(strum(serialize = "subscription.created"))]
     SubscriptionCreated(SubscriptionData),
@@ -36,9 +41,11 @@ pub enum EventData {
     #[serde(rename = "subscription.changed")]
     #[strum_discriminants(strum(serialize = "subscription.changed"))]
     SubscriptionChanged(SubscriptionData),
+    /// A subscription was paused.
     #[serde(rename = "subscription.paused")]
     #[strum_discriminants(strum(serialize = "subscription.paused"))]
     SubscriptionPaused(SubscriptionData),
+    /// A paused subscription was resumed.
     #[serde(rename = "subscription.resumed")]
     #[strum_discriminants(strum(serialize = "subscription.resumed"))]
     SubscriptionResumed(SubscriptionData),
@@ -56,6 +63,7 @@ pub enum EventData {
     #[serde(rename = "subscription.past_due")]
     #[strum_discriminants(strum(serialize = "subscription.past_due"))]
     SubscriptionPastDue(SubscriptionData),
+    /// The last retry failed, or a payment is still owed 28 days after the bank reversed another payment.
     #[serde(rename = "subscription.unpaid")]
     #[strum_discriminants(strum(serialize = "subscription.unpaid"))]
     SubscriptionUnpaid(SubscriptionData),
@@ -63,6 +71,7 @@ pub enum EventData {
     #[serde(rename = "subscription.revived")]
     #[strum_discriminants(strum(serialize = "subscription.revived"))]
     SubscriptionRevived(SubscriptionData),
+    /// A subscription was cancelled.
     #[serde(rename = "subscription.cancelled")]
     #[strum_discriminants(strum(serialize = "subscription.cancelled"))]
     SubscriptionCancelled(SubscriptionData),
@@ -70,6 +79,7 @@ pub enum EventData {
     #[serde(rename = "subscription.reminded")]
     #[strum_discriminants(strum(serialize = "subscription.reminded"))]
     SubscriptionReminded(SubscriptionData),
+    /// A payment succeeded. Each receipt has one such event.
     #[serde(rename = "payment.succeeded")]
     #[strum_discriminants(strum(serialize = "payment.succeeded"))]
     PaymentSucceeded(PaymentData),
@@ -92,6 +102,7 @@ pub enum EventData {
     #[serde(rename = "payment.reversed")]
     #[strum_discriminants(strum(serialize = "payment.reversed"))]
     PaymentReversed(ReversalData),
+    /// The bank declined a payment attempt.
     #[serde(rename = "payment.declined")]
     #[strum_discriminants(strum(serialize = "payment.declined"))]
     PaymentDeclined(DeclineData),
@@ -99,9 +110,11 @@ pub enum EventData {
     #[serde(rename = "payment.rejected")]
     #[strum_discriminants(strum(serialize = "payment.rejected"))]
     PaymentRejected(DeclineData),
+    /// A month was waived, and will never be charged.
     #[serde(rename = "period.waived")]
     #[strum_discriminants(strum(serialize = "period.waived"))]
     PeriodWaived(WaivedPeriodData),
+    /// A receipt expired, and was deleted.
     #[serde(rename = "receipt.expired")]
     #[strum_discriminants(strum(serialize = "receipt.expired"))]
     ReceiptExpired(ExpiredReceiptData),
@@ -130,15 +143,19 @@ pub enum EventData {
     #[serde(rename = "order.filled")]
     #[strum_discriminants(strum(serialize = "order.filled"))]
     OrderFilled(OrderData),
+    /// An order was given to the carrier.
     #[serde(rename = "order.shipped")]
     #[strum_discriminants(strum(serialize = "order.shipped"))]
     OrderShipped(OrderData),
+    /// The customer has received an order.
     #[serde(rename = "order.delivered")]
     #[strum_discriminants(strum(serialize = "order.delivered"))]
     OrderDelivered(OrderData),
+    /// An order was cancelled before it was shipped.
     #[serde(rename = "order.cancelled")]
     #[strum_discriminants(strum(serialize = "order.cancelled"))]
     OrderCancelled(OrderData),
+    /// A shipped order came back.
     #[serde(rename = "order.returned")]
     #[strum_discriminants(strum(serialize = "order.returned"))]
     OrderReturned(OrderData),
@@ -195,6 +212,7 @@ impl EventData {
 
 /// The data of the events of an account.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccountData {
     pub account: AccountId,
     /// The version of the account after the change.

@@ -16,6 +16,8 @@ mod operator_event;
 mod order;
 mod payment;
 mod received_event;
+#[cfg(feature = "openapi")]
+mod schemas;
 mod subscription;
 mod subscription_event;
 
@@ -37,6 +39,8 @@ pub use payment::{
     DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,
 };
 pub use received_event::{ReceivedEvent, UnreadableEvent};
+#[cfg(feature = "openapi")]
+pub use schemas::event_schemas;
 pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
 
 /// The content of an item before or after a change, from the DynamoDB stream.

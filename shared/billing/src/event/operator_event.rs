@@ -7,6 +7,7 @@ use strum::Display;
 /// The type and the data of an event for operators.
 #[derive(Clone, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum OperatorEvent {
     /// A stream record cannot be read. It is published as this event, so that it does not block the records after it.
     /// The record and its item are unchanged, and an operator must investigate.

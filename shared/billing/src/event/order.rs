@@ -9,6 +9,7 @@ use super::super::{AccountId, Label, Money, SubscriptionId};
 /// The data of the events of an order: the state of the order after the change, without the customer's name and
 /// address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OrderData {
     /// The account of the customer.
     pub account: AccountId,
@@ -20,9 +21,11 @@ pub struct OrderData {
     /// The id of the order that a follow-up order was split from or replaces; `None` for the main order of a paid
     /// month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub follows: Option<String>,
     /// Why a follow-up order exists: `remainder` or `replacement`; `None` for the main order of a paid month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub reason: Option<String>,
     /// The version of the order after the change. Of two events of an order, the event with the higher version is the
     /// later one. Changes without an event have versions too, so versions have gaps.
@@ -53,14 +56,17 @@ pub struct OrderData {
     pub written_off: bool,
     /// The name of the company that carries the parcel. Only the event `order.shipped` contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub carrier: Option<Label>,
     /// The number by which the carrier finds the parcel. Only the event `order.shipped` contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub tracking_number: Option<Label>,
 }
 
 /// A product and a number of pieces.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OrderLineData {
     /// The id of the product.
     pub product: String,

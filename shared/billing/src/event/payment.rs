@@ -11,6 +11,7 @@ use super::super::{
 
 /// The data of the event of a successful payment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaymentData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -45,6 +46,7 @@ impl PaymentData {
 
 /// The data of the events of an unsuccessful payment attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeclineData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -77,6 +79,7 @@ impl DeclineData {
 
 /// The data of the event of a waived month.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WaivedPeriodData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -95,6 +98,7 @@ impl WaivedPeriodData {
 
 /// The data of the events of a refund.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefundData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -128,6 +132,7 @@ impl RefundData {
 
 /// The data of the events of a dispute.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DisputeData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -166,6 +171,7 @@ impl DisputeData {
 
 /// The data of the event of a payment that the bank reversed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReversalData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -203,6 +209,7 @@ impl ReversalData {
 
 /// The data of the event of an expired receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExpiredReceiptData {
     pub account: AccountId,
     pub subscription: SubscriptionId,

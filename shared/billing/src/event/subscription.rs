@@ -10,6 +10,7 @@ use super::super::{
 /// The data of the events of a subscription: its complete public state after the change. The e-mail address, the
 /// payment method and open attempts are not public.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SubscriptionData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
@@ -29,6 +30,7 @@ pub struct SubscriptionData {
     pub price: Money,
     /// The changed terms (price and payment day) that apply from later months on, the earliest first.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub waiting_terms: Vec<WaitingTerms>,
     /// The earliest due date that is neither paid nor waived.
     pub due_on: NaiveDate,
@@ -57,11 +59,13 @@ pub struct SubscriptionData {
     pub changes: Vec<ChangedField>,
     /// The price before the change, in minor units of the same currency; absent if the price has not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub previous_amount: Option<i64>,
 }
 
 /// A payment day and a price that apply from a later month on. The price is in the currency of the subscription.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WaitingTerms {
     /// The first month to which these terms apply.
     pub from: Period,
@@ -80,6 +84,7 @@ impl From<&Terms> for WaitingTerms {
 /// A field of a subscription that was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ChangedField {
     /// The agreed price. The new price may take effect in a later month.
     Amount,
