@@ -51,7 +51,7 @@ pub use transport::{HttpsTransport, Response, Transport};
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";
 
 /// The version of Stripe's API that this adapter is written for ("Versioning" in Stripe's API reference;
-/// docs/decisions.md lists the sources).
+/// docs/decisions/interfaces.md lists the sources).
 const API_VERSION: &str = "2026-07-29.dahlia";
 
 /// The response header that states whether the same request may be repeated.
