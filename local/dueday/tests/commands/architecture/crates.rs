@@ -121,6 +121,11 @@ impl Crates {
         &self.workspace_crates[name].path
     }
 
+    /// Returns the folder of the crate `name`, from the folder of the workspace, such as `shared/billing`.
+    pub fn folder(&self, name: &str) -> String {
+        self.path(name).strip_prefix(root()).unwrap().display().to_string()
+    }
+
     /// Returns the description of the crate `name` in its manifest.
     pub fn description(&self, name: &str) -> &str {
         &self.workspace_crates[name].description
@@ -170,18 +175,5 @@ impl Crates {
             next.extend(self.dependencies[&name].iter().filter(|name| reached.insert((*name).clone())).cloned());
         }
         reached
-    }
-
-    /// Returns the direct dependencies of `name` that are crates of the workspace. Leaves out a dependency if another
-    /// direct dependency also depends on it.
-    pub fn drawn_dependencies(&self, name: &str) -> Vec<&str> {
-        let direct: Vec<&str> = self
-            .direct_dependencies(name)
-            .iter()
-            .map(String::as_str)
-            .filter(|name| self.is_workspace_crate(name))
-            .collect();
-        let further: BTreeSet<String> = direct.iter().flat_map(|name| self.all_dependencies(name)).collect();
-        direct.into_iter().filter(|name| !further.contains(*name)).collect()
     }
 }
