@@ -1,5 +1,5 @@
-//! Checks that the crates, tests, files and commands that a document names exist, and that no text of the project
-//! contains words that readers have misunderstood.
+//! Checks that the crates, functions, tests, files and commands that a document names exist, and that no text of the
+//! project contains words that readers have misunderstood.
 
 mod named_commands;
 mod plain_words;
@@ -15,14 +15,39 @@ fn read_document(name: &str) -> String {
     std::fs::read_to_string(root().join("docs").join(name)).unwrap()
 }
 
+/// Returns the folders of crates in the tree of README.md, such as `shared/billing`. A line of the tree can name several
+/// folders, separated by commas.
+fn folders_in_tree(readme: &str) -> BTreeSet<String> {
+    let tree = readme.split("\n## The code\n").nth(1).unwrap().split("```").nth(1).unwrap();
+    let (mut parent, mut folders) = ("", BTreeSet::new());
+    for line in tree.lines() {
+        let names = line.trim_start().split("  ").next().unwrap_or_default();
+        if line.starts_with(' ') {
+            folders.extend(names.split(", ").map(|name| format!("{parent}/{name}")));
+        } else {
+            parent = names.trim_end_matches('/');
+        }
+    }
+    folders
+}
+
 #[test]
-fn architecture_document_describes_every_crate() {
-    let document = read_document("architecture.md");
+fn tree_of_the_readme_contains_each_crate() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let crates = Crates::of_project();
-    let folders =
-        crates.workspace_crates().map(|name| crates.path(name).strip_prefix(root()).unwrap().display().to_string());
-    let missing: Vec<String> = folders.filter(|folder| !document.contains(&format!("**`{folder}`**"))).collect();
-    assert!(missing.is_empty(), "docs/architecture.md has no paragraph about {missing:?}");
+    let expected: BTreeSet<String> = crates.workspace_crates().map(|name| crates.folder(name)).collect();
+    assert_eq!(folders_in_tree(&readme), expected, "left: the tree; right: the crates");
+}
+
+#[test]
+fn architecture_document_names_only_functions_that_exist() {
+    let document = read_document("architecture.md");
+    let named: BTreeSet<&str> = code_spans(&document).filter_map(|text| text.strip_suffix("()")).collect();
+    assert!(named.len() > 15, "the functions are no longer found: {named:?}");
+    let sources: String = text_files().filter(|(path, _)| path.contains("/src/")).map(|(_, text)| text).collect();
+    let is_missing = |name: &&&str| !["(", "<"].iter().any(|next| sources.contains(&format!("fn {name}{next}")));
+    let missing: Vec<&&str> = named.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "docs/architecture.md names functions that do not exist: {missing:?}");
 }
 
 #[test]
