@@ -2,7 +2,7 @@
 //!
 //! Every request has a [`Caller`], which a middleware of the server creates from the verified claims of the token. If a
 //! request has no caller, every route that needs a caller returns 401 or 403, with the reason. A request for the data of
-//! another account returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
+//! another account returns 404. Errors are problems (RFC 9457), all created in `problem.rs`, with the types in `problem_type.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod account_actions;
@@ -19,6 +19,7 @@ pub mod list;
 pub mod openapi;
 pub mod parameters;
 mod problem;
+mod problem_type;
 mod public_url;
 pub mod request_input;
 mod request_time;
@@ -38,6 +39,7 @@ pub use authentication::set_caller;
 pub use caller::{AdminAccess, Caller, ConfidentialAccess, Operator};
 pub use config::*;
 pub use problem::Problem;
+pub use problem_type::ProblemType;
 pub use public_url::PublicUrl;
 pub use request_time::RequestTime;
 pub use role::Role;

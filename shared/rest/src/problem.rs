@@ -1,7 +1,8 @@
-//! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP
-//! status codes to problems.
+//! Problems: the error responses of the HTTP API (RFC 9457). `problem_type.rs` lists their types with the HTTP status
+//! codes.
 
 use crate::html_page;
+use crate::problem_type::ProblemType;
 use crate::request_input::InvalidInput;
 use crate::{AccountAction, Role};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -52,22 +53,20 @@ fn serialize_status_code<S: serde::Serializer>(status: &StatusCode, serializer: 
     serializer.serialize_u16(status.as_u16())
 }
 
-/// Creates a [`Problem`] with the status code, kind, title and detail.
-macro_rules! problem {
-    ($status:ident, $kind:literal, $title:literal, $detail:expr) => {
-        Problem {
-            kind: concat!("urn:dueday:problem:", $kind),
-            title: $title,
-            status: StatusCode::$status,
-            detail: $detail.into(),
+impl Problem {
+    /// Creates a problem that concerns the whole request.
+    fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
+        Self {
+            kind: problem_type.urn,
+            title: problem_type.title,
+            status: problem_type.status,
+            detail: detail.into(),
             field: None,
             existing_subscription: None,
             retry_after: None,
         }
-    };
-}
+    }
 
-impl Problem {
     /// Returns the web page that shows the problem to a person.
     pub(crate) fn page(&self) -> String {
         let values = minijinja::context! { title => self.title, detail => self.detail.as_str() };
@@ -76,7 +75,7 @@ impl Problem {
 
     /// 400: the value of `field` is never valid.
     pub fn invalid_field(field: impl Into<String>, detail: impl ToString) -> Self {
-        let problem = problem!(BAD_REQUEST, "invalid-field", "A field is not valid", detail.to_string());
+        let problem = Problem::new(ProblemType::INVALID_FIELD, detail.to_string());
         Problem { field: Some(field.into()), ..problem }
     }
 
@@ -92,66 +91,57 @@ impl Problem {
 
     /// 400: the body is not JSON, or not an object.
     pub fn malformed(detail: impl ToString) -> Self {
-        problem!(BAD_REQUEST, "malformed-body", "The body cannot be read", detail.to_string())
+        Problem::new(ProblemType::MALFORMED_BODY, detail.to_string())
     }
 
     /// 422: the value of `field` is valid in itself, but not in the current state or not together with the other
     /// fields.
     pub fn refused_field(field: impl Into<String>, detail: impl ToString) -> Self {
-        let problem = problem!(UNPROCESSABLE_ENTITY, "refused-field", "A field is refused", detail.to_string());
+        let problem = Problem::new(ProblemType::REFUSED_FIELD, detail.to_string());
         Problem { field: Some(field.into()), ..problem }
     }
 
     /// 401: the request has no token.
     pub fn unauthorized() -> Self {
-        problem!(
-            UNAUTHORIZED,
-            "unauthorized",
-            "Not authenticated",
-            "the request has no token; send the header Authorization: Bearer TOKEN"
-        )
+        Problem::new(ProblemType::UNAUTHORIZED, "the request has no token; send the header Authorization: Bearer TOKEN")
     }
 
     /// 401: the token is not accepted, for the reason in `detail`.
     pub fn invalid_token(detail: impl Into<String>) -> Self {
-        problem!(UNAUTHORIZED, "invalid-token", "The token is not valid", detail)
+        Problem::new(ProblemType::INVALID_TOKEN, detail)
     }
 
     /// 403: the token has no scope of this API.
     pub fn insufficient_scope(account_scope: &str, operator_scopes: &[String]) -> Self {
         let operators = operator_scopes.join(", ");
-        problem!(
-            FORBIDDEN,
-            "insufficient-scope",
-            "The token has no rights",
-            format!("the token needs the scope {account_scope} of an account, or a scope of operators: {operators}")
+        Problem::new(
+            ProblemType::INSUFFICIENT_SCOPE,
+            format!("the token needs the scope {account_scope} of an account, or a scope of operators: {operators}"),
         )
     }
 
     /// 403: an account's token does not name its account in `claim`.
     pub fn no_account_in_token(claim: &str) -> Self {
-        problem!(
-            FORBIDDEN,
-            "insufficient-scope",
-            "The token has no rights",
-            format!("the token has the scope of an account, but no claim {claim} with the account")
+        Problem::new(
+            ProblemType::INSUFFICIENT_SCOPE,
+            format!("the token has the scope of an account, but no claim {claim} with the account"),
         )
     }
 
     /// Returns the value of the header `WWW-Authenticate` (RFC 6750), which asks the caller for another token; `None`
     /// if the problem is not about the token.
     fn challenge(&self) -> Option<&'static str> {
-        match self.kind {
-            "urn:dueday:problem:unauthorized" => Some("Bearer"),
-            "urn:dueday:problem:invalid-token" => Some("Bearer error=\"invalid_token\""),
-            "urn:dueday:problem:insufficient-scope" => Some("Bearer error=\"insufficient_scope\""),
-            _ => None,
-        }
+        let challenges = [
+            (ProblemType::UNAUTHORIZED, "Bearer"),
+            (ProblemType::INVALID_TOKEN, "Bearer error=\"invalid_token\""),
+            (ProblemType::INSUFFICIENT_SCOPE, "Bearer error=\"insufficient_scope\""),
+        ];
+        challenges.into_iter().find(|(of, _)| of.urn == self.kind).map(|(_, challenge)| challenge)
     }
 
     /// 403: the caller is an account, but only an operator may send this request.
     pub fn forbidden() -> Self {
-        problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may do this")
+        Problem::new(ProblemType::FORBIDDEN, "only an operator may do this")
     }
 
     /// 403: the operator has the role `role`, but this request needs the role `needed`.
@@ -159,17 +149,17 @@ impl Problem {
         // The role of earlier versions can be an operator's role, but is no longer given to anyone.
         let needed = if needed == Role::Operator { Role::Admin } else { needed };
         let detail = format!("this needs the role {needed} of operators; the token has the role {role}");
-        problem!(FORBIDDEN, "forbidden", "Not allowed", detail)
+        Problem::new(ProblemType::FORBIDDEN, detail)
     }
 
     /// 403: support has refunded as much as it may refund today.
     pub fn over_refund_limit(detail: impl Into<String>) -> Self {
-        problem!(FORBIDDEN, "refund-limit", "The limit of the day is reached", detail)
+        Problem::new(ProblemType::REFUND_LIMIT, detail)
     }
 
     /// 403: only an operator may change `field`.
     pub fn forbidden_field(field: &str) -> Self {
-        let problem = problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may change this");
+        let problem = Problem::new(ProblemType::FORBIDDEN, "only an operator may change this");
         Problem { field: Some(field.to_owned()), ..problem }
     }
 
@@ -177,7 +167,7 @@ impl Problem {
     pub fn action_not_allowed(action: AccountAction) -> Self {
         let what = action.description();
         let detail = format!("the merchant does not allow customers to {what}; only an operator may do this");
-        problem!(FORBIDDEN, "forbidden", "Not allowed", detail)
+        Problem::new(ProblemType::FORBIDDEN, detail)
     }
 
     /// Returns this problem with the field that caused it.
@@ -187,7 +177,7 @@ impl Problem {
 
     /// 404: the item of the path does not exist, or the caller has no right to see it.
     pub fn not_found(detail: impl Into<String>) -> Self {
-        problem!(NOT_FOUND, "not-found", "Not found", detail)
+        Problem::new(ProblemType::NOT_FOUND, detail)
     }
 
     /// 404: the account does not exist, or the caller has no right to see it.
@@ -197,124 +187,94 @@ impl Problem {
 
     /// 410: the item of the path was removed for good.
     pub fn gone(detail: impl Into<String>) -> Self {
-        problem!(GONE, "gone", "Removed for good", detail)
+        Problem::new(ProblemType::GONE, detail)
     }
 
     /// 429: the caller has reached an hourly limit, which `detail` describes. The next hour begins in `seconds`
     /// seconds.
     pub fn too_many(detail: impl Into<String>, seconds: i64) -> Self {
-        let problem = problem!(TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", detail);
+        let problem = Problem::new(ProblemType::TOO_MANY_REQUESTS, detail);
         Problem { retry_after: Some(seconds), ..problem }
     }
 
     /// 405: the path exists, but not with this method.
     pub fn method_not_allowed() -> Self {
-        problem!(
-            METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            "Method not allowed",
-            "the path does not support this method"
-        )
+        Problem::new(ProblemType::METHOD_NOT_ALLOWED, "the path does not support this method")
     }
 
     /// 409: the current state does not allow the request.
     pub fn conflict(detail: impl Into<String>) -> Self {
-        problem!(CONFLICT, "conflict", "Conflict", detail)
+        Problem::new(ProblemType::CONFLICT, detail)
     }
 
     /// 409: the deployment lacks the part that would carry out the request.
     pub fn not_deployed(detail: impl Into<String>) -> Self {
-        problem!(CONFLICT, "not-deployed", "This part is not deployed", detail)
+        Problem::new(ProblemType::NOT_DEPLOYED, detail)
     }
 
     /// 409: the bank has reversed the payment to refund, or may still reverse it because of an open dispute.
     pub fn disputed(detail: impl Into<String>) -> Self {
-        problem!(CONFLICT, "disputed", "The payment is disputed", detail)
+        Problem::new(ProblemType::DISPUTED, detail)
     }
 
     /// 409: another request is changing the same items at this moment.
     pub fn in_progress() -> Self {
-        problem!(
-            CONFLICT,
-            "in-progress",
-            "Write conflict",
-            "another request is changing the same data at this moment; send this request again"
+        Problem::new(
+            ProblemType::IN_PROGRESS,
+            "another request is changing the same data at this moment; send this request again",
         )
     }
 
     /// 412: the stored item no longer has the version in `If-Match`.
     pub fn stale() -> Self {
-        problem!(
-            PRECONDITION_FAILED,
-            "stale",
-            "The version has changed",
-            "the stored item does not have the version in If-Match; get it again before you repeat the request"
+        Problem::new(
+            ProblemType::STALE,
+            "the stored item does not have the version in If-Match; get it again before you repeat the request",
         )
     }
 
     /// 413: the body is larger than `limit_bytes`.
     pub fn too_large(limit_bytes: usize) -> Self {
-        problem!(
-            PAYLOAD_TOO_LARGE,
-            "too-large",
-            "The body is too large",
-            format!("the body must be at most {limit_bytes} bytes")
-        )
+        Problem::new(ProblemType::TOO_LARGE, format!("the body must be at most {limit_bytes} bytes"))
     }
 
     /// 415: the header `Content-Type: application/json` is missing.
     pub fn not_json() -> Self {
-        problem!(
-            UNSUPPORTED_MEDIA_TYPE,
-            "not-json",
-            "Not JSON",
-            "send the header Content-Type: application/json, even without a body"
-        )
+        Problem::new(ProblemType::NOT_JSON, "send the header Content-Type: application/json, even without a body")
     }
 
     /// 415: the body is compressed, or has another content encoding than `identity`.
     pub fn unsupported_content_encoding() -> Self {
-        problem!(
-            UNSUPPORTED_MEDIA_TYPE,
-            "unsupported-content-encoding",
-            "The content encoding is not supported",
-            "send the body without compression: leave out the header Content-Encoding; only the value identity is allowed"
+        Problem::new(
+            ProblemType::UNSUPPORTED_CONTENT_ENCODING,
+            "send the body without compression: leave out the header Content-Encoding; only the value identity is allowed",
         )
     }
 
     /// 422: the idempotency key was used for a request with another body.
     pub fn idempotency_key_reused() -> Self {
-        problem!(
-            UNPROCESSABLE_ENTITY,
-            "idempotency-key-reused",
-            "The idempotency key was used for another request",
-            "this Idempotency-Key was used for a request with another body; use a new key"
+        Problem::new(
+            ProblemType::IDEMPOTENCY_KEY_REUSED,
+            "this Idempotency-Key was used for a request with another body; use a new key",
         )
     }
 
     /// 503: the table, the gateway or the queue is unavailable; the same request may succeed later.
     pub fn unavailable() -> Self {
-        problem!(SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable", "send the same request again shortly")
+        Problem::new(ProblemType::UNAVAILABLE, "send the same request again shortly")
     }
 
     /// 503: the table is too large to be read completely within the time limit of a request.
     pub fn report_too_large() -> Self {
-        problem!(
-            SERVICE_UNAVAILABLE,
-            "report-too-large",
-            "The report takes too long",
-            "the table is too large to be read in one request; use the command `dueday report`, or archived events"
+        Problem::new(
+            ProblemType::REPORT_TOO_LARGE,
+            "the table is too large to be read in one request; use the command `dueday report`, or archived events",
         )
     }
 
     /// 500: an error that would occur again if the caller repeated the request.
     pub fn internal() -> Self {
-        problem!(
-            INTERNAL_SERVER_ERROR,
-            "internal",
-            "Internal error",
-            "the error is logged; sending the request again will not help"
-        )
+        Problem::new(ProblemType::INTERNAL, "the error is logged; sending the request again will not help")
     }
 }
 
@@ -352,12 +312,7 @@ impl From<CreationRefusal> for Problem {
         match refusal {
             CreationRefusal::FirstPayment(refusal) => Self::refused_field("first_payment_date", refusal),
             CreationRefusal::AlreadySubscribed { id, status, .. } => {
-                let problem = problem!(
-                    CONFLICT,
-                    "already-subscribed",
-                    "The account already has this product",
-                    refusal.to_string()
-                );
+                let problem = Problem::new(ProblemType::ALREADY_SUBSCRIBED, refusal.to_string());
                 let existing_subscription = Some(Box::new(ExistingSubscription { id, status }));
                 Problem { field: Some("sku".to_owned()), existing_subscription, ..problem }
             }
@@ -385,7 +340,7 @@ impl IntoResponse for Problem {
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.kind == Self::unsupported_content_encoding().kind {
+        if self.kind == ProblemType::UNSUPPORTED_CONTENT_ENCODING.urn {
             // The header names the content encodings that are allowed (RFC 9110, section 15.5.16).
             response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
