@@ -8,7 +8,7 @@ type Job = (&'static str, &'static [&'static str], &'static str);
 
 /// The jobs of a support employee, in the sequence in which the test runs their commands.
 const JOBS: [Job; 23] = [
-    ("find a customer by e-mail address", &["accounts --email BELL@example.com"], "Bell GmbH"),
+    ("find a customer by email address", &["accounts --email BELL@example.com"], "Bell GmbH"),
     ("find a payment by the number on the receipt", &["receipt show {number}"], "Account:      acme"),
     ("find a payment by the gateway's id", &["receipts --payment {payment}"], "Gold plan"),
     ("find a subscription by its id in the earlier system", &["subscriptions --external-id sub-2"], "bell"),
