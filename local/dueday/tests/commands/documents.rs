@@ -3,6 +3,7 @@
 
 mod named_commands;
 mod plain_words;
+mod subscription_life;
 mod text_files;
 
 use std::collections::BTreeSet;
