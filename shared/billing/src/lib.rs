@@ -105,84 +105,27 @@
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod accepted_difference;
-mod account;
 mod action;
-mod after_dispute;
-mod amount_rules;
-mod attempt;
-mod attempt_record;
-mod attempts_in_doubt;
-mod audit_record;
-mod calendar;
-mod cancellation;
-mod card;
-mod card_number;
-mod catch_up;
-mod ceilings;
-mod character_checks;
-mod clock_ahead;
-mod contact_data;
-mod day_reconciliation;
-mod dispute;
-mod dunning;
-mod erasure;
+mod changes;
+mod checks;
 mod event;
-mod finding;
-mod forecast;
-mod idempotency_key;
-mod ids;
-mod money;
-mod money_sums;
-mod new_subscription;
 pub mod openapi;
 mod outbound_webhook;
-mod outlook;
-mod owed_month;
-mod pause;
-mod payment;
-mod payment_limits;
-mod payment_method_setup;
-mod payment_records;
-mod policy;
-mod policy_setting;
-mod receipt;
-mod receipt_id;
-mod receipt_number;
-mod refund;
-mod refusal;
-mod rejection;
-mod reminder;
-mod settle;
-mod subscription;
-mod subscription_changes;
-mod terms;
-mod waived_period;
+mod records;
+mod settings;
+mod settlement;
+mod subscriptions;
+mod values;
 
-pub use accepted_difference::AcceptedDifference;
-pub use account::{Account, AccountChanges, MailStatus};
 pub use action::{ActionKind, Actor, ActorKind, ActorName, ItemChange, LoggedAction, NewAction};
-pub use amount_rules::{AmountRange, AmountRangeError, AmountRefusal, AmountRules};
-pub use attempt::{Attempt, ClaimToken, Outcome};
-pub use attempt_record::{AttemptEnd, AttemptRecord};
-pub use attempts_in_doubt::{
-    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, describe_double_payment,
-    is_decline_of_month, resolve, successful_payments,
-};
-pub use audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
-pub use calendar::{CalendarError, PaymentDay, Period, days_after, deserialize_date, parse_date};
-pub use card::{Card, CardError};
-pub use card_number::{NO_CARD_NUMBER, contains_card_number};
-pub use ceilings::{Ceilings, ChargeTotal};
-pub use clock_ahead::{MAX_EXPECTED_CLOCK_DIFFERENCE, PresentTime, last_payment_day_in_sight};
-pub use contact_data::{ContactError, EmailAddress, Label, Locale};
-pub use day_reconciliation::{
+pub use changes::erasure::{ERASED, ErasedAccount, Erasure, ErasureCheck, ErasureCounts, ErasureObstacle, ErasureStep};
+pub use changes::finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
+pub use checks::accepted_difference::AcceptedDifference;
+pub use checks::audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
+pub use checks::day_reconciliation::{
     DayReconciliation, Difference, DifferenceKind, GatewayList, MAX_STORED_DIFFERENCES, RECONCILIATION_RETENTION,
     ReconciledCounts, ReconciliationStep,
 };
-pub use dispute::{Dispute, DisputeStatus};
-pub use dunning::{AfterLastRetry, Dunning, DunningError};
-pub use erasure::{ERASED, ErasedAccount, Erasure, ErasureCheck, ErasureCounts, ErasureObstacle, ErasureStep};
 #[cfg(feature = "openapi")]
 pub use event::event_schemas;
 pub use event::{
@@ -191,33 +134,48 @@ pub use event::{
     ReconciliationData, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaitingTerms, WaivedPeriodData,
     events_between_images,
 };
-pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
-pub use forecast::Forecast;
-pub use ids::check_id;
-pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
-pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
-pub use money_sums::{Sums, SumsError};
-pub use new_subscription::{AccountRecords, CreationRefusal, NewSubscription, first_due_on};
 pub use outbound_webhook::*;
-pub use outlook::{Hold, Outlook, OwedPayment, PaymentReason, PlannedPayment};
-pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
-pub use payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
-pub use payment_method_setup::PaymentMethodSetup;
-pub use payment_records::PaymentRecords;
-pub use policy::{AfterWonDispute, CatchUp, LeadDays, OnResume, Policy};
-pub use policy_setting::{PolicyError, PolicySetting, StoredPolicy, TimeZoneRefusal};
-pub use receipt::{Receipt, Reversal};
-pub use receipt_id::ReceiptId;
-pub use receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};
-pub use refund::{
+pub use records::attempt::{Attempt, ClaimToken, Outcome};
+pub use records::attempt_record::{AttemptEnd, AttemptRecord};
+pub use records::dispute::{Dispute, DisputeStatus};
+pub use records::payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
+pub use records::payment_method_setup::PaymentMethodSetup;
+pub use records::payment_records::PaymentRecords;
+pub use records::receipt::{Receipt, Reversal};
+pub use records::receipt_id::ReceiptId;
+pub use records::receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};
+pub use records::refund::{
     CheckedRefundAmount, REFUSED_BY_GATEWAY, Refund, RefundDemand, RefundRefusal, RefundStatus, RequestedAmount,
     SucceededRefunds,
 };
-pub use refusal::Refusal;
-pub use rejection::{is_rejection_of_payment_method, is_rejection_without_cause};
-pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
-pub use settle::{NotSettled, Settlement, settle};
-pub use subscription::{ReminderClaim, Status, Subscription, Terms};
-pub use subscription_changes::Changes;
-pub use terms::WaitingChange;
-pub use waived_period::{WaivedPeriod, WaivedReason};
+pub use records::waived_period::{WaivedPeriod, WaivedReason};
+pub use settings::ceilings::{Ceilings, ChargeTotal};
+pub use settings::dunning::{AfterLastRetry, Dunning, DunningError};
+pub use settings::payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
+pub use settings::policy::{AfterWonDispute, CatchUp, LeadDays, OnResume, Policy};
+pub use settings::policy_setting::{PolicyError, PolicySetting, StoredPolicy, TimeZoneRefusal};
+pub use settlement::attempts_in_doubt::{
+    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, describe_double_payment,
+    is_decline_of_month, resolve, successful_payments,
+};
+pub use settlement::settle::{NotSettled, Settlement, settle};
+pub use subscriptions::clock_ahead::{MAX_EXPECTED_CLOCK_DIFFERENCE, PresentTime, last_payment_day_in_sight};
+pub use subscriptions::forecast::Forecast;
+pub use subscriptions::new_subscription::{AccountRecords, CreationRefusal, NewSubscription, first_due_on};
+pub use subscriptions::outlook::{Hold, Outlook, OwedPayment, PaymentReason, PlannedPayment};
+pub use subscriptions::refusal::Refusal;
+pub use subscriptions::rejection::{is_rejection_of_payment_method, is_rejection_without_cause};
+pub use subscriptions::reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
+pub use subscriptions::subscription::{ReminderClaim, Status, Subscription, Terms};
+pub use subscriptions::subscription_changes::Changes;
+pub use subscriptions::terms::WaitingChange;
+pub use values::account::{Account, AccountChanges, MailStatus};
+pub use values::amount_rules::{AmountRange, AmountRangeError, AmountRefusal, AmountRules};
+pub use values::calendar::{CalendarError, PaymentDay, Period, days_after, deserialize_date, parse_date};
+pub use values::card::{Card, CardError};
+pub use values::card_number::{NO_CARD_NUMBER, contains_card_number};
+pub use values::contact_data::{ContactError, EmailAddress, Label, Locale};
+pub use values::ids::check_id;
+pub use values::ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
+pub use values::money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
+pub use values::money_sums::{Sums, SumsError};

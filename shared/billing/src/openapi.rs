@@ -52,7 +52,7 @@ mod schemas {
     /// a regular expression.
     const FORBIDDEN_CHARACTERS: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
 
-    /// Returns the schema of an [`ExternalId`](crate::ExternalId).
+    /// Returns the schema of an [`ExternalId`](crate::values::ids::ExternalId).
     pub(crate) fn build_external_id_schema() -> ObjectBuilder {
         let line = format!(r"^[^{FORBIDDEN_CHARACTERS}\s]([^{FORBIDDEN_CHARACTERS}]*[^{FORBIDDEN_CHARACTERS}\s])?$");
         let description = "The id of a subscription in the merchant's earlier system. Not allowed: control characters, \
@@ -60,7 +60,7 @@ mod schemas {
         build_pattern_schema(description, &line).min_length(Some(1)).max_length(Some(255))
     }
 
-    /// Returns the schema of a [`Label`](crate::Label).
+    /// Returns the schema of a [`Label`](crate::values::contact_data::Label).
     pub(crate) fn build_label_schema() -> ObjectBuilder {
         /// The characters without a visible mark, as the content of a character class in a regular expression.
         const INVISIBLE_CHARACTERS: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";

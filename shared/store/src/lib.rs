@@ -51,121 +51,49 @@
 //! ```
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod account_partitions;
-mod accounts;
-mod actions;
-mod audits;
-mod batch;
-mod card_links;
-mod changes;
-mod claims;
-mod config;
-mod copied_table;
-mod counts;
-mod creations;
-mod cursors;
-mod day_total;
-mod disputes;
-mod due;
-mod erasures;
-mod execution_lease;
-mod findings;
-mod inbound_events;
+mod entities;
 mod items;
 mod keys;
-mod limits;
-mod notice_claims;
-mod other_items;
-mod outbound_webhooks;
-mod payment_method_setups;
-mod policy;
-mod receipt_retention;
-mod receipts;
-mod reconciliations;
-mod records;
-mod refunds;
-mod reshard;
 mod runs;
-mod scan;
-mod schema;
-mod server_time;
+mod scans;
 mod settings;
-mod settlements;
-mod sorted_by_account;
-mod stream;
-mod subscriptions;
-mod support_refunds;
-mod waiting_deliveries;
+mod table;
 
-use std::ops::Deref;
-
-use ::config::ConfiguredPolicy;
-use aws_sdk_dynamodb::Client;
-use dynamo::Dynamo;
-
-pub use account_partitions::{
-    AccountPartition, AccountPartitions, AlteredItem, CheckedItems, POSITION_SEPARATOR, RecordExpiry,
-};
-pub use accounts::{ChangeAccountOutcome, PutAccountOutcome};
-pub use actions::ChangeRecords;
-pub use batch::Batch;
-pub use card_links::{CardLink, StoredCardLink};
-pub use changes::ChangeOutcome;
-pub use claims::{Claim, ClaimOutcome};
-pub use config::*;
-pub use copied_table::OLDER_TABLE;
-pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
-pub use creations::{AccountOfNewSubscriptions, AccountState, NewSubscriptions};
-pub use due::{DueList, DuePage, DuePayment, DueRow, DueSubscription};
-pub use erasures::StoredAccount;
-pub use execution_lease::ExecutionLeaseOutcome;
+pub use entities::accounts::{ChangeAccountOutcome, PutAccountOutcome};
+pub use entities::actions::ChangeRecords;
+pub use entities::card_links::{CardLink, StoredCardLink};
+pub use entities::changes::ChangeOutcome;
+pub use entities::claims::{Claim, ClaimOutcome};
+pub use entities::creations::{AccountOfNewSubscriptions, AccountState, NewSubscriptions};
+pub use entities::due::{DueList, DuePage, DuePayment, DueRow, DueSubscription};
+pub use entities::erasures::StoredAccount;
+pub use entities::notice_claims::NoticeClaimOutcome;
+pub use entities::stream::read_stream_image;
+pub use entities::subscriptions::{CreateOutcome, UpdateOutcome};
 pub use items::{Due, EventSubscriber, Lane, Position, WaitingDelivery, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
-pub use limits::LimitedOperation;
-pub use notice_claims::NoticeClaimOutcome;
-pub use other_items::{NamedOwner, check_other_item, named_owner};
-pub use policy::{MAX_COPY_AGE, POLICY_DIFFERS_MESSAGE, SetPolicyOutcome};
-pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
-pub use runs::{RunEnd, RunRecord, RunSums, StoredRuns};
-pub use scan::ScannedItem;
-pub use schema::{GSI_1, GSI_2, SCHEMA};
-pub use settings::Settings;
-pub use stream::read_stream_image;
-pub use subscriptions::{CreateOutcome, UpdateOutcome};
-pub use support_refunds::DailyRefundLimit;
-
-use policy::PolicyCopy;
+pub use runs::counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
+pub use runs::execution_lease::ExecutionLeaseOutcome;
+pub use runs::hourly_limits::LimitedOperation;
+pub use runs::run_records::{RunEnd, RunRecord, RunSums, StoredRuns};
+pub use runs::support_refunds::DailyRefundLimit;
+pub use scans::account_partitions::{
+    AccountPartition, AccountPartitions, AlteredItem, CheckedItems, POSITION_SEPARATOR, RecordExpiry,
+};
+pub use scans::other_items::{NamedOwner, check_other_item, named_owner};
+pub use scans::scan::ScannedItem;
+pub use settings::config::{ENDPOINT, SHARDS, TABLE, TableConfig, TableSetUpError, VARIABLES};
+pub use settings::copied_table::OLDER_TABLE;
+pub use settings::policy::{MAX_COPY_AGE, SetPolicyOutcome};
+pub use settings::reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
+pub use settings::schema::{GSI_1, GSI_2, SCHEMA};
+pub use settings::settings_item::Settings;
+pub use table::batch::Batch;
+pub use table::payments_table::{Payments, Table};
+pub use table::policy_copy::POLICY_DIFFERS_MESSAGE;
 
 pub use dynamo::{
     Cursor, FaultyItem, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, ItemFault, Items, Key, KeySchema, NotRewritten,
     Page, Paging, Replayed, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, ignore_refusal, key_of,
     load_sdk_config, timeouts,
 };
-
-/// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.
-#[derive(Clone, Copy, Debug)]
-pub struct Payments;
-
-/// The payments table, with one function for each access pattern.
-#[derive(Clone, Debug)]
-pub struct Table {
-    dynamo: Dynamo<Payments>,
-    policy: PolicyCopy,
-}
-
-impl Table {
-    /// Returns the table `name`, which is accessed through `client`. Until the stored policy is read, the default policy
-    /// is used.
-    pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { dynamo: Dynamo::new(client, name), policy: PolicyCopy::new(ConfiguredPolicy::default()) }
-    }
-}
-
-/// Gives access to the requests of [`Dynamo`] that are the same for all kinds of items, such as Get, Put and Scan.
-impl Deref for Table {
-    type Target = Dynamo<Payments>;
-
-    fn deref(&self) -> &Dynamo<Payments> {
-        &self.dynamo
-    }
-}

@@ -4,7 +4,7 @@ use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 use strum::{Display, EnumString};
 
-use crate::character_checks::is_control;
+use crate::values::character_checks::is_control;
 
 /// The maximum number of characters of the name of an actor.
 const MAX_NAME_CHARS: usize = 255;

@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 
 use strum::IntoEnumIterator as _;
 
-use crate::{Account, PaymentLimit, PaymentLimits, Policy, StoredPolicy, Subscription};
+use crate::settings::payment_limits::{PaymentLimit, PaymentLimits};
+use crate::settings::policy::Policy;
+use crate::settings::policy_setting::StoredPolicy;
+use crate::subscriptions::subscription::Subscription;
+use crate::values::account::Account;
 
 /// The text that the action log contains instead of the value of a hidden field that has changed.
 pub(super) const HIDDEN_FIELD_CHANGED: &str = "changed";

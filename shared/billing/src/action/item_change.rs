@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{FieldDifference, LoggedAction, NewAction};
-use crate::AccountId;
+use crate::action::fields::FieldDifference;
+use crate::action::{LoggedAction, NewAction};
+use crate::values::ids::AccountId;
 
 /// The change of an item that another crate defines, such as an order: the id of the item, and the values of its
 /// changed fields before and after the change, without personal data.

@@ -14,10 +14,16 @@ use sha2::{Digest, Sha256};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
-use crate::{
-    AcceptedDifference, Account, AccountId, Finding, Label, PaymentLimits, PaymentMethodSetup, Refund, StoredPolicy,
-    Subscription, SubscriptionId,
-};
+use crate::changes::finding::Finding;
+use crate::checks::accepted_difference::AcceptedDifference;
+use crate::records::payment_method_setup::PaymentMethodSetup;
+use crate::records::refund::Refund;
+use crate::settings::payment_limits::PaymentLimits;
+use crate::settings::policy_setting::StoredPolicy;
+use crate::subscriptions::subscription::Subscription;
+use crate::values::account::Account;
+use crate::values::contact_data::Label;
+use crate::values::ids::{AccountId, SubscriptionId};
 pub use actor::{Actor, ActorKind, ActorName};
 pub(crate) use fields::{Field, FieldDifference};
 use fields::{fields_of_account, fields_of_limits, fields_of_policy, fields_of_subscription};

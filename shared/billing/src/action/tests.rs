@@ -1,5 +1,8 @@
 use super::*;
-use crate::{AccountRecords, Changes, LeadDays, NewSubscription, PaymentMethod};
+use crate::records::payment::PaymentMethod;
+use crate::settings::policy::LeadDays;
+use crate::subscriptions::new_subscription::{AccountRecords, NewSubscription};
+use crate::subscriptions::subscription_changes::Changes;
 
 /// Returns a subscription whose product name, e-mail address and tokens must not appear in the action log.
 fn sample_subscription() -> Subscription {
@@ -11,7 +14,7 @@ fn sample_subscription() -> Subscription {
         product_name: "Gold plan of Ms Example".parse().unwrap(),
         email: Some("ms@example.com".parse().unwrap()),
         payment_day: 10.try_into().unwrap(),
-        price: "EUR".parse::<crate::Currency>().unwrap().price(1299).unwrap(),
+        price: "EUR".parse::<crate::values::money::Currency>().unwrap().price(1299).unwrap(),
         payment_method: PaymentMethod {
             customer: "cus_1".parse().unwrap(),
             payment_method: "pm_card_visa".parse().unwrap(),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{AccountId, ActionKind, Actor, ActorKind, Label, LoggedAction, SubscriptionId};
+use crate::action::{ActionKind, Actor, ActorKind, LoggedAction};
+use crate::values::contact_data::Label;
+use crate::values::ids::{AccountId, SubscriptionId};
 
 /// The data of the event of a change that a person or a program made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{AuditRecord, DayReconciliation, DifferenceKind, GatewayList, ReconciledCounts};
+use crate::checks::audit_record::AuditRecord;
+use crate::checks::day_reconciliation::{DayReconciliation, DifferenceKind, GatewayList, ReconciledCounts};
 
 /// The data of the event of a completed audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -4,7 +4,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, EventData};
+use crate::event::Event;
+use crate::event::data::EventData;
 
 /// The version of the event schemas. This version is increased if a consumer of the old schemas could misinterpret new
 /// events.

@@ -3,12 +3,16 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
-use super::super::{Account, AccountId, Locale, MailStatus};
-use super::check_events::{AuditData, ReconciliationData};
-use super::payment::{
+use crate::event::action::ActionData;
+use crate::event::check_events::{AuditData, ReconciliationData};
+use crate::event::order::OrderData;
+use crate::event::payment::{
     DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,
 };
-use super::{ActionData, OrderData, SubscriptionData};
+use crate::event::subscription::SubscriptionData;
+use crate::values::account::{Account, MailStatus};
+use crate::values::contact_data::Locale;
+use crate::values::ids::AccountId;
 
 /// The type and the data of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, EnumDiscriminants)]

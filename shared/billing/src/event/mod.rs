@@ -25,10 +25,17 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
-use super::{
-    Account, AccountId, AttemptEnd, AttemptRecord, AuditRecord, DayReconciliation, Dispute, DisputeStatus,
-    LoggedAction, Receipt, Refund, RefundStatus, Subscription, WaivedPeriod,
-};
+use crate::action::LoggedAction;
+use crate::checks::audit_record::AuditRecord;
+use crate::checks::day_reconciliation::DayReconciliation;
+use crate::records::attempt_record::{AttemptEnd, AttemptRecord};
+use crate::records::dispute::{Dispute, DisputeStatus};
+use crate::records::receipt::Receipt;
+use crate::records::refund::{Refund, RefundStatus};
+use crate::records::waived_period::WaivedPeriod;
+use crate::subscriptions::subscription::Subscription;
+use crate::values::account::Account;
+use crate::values::ids::AccountId;
 pub use action::ActionData;
 pub use check_events::{AuditData, ReconciliationData};
 pub use cloud_event::CloudEvent;

@@ -4,7 +4,9 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{AccountId, Label, Money, SubscriptionId};
+use crate::values::contact_data::Label;
+use crate::values::ids::{AccountId, SubscriptionId};
+use crate::values::money::Money;
 
 /// The data of the events of an order: the state of the order after the change, without the customer's name and
 /// address.

@@ -4,10 +4,14 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{
-    AccountId, AttemptRecord, Dispute, DisputeStatus, GatewayToken, Label, Money, Receipt, Refund, Sku, SubscriptionId,
-    WaivedPeriod, WaivedReason,
-};
+use crate::records::attempt_record::AttemptRecord;
+use crate::records::dispute::{Dispute, DisputeStatus};
+use crate::records::receipt::Receipt;
+use crate::records::refund::Refund;
+use crate::records::waived_period::{WaivedPeriod, WaivedReason};
+use crate::values::contact_data::Label;
+use crate::values::ids::{AccountId, GatewayToken, Sku, SubscriptionId};
+use crate::values::money::Money;
 
 /// The data of the event of a successful payment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::AccountId;
-use super::CloudEvent;
+use crate::event::cloud_event::CloudEvent;
+use crate::values::ids::AccountId;
 
 /// An event that a consumer has received or read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,9 +100,10 @@ impl From<CloudEvent> for ReceivedEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AccountData, Event, EventData};
     use super::*;
-    use crate::MailStatus;
+    use crate::event::Event;
+    use crate::event::data::{AccountData, EventData};
+    use crate::values::account::MailStatus;
 
     /// Returns an example event of the type `account.created`.
     fn account_created_event() -> CloudEvent {

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::cloud_event::SCHEMA_VERSION;
-use super::{EventData, OperatorEvent};
+use crate::event::cloud_event::SCHEMA_VERSION;
+use crate::event::data::EventData;
+use crate::event::operator_event::OperatorEvent;
 
 /// Returns the JSON Schema of all events: the schema of each type in `$defs`, under the name of the type, and the parts
 /// that several types have in common.

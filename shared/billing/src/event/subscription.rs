@@ -3,9 +3,11 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::super::{
-    AccountId, ExternalId, Label, Money, PaymentDay, Period, Sku, Status, Subscription, SubscriptionId, Terms,
-};
+use crate::subscriptions::subscription::{Status, Subscription, Terms};
+use crate::values::calendar::{PaymentDay, Period};
+use crate::values::contact_data::Label;
+use crate::values::ids::{AccountId, ExternalId, Sku, SubscriptionId};
+use crate::values::money::Money;
 
 /// The data of the events of a subscription: its complete public state after the change. The e-mail address, the
 /// payment method and open attempts are not public.

@@ -4,8 +4,9 @@
 //! contains all public data of the subscription after the write, so a consumer needs only the event with the highest
 //! version.
 
-use super::super::{Status, Subscription};
-use super::{EventData, SubscriptionData};
+use crate::event::data::EventData;
+use crate::event::subscription::SubscriptionData;
+use crate::subscriptions::subscription::{Status, Subscription};
 
 /// The constructor of an [`EventData`] variant with the data of a changed subscription, such as
 /// [`EventData::SubscriptionPaused`].

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
-use super::retry_schedule::{MAX_DELIVERY_AGE, MAX_RETRY_AFTER, RETRY_DELAYS};
+use crate::outbound_webhook::retry_schedule::{MAX_DELIVERY_AGE, MAX_RETRY_AFTER, RETRY_DELAYS};
 
 /// The status with which an endpoint reports that it wants no more events ("410 Gone" in the Standard Webhooks
 /// specification).

@@ -3,8 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-use super::{EndpointBackoff, EndpointUrl, StoredSecret};
-use crate::EventType;
+use crate::event::EventType;
+use crate::outbound_webhook::endpoint_backoff::EndpointBackoff;
+use crate::outbound_webhook::endpoint_url::EndpointUrl;
+use crate::outbound_webhook::signing_secret::StoredSecret;
 
 /// How long the old signing secret of a webhook endpoint stays valid after it was replaced, so that the merchant has
 /// time to configure the new secret.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::card_number::{NO_CARD_NUMBER, contains_card_number};
+use crate::values::card_number::{NO_CARD_NUMBER, contains_card_number};
 
 /// The maximum number of characters of the URL of a webhook endpoint.
 const MAX_URL_CHARS: usize = 2_048;

@@ -2,8 +2,9 @@
 
 use ulid::Ulid;
 
-use super::{Delivery, DeliveryKey, WebhookEndpoint};
 use crate::action::{Field, FieldDifference, LoggedAction, NewAction};
+use crate::outbound_webhook::delivery::{Delivery, DeliveryKey};
+use crate::outbound_webhook::endpoint::WebhookEndpoint;
 
 impl NewAction {
     /// Returns the entry of the action log for the change of a webhook endpoint; `before` is `None` if the endpoint is

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{AcceptedDifference, DifferenceKind, Label, RECONCILIATION_RETENTION};
 use chrono::NaiveDate;
 use dynamo::{Entity, Instant, expiry};
+use dynamo::{Key, TableError};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -1,9 +1,11 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Item, Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{Account, EmailAddress, Label, Locale, MailStatus};
 use dynamo::{Entity, Instant};
+use dynamo::{Item, Key, TableError};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub struct AccountItem {
 pub const CREATIONS: &str = "Creations";
 
 /// Returns the number of subscriptions that were created in the account with the stored item `item`, see
-/// [`super::super::creations`]. An item of an earlier version has no number, which means 0.
+/// `entities::creations`. An item of an earlier version has no number, which means 0.
 pub fn creations_of_account(item: &Item) -> u64 {
     item.get(CREATIONS).and_then(|number| number.as_n().ok()?.parse().ok()).unwrap_or(0)
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{Actor, ActorName, Label, LoggedAction, SubscriptionId};
 use dynamo::{Entity, Instant};
+use dynamo::{Key, TableError};
 use ulid::Ulid;
 
 #[skip_serializing_none]

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{AUDIT_RETENTION, AuditRecord, AuditViolation};
 use dynamo::{Entity, Instant, expiry};
+use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{
     DayReconciliation, Difference, DifferenceKind, GatewayList, RECONCILIATION_RETENTION, ReconciledCounts,
     ReconciliationStep,
 };
 use dynamo::{Entity, Instant, expiry};
+use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

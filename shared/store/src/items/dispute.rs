@@ -1,11 +1,13 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, Payments, TableError, keys};
-use super::GatewayText;
-use super::subscription_of_record;
+use crate::items::GatewayText;
+use crate::items::subscription_of_record;
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{Currency, Dispute, DisputeStatus, GatewayToken, Money, ReceiptId, Sku};
 use dynamo::{Entity, Instant};
+use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

@@ -2,10 +2,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Item, Key, SubscriptionKey, TableError};
-use super::subscription::SubscriptionItem;
-use super::subscription::names::SHARD;
+use crate::items::subscription::SubscriptionItem;
+use crate::items::subscription::names::SHARD;
+use crate::keys::SubscriptionKey;
 use billing::{Currency, Label, Money, Period, Status, last_payment_day_in_sight};
+use dynamo::{Item, Key, TableError};
 use dynamo::{from_item, key_of};
 
 /// One row of the list of due subscriptions, read from an index. The row may be stale, so no write is computed from it.
@@ -158,7 +159,7 @@ impl Position {
     /// Returns whether this can be the position of an index entry in the list of due and postponed payments
     /// ([`Table::get_due_and_postponed_by_date`]) of the date `date`. Used to check a position that a caller has sent.
     ///
-    /// [`Table::get_due_and_postponed_by_date`]: crate::Table::get_due_and_postponed_by_date
+    /// [`Table::get_due_and_postponed_by_date`]: crate::table::payments_table::Table::get_due_and_postponed_by_date
     pub fn is_in_due_list(&self, date: NaiveDate, today: NaiveDate) -> bool {
         let is_key = |text: &str| (1..=1024).contains(&text.len());
         let is_listed =

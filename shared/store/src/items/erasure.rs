@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Item, Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{Account, ErasedAccount, Erasure, ErasureCounts, ErasureStep};
 use dynamo::{Entity, Instant};
+use dynamo::{Item, Key, TableError};
 
 /// The attribute that only the mark of an erased account has.
 const ERASED_DATE: &str = "ErasedDate";

@@ -2,9 +2,11 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Item, Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{AccountId, Currency, Finding, FindingReason, GatewayToken, Money, ResolvedFinding, Sku, SubscriptionId};
 use dynamo::{Entity, Instant};
+use dynamo::{Item, Key, TableError};
 
 /// The attributes of a finding. Its item is stored in the partition of its account. While the finding is open, a copy
 /// is stored in the list of open findings.

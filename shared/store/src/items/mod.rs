@@ -31,11 +31,13 @@ pub use outbound_webhook::{EventSubscriber, WaitingDelivery};
 pub(super) use payment_method_setup::SETUP_RETENTION;
 pub use removable_item::owner_of_removable_item;
 
-use super::{Item, Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{
     Account, AccountId, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, PaymentMethodSetup, Refund,
     Subscription, SubscriptionId, WebhookEndpoint,
 };
+use dynamo::{Item, Key, TableError};
 
 dynamo::versioned!(Payments: Account, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
 

@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Item, Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{
     Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, EventType, ReceivedEvent, StoredSecret,
     WebhookEndpoint,
 };
 use dynamo::{Entity, Instant, expiry, from_item, key_of};
+use dynamo::{Item, Key, TableError};
 
 /// How long a delivery is stored after it was created, or after a person last requested to send it again. During this
 /// time, a person can request that the event is sent again.

@@ -3,10 +3,12 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, Payments, TableError, keys};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::PaymentMethodSetup;
 use billing::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
 use dynamo::{Entity, Instant, expiry};
+use dynamo::{Key, TableError};
 
 /// How long a payment method setup is stored after its checkout page has expired, so that a late event of the gateway
 /// still finds the setup.

@@ -2,10 +2,12 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, Payments, TableError, keys};
-use super::subscription_of_record;
+use crate::items::subscription_of_record;
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Reversal, Sku};
 use dynamo::{Entity, Instant};
+use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

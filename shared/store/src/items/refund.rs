@@ -2,10 +2,12 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, Payments, TableError, keys};
-use super::{GatewayText, subscription_of_record};
+use crate::items::{GatewayText, subscription_of_record};
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, RequestedAmount, Sku};
 use dynamo::{Entity, Instant};
+use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use billing::DeliveryStatus;
 use dynamo::IDEMPOTENCY_RECORDS;
 
-use super::super::{Item, keys};
+use crate::keys;
+use dynamo::Item;
 
 /// The part of the stored response to an idempotent request that contains the account.
 #[derive(Deserialize)]
@@ -43,7 +44,7 @@ pub fn owner_of_removable_item(item: &Item) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Key;
+    use dynamo::Key;
 
     /// Returns an item with the partition key `pk` and these attributes.
     fn item(pk: &str, attributes: &[(&str, &str)]) -> Item {

@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, Payments, SubscriptionKey, TableError};
+use crate::keys::SubscriptionKey;
+use crate::table::payments_table::Payments;
 use billing::{
     Attempt, ClaimToken, Currency, EmailAddress, ExternalId, GatewayToken, Label, Money, MoneyError, PaymentDay,
     PaymentMethod, Period, ReminderClaim, Sku, Status, Subscription, Terms,
 };
 use dynamo::{Entity, Instant};
+use dynamo::{Key, TableError};
 
 /// The attributes of a subscription. The attempt and the reminder claim are separate attributes and not maps, because
 /// one update expression cannot set a map and a member of the same map.

@@ -1,10 +1,12 @@
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Key, Payments, TableError, keys};
-use super::subscription_of_record;
+use crate::items::subscription_of_record;
+use crate::keys;
+use crate::table::payments_table::Payments;
 use billing::{WaivedPeriod, WaivedReason};
 use dynamo::{Entity, Instant};
+use dynamo::{Key, TableError};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

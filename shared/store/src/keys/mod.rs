@@ -10,11 +10,12 @@ mod webhooks;
 use chrono::{DateTime, NaiveDate, Utc};
 use ulid::Ulid;
 
-use super::{Batch, Key};
+use crate::table::batch::Batch;
 use billing::{
     AccountId, Currency, DifferenceKind, Finding, GatewayToken, LoggedAction, Period, ReceiptId, Sku, Subscription,
     SubscriptionCode, SubscriptionId,
 };
+use dynamo::Key;
 
 pub use webhooks::*;
 
