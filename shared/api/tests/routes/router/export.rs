@@ -174,7 +174,7 @@ async fn every_item_that_names_the_account_is_in_the_export_or_of_a_kind_that_is
     let link = CardLink { account: gold.account, subscription: gold.id, due_on: gold.due_on };
     world.table.put_card_link(Ulid(77), &link, world.clock.now()).await.unwrap();
     let action = NewAction { at: now, actor: Actor::Operator(None), kind: ActionKind::ChangeOrder, reason: None };
-    let entry = LoggedAction { account: Some(receipt.account.clone()), ..action.on_job([("order", "1")]) };
+    let entry = LoggedAction { account: Some(receipt.account.clone()), ..action.on_job([("order", 1)]) };
     world.table.put_action(&entry).await.unwrap();
     // The cancellation waives the owed month, so that the table also contains a waived month.
     assert_eq!(world.request_with_key("POST {gold}/cancel", "c", "{}").await.status, 200);
