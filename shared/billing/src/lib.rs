@@ -5,30 +5,23 @@
 //! passes in dates, instants and tokens, and gets a decision back.
 //!
 //! # Reading order
-//! Each module except [`openapi`] is private, and its items are names of this crate, such as [`Money`].
-//! 1. `ids`, `money`, `money_sums`, `amount_rules`, `calendar`: identifiers; amounts in minor units, their sums by
-//!    currency, and the amounts that a gateway can charge; the due date in each month. `account`, `contact_data`,
-//!    `character_checks`, `card`, `card_number`: what is stored about a customer and a card, the characters that are
-//!    refused in texts, and the rule that no card number is stored.
-//! 2. `subscription`, `new_subscription`, `terms`, `outlook`: an agreement to pay on the same day each month, its
-//!    creation, the month from which a change of its price or payment day applies, and what happens next.
-//! 3. `policy`, `policy_setting`, `dunning`, `rejection`: the settings of the merchant, among them the retry schedule of
-//!    declined payments, and whose trouble a rejection is.
-//!    `payment_limits`, `ceilings`: the limits that protect customers from a wrong import or a wrong price.
-//! 4. `reminder`: the mail that announces a payment.
-//! 5. `payment`, `attempt`, `idempotency_key`, `attempts_in_doubt`, `settle`, `catch_up`: a payment at the gateway, one
-//!    try to charge the payment of one due date, the key that makes repeated requests one charge, the rules for an
-//!    unknown outcome, the effect of an outcome on the subscription, and the months that are charged after an outage.
-//! 6. `receipt`, `receipt_id`, `receipt_number`, `attempt_record`, `waived_period`, `payment_records`: the records of
-//!    paid months, of failed attempts, and of months that are never charged.
-//! 7. `subscription_changes`, `owed_month`, `payment_method_setup`, `pause`, `cancellation`, `refund`, `dispute`,
-//!    `after_dispute`, `finding`, `erasure`, `clock_ahead`: all other changes. `refusal`: the reasons why a change is
-//!    refused.
-//! 8. `audit_record`, `day_reconciliation`, `accepted_difference`, `forecast`: the stored results of audits and of
-//!    comparisons with the gateway, and the expected charges.
-//! 9. `action`: the log of the changes that people and programs make.
-//! 10. `event`, `outbound_webhook`: the events that are published when a stored item changes, and their delivery to
-//!     the endpoints of the merchant.
+//! Each folder is private, and its items are names of this crate, such as [`Money`]. A folder imports only from folders
+//! above it in this list.
+//! 1. `values`: identifiers; amounts in minor units, their sums by currency, and the amounts that a gateway can charge;
+//!    the due date in each month; what is stored about a customer and a card, and the rule that no card number is stored.
+//! 2. `records`: an attempt to charge a payment, the payment at the gateway, its receipt, its refunds and disputes, and
+//!    waived months.
+//! 3. `settings`: the policy of the merchant, the retry schedule of declined payments, and the limits that protect
+//!    customers from a wrong import or a wrong price.
+//! 4. `subscriptions`: an agreement to pay on the same day each month, its creation, the month from which a change of
+//!    its price or payment day applies, the reminder of a payment, what happens next, and why a change is refused.
+//! 5. `settlement`: the key that makes repeated requests one charge, the rules for an unknown outcome, the effect of an
+//!    outcome on the subscription, and the months that are charged after an outage.
+//! 6. `changes`: pause, cancellation, months that are paid in another way, disputes, findings, and erasure.
+//! 7. `checks`: the stored results of audits and of comparisons with the gateway.
+//! 8. `action`: the log of the changes that people and programs make.
+//! 9. `event`, `outbound_webhook`: the events that are published when a stored item changes, and their delivery to the
+//!    endpoints of the merchant.
 //!
 //! [`openapi`] contains the schemas that describe these types in the APIs.
 //!

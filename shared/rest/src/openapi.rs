@@ -73,6 +73,7 @@ pub fn document(routes: OpenApi, description: &Description) -> Value {
     document["servers"] = json!([{"url": "/", "description": "The server that serves this document"}]);
     document["tags"] = description.tags.iter().map(|(name, text)| json!({"name": name, "description": text})).collect();
     document["components"]["schemas"]["Problem"] = json!(<Problem as utoipa::PartialSchema>::schema());
+    document["components"]["responses"] = error_responses().into();
     document["components"]["securitySchemes"]["token"] = json!({
         "type": "http",
         "scheme": "bearer",
@@ -121,13 +122,16 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 /// # Panics
 /// If one of the two documents was not created by [`document`].
 pub fn merged_document(mut document: Value, other: Value) -> Value {
-    for pointer in ["/paths", "/components/schemas"] {
-        let added =
-            other.pointer(pointer).and_then(Value::as_object).expect("a document with paths and schemas").clone();
+    for pointer in ["/paths", "/components/schemas", "/components/responses"] {
+        let added = other
+            .pointer(pointer)
+            .and_then(Value::as_object)
+            .expect("a document with paths, schemas and responses")
+            .clone();
         document
             .pointer_mut(pointer)
             .and_then(Value::as_object_mut)
-            .expect("a document with paths and schemas")
+            .expect("a document with paths, schemas and responses")
             .extend(added);
     }
     let texts = [&document, &other].map(|document| document["info"]["description"].as_str().unwrap_or_default());
@@ -164,7 +168,12 @@ fn add_example(operation: &mut Value, example: &Example) {
     }
     if !example.answer.is_null() {
         let media_type = if example.status < 400 { "application/json" } else { "application/problem+json" };
-        operation["responses"][example.status.to_string()]["content"][media_type]["example"] = example.answer.clone();
+        let response = &mut operation["responses"][example.status.to_string()];
+        // A reference cannot contain an example, so the response is repeated in this operation.
+        if let Some(name) = response["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+            *response = error_responses()[name].clone();
+        }
+        response["content"][media_type]["example"] = example.answer.clone();
     }
 }
 
@@ -177,6 +186,33 @@ const ITEM_PARAMETERS: [&str; 10] =
 const LIMITED_OPERATION_IDS: [&str; 4] =
     ["create_payment_method_setup", "open_card_link", "retry_subscription", "return_from_payment_method_setup"];
 
+/// The error responses: the name, the status code and the description of each.
+const ERROR_RESPONSES: [(&str, u16, &str); 12] = [
+    ("Invalid", 400, "A field, parameter or header is invalid or unknown"),
+    ("NoToken", 401, "The request has no token, or an invalid one"),
+    ("NotAllowed", 403, "The token does not allow this request"),
+    ("NotFound", 404, "An item of the path does not exist, or belongs to another account"),
+    ("Conflict", 409, "The request conflicts with the current state, or with another request at the same time"),
+    ("OtherVersion", 412, "The stored version does not match If-Match"),
+    ("TooLarge", 413, "The body is larger than 64 KiB"),
+    ("NotJson", 415, "The header Content-Type: application/json is missing, or the body has a Content-Encoding"),
+    ("NotAllowedNow", 422, "A field or parameter is valid in itself, but not in the current state"),
+    ("KeyReused", 422, "The idempotency key was used with another body, or a field is not valid in the current state"),
+    (
+        "TooManyRequests",
+        429,
+        "The hourly limit of this operation is reached; Retry-After contains the seconds until it is allowed again",
+    ),
+    ("Unavailable", 503, "Temporarily unavailable: the same request may succeed later"),
+];
+
+/// Returns the error responses, to which the operations refer.
+fn error_responses() -> Map<String, Value> {
+    let content = json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
+    let response = |description| json!({"description": description, "content": content});
+    ERROR_RESPONSES.iter().map(|(name, _, description)| ((*name).to_owned(), response(*description))).collect()
+}
+
 /// Adds the error responses that the operation can return, computed from its parameters and its body.
 fn add_error_responses(operation: &mut Value) {
     let names: Vec<String> = operation["parameters"]
@@ -187,40 +223,19 @@ fn add_error_responses(operation: &mut Value) {
         .collect();
     let has = |name: &str| names.iter().any(|known| known == name);
     let has_body = operation["requestBody"].is_object();
-    let can_return_422 = has_body || has("from") || has("cursor");
-    let needs_no_token = operation["security"].as_array().is_some_and(Vec::is_empty);
+    let needs_token = !operation["security"].as_array().is_some_and(Vec::is_empty);
     let is_limited = LIMITED_OPERATION_IDS.iter().any(|id| operation["operationId"] == *id);
-    // Status code, description, and whether the operation can return it.
-    let problems = [
-        (400, "A field, parameter or header is invalid or unknown", true),
-        (401, "The request has no token, or an invalid one", !needs_no_token),
-        (403, "The token does not allow this request", !needs_no_token),
-        (
-            404,
-            "An item of the path does not exist, or belongs to another account",
-            names.iter().any(|name| ITEM_PARAMETERS.contains(&name.as_str())),
-        ),
-        (409, "The request conflicts with the current state, or with another request at the same time", has_body),
-        (412, "The stored version does not match If-Match", has("If-Match")),
-        (413, "The body is larger than 64 KiB", has_body),
-        (415, "The header Content-Type: application/json is missing, or the body has a Content-Encoding", has_body),
-        (422, "A field or parameter is valid in itself, but not in the current state", can_return_422),
-        (
-            422,
-            "The idempotency key was used with another body, or a field is not valid in the current state",
-            has("Idempotency-Key"),
-        ),
-        (
-            429,
-            "The hourly limit of this operation is reached; Retry-After contains the seconds until it is allowed again",
-            is_limited,
-        ),
-        (503, "Temporarily unavailable: the same request may succeed later", true),
-    ];
-    for (status, description, _) in problems.into_iter().filter(|(_, _, can_be)| *can_be) {
-        operation["responses"][status.to_string()] = json!({
-            "description": description,
-            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        });
+    let can_be = |name: &str| match name {
+        "NoToken" | "NotAllowed" => needs_token,
+        "NotFound" => names.iter().any(|name| ITEM_PARAMETERS.contains(&name.as_str())),
+        "Conflict" | "TooLarge" | "NotJson" => has_body,
+        "OtherVersion" => has("If-Match"),
+        "NotAllowedNow" => has_body || has("from") || has("cursor"),
+        "KeyReused" => has("Idempotency-Key"),
+        "TooManyRequests" => is_limited,
+        _ => true,
+    };
+    for (name, status, _) in ERROR_RESPONSES.into_iter().filter(|(name, ..)| can_be(name)) {
+        operation["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
     }
 }

@@ -10,27 +10,17 @@
 //!   The documentation of a function lists only its other errors.
 //!
 //! # Reading order
-//! Each module is private, and its items are names of this crate, such as [`Claim`].
-//! 1. `config`, `schema`, `settings`, `policy`: the configuration of the table, its indexes, the item of its settings, and the
-//!    copy of the policy in it. `keys`,
-//!    `items`: the format of the stored items. `copied_table`: the check that the table is not a restored backup.
-//! 2. `accounts`, `subscriptions`, `creations`, `changes`: the two main items, and how a subscription is created and
-//!    changed.
-//! 3. `batch`, `due`, `claims`: the two batches, the subscriptions that are due in a shard, and the conditional write
-//!    after which one worker may charge a payment. `reshard`: more shards.
-//! 4. `settlements`: the new state of a subscription with its receipt or records, in one transaction.
-//! 5. `runs`, `counts`, `execution_lease`, `day_total`, `server_time`: the run records with their row counts, the lease
-//!    of a daily execution, the charge total of a day, and the check of a machine's clock.
-//! 6. `receipts`, `receipt_retention`, `records`, `refunds`, `disputes`, `findings`: the stored records of payments.
-//!    `support_refunds`: what support has refunded on a day.
-//! 7. `payment_method_setups`, `card_links`, `limits`: how a customer enters a card, and how often.
-//! 8. `stream`, `notice_claims`, `outbound_webhooks`, `waiting_deliveries`, `inbound_events`: the changes of the table,
-//!    the mails and the webhooks about them, and the webhook events that were received.
-//! 9. `audits`, `reconciliations`: the stored results of audits, and of comparisons with the gateway. `actions`: the log
-//!    of the changes that people and programs make.
-//! 10. `erasures`: the erasure of an account.
-//! 11. `scan`, `account_partitions`, `sorted_by_account`: reading the whole table, for audits, exports and copies.
-//!     `cursors`: the position in a list. `other_items`: the check of the items outside of accounts.
+//! Each folder is private, and its items are names of this crate, such as [`Claim`]. A folder imports only from folders
+//! above it in this list.
+//! 1. `table`: the table, on which all access patterns are methods, and the copy of the policy that each process keeps.
+//! 2. `keys`, `items`: the format of the stored items.
+//! 3. `settings`: the indexes, the configuration, the item of the settings, the policy, the number of shards, and the
+//!    check that the table is not a restored backup.
+//! 4. `runs`: the run records with their row counts, the lease of a daily execution, the charge total of a day, what
+//!    support has refunded on a day, and the hourly limits of requests.
+//! 5. `entities`: the access patterns of each entity. `claims` is the conditional write after which one worker may charge
+//!    a payment; `settlements` writes the new state of a subscription with its receipt or records, in one transaction.
+//! 6. `scans`: reading the whole table, for audits, exports and copies.
 //!
 //! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
 //! replacement of DynamoDB.

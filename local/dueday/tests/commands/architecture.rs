@@ -6,6 +6,7 @@ mod crates;
 mod layers;
 mod log_lines;
 mod modules;
+mod rooms;
 mod source;
 
 use std::collections::BTreeSet;

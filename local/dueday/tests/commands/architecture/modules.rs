@@ -10,24 +10,24 @@ use super::source::{RustPath, SourceFile};
 use super::{CRATE_FOLDERS, root};
 
 /// The path of a module from the root of its crate. The path of the root is empty. Each module is one file.
-type Module = Vec<String>;
+pub type Module = Vec<String>;
 
 /// The largest number of imports that are followed to find the file that defines an item.
 const MAX_IMPORTS: usize = 20;
 
 /// The source files of a crate.
 #[derive(Debug, Default)]
-struct Source {
-    files: BTreeMap<Module, SourceFile>,
+pub struct Source {
+    pub files: BTreeMap<Module, SourceFile>,
 }
 
 /// For each dependency between two modules, the imports and paths that cause the dependency, as `module: path`.
-type Dependencies = BTreeMap<(String, String), BTreeSet<String>>;
+pub type Dependencies = BTreeMap<(String, String), BTreeSet<String>>;
 
 impl Source {
     /// Returns the source of each library and program of the project, with the name of its crate. Leaves out the programs in
     /// `bin`, which consist of one file each.
-    fn of_project() -> &'static [(&'static str, Self)] {
+    pub fn of_project() -> &'static [(&'static str, Self)] {
         static SOURCES: LazyLock<Vec<(&str, Source)>> = LazyLock::new(|| {
             let crates = Crates::of_project();
             let names = CRATE_FOLDERS.into_iter().flat_map(|folder| crates.of_folder(folder));
@@ -95,7 +95,7 @@ impl Source {
     /// Returns the dependencies between modules with the same parent. A dependency between two files is a dependency
     /// between the modules that contain them, below their closest common parent. So a module and its child modules, which
     /// are parts of it, may depend on each other.
-    fn dependencies(&self) -> Dependencies {
+    pub fn dependencies(&self) -> Dependencies {
         let mut dependencies = Dependencies::new();
         for (module, file) in &self.files {
             for path in file.imports.iter().map(|import| &import.path).chain(&file.paths) {
@@ -136,7 +136,7 @@ fn common_length(one: &[String], other: &[String]) -> usize {
 }
 
 /// Returns the modules that `from` depends on, directly or through other modules.
-fn reachable_modules<'a>(dependencies: &'a Dependencies, from: &'a str) -> BTreeSet<&'a str> {
+pub fn reachable_modules<'a>(dependencies: &'a Dependencies, from: &'a str) -> BTreeSet<&'a str> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(module) = next.pop() {
         let needed = dependencies.keys().filter(|(of, _)| of == module).map(|(_, to)| to.as_str());
