@@ -50,9 +50,9 @@ fn runtime() -> Runtime {
 
 /// The successful responses of the embedded engine (the local replacement of DynamoDB), each with its operation.
 #[derive(Default)]
-struct RecordedResponses(Mutex<Vec<(String, String)>>);
+struct EngineResponses(Mutex<Vec<(String, String)>>);
 
-impl RequestObserver for RecordedResponses {
+impl RequestObserver for EngineResponses {
     fn completed(&self, operation: &str, _request: &Value, response: Result<&str, &str>) {
         if let Ok(response) = response {
             self.0.lock().expect("no panic").push((operation.to_owned(), response.to_owned()));
@@ -98,7 +98,7 @@ fn sample_claim() -> Claim {
 /// Claims a payment in a table of the embedded engine, and records the engine's responses. Returns the claimed payment,
 /// with a table that responds with the recorded responses.
 fn due_payment(runtime: &Runtime) -> DuePayment {
-    let responses = Arc::new(RecordedResponses::default());
+    let responses = Arc::new(EngineResponses::default());
     let engine = Engine::memory();
     let table = Table::new(
         engine.client_with_connection(Arc::new(EngineConnection::default().and_observer(responses.clone()))),

@@ -44,7 +44,7 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
 pub const EXAMPLE_MERCHANT: &str = "Example Shop";
 
 /// Returns the default value of `variable` if it is the variable of the merchant's name.
-fn example_merchant(variable: &str) -> Option<String> {
+fn default_merchant_name(variable: &str) -> Option<String> {
     (variable == MERCHANT.name).then(|| EXAMPLE_MERCHANT.to_owned())
 }
 
@@ -58,7 +58,7 @@ impl Config {
         table.configured_policy.check()?;
         Ok(Self {
             table,
-            merchant: Merchant::read(Env(&|name| env.0(name).or_else(|| example_merchant(name))))?,
+            merchant: Merchant::read(Env(&|name| env.0(name).or_else(|| default_merchant_name(name))))?,
             limits: RunLimits::read(env)?,
             charging: ChargeConfig::read(env)?,
         })

@@ -38,7 +38,7 @@ use random_faults::{DeferredRequest, RandomFaults};
 use refunds::Refund;
 use requests::http_handler;
 pub use requests::{StripeRequest, StripeResponse};
-use sessions::Session;
+use sessions::CheckoutSession;
 use webhook_endpoints::WebhookEndpoint;
 
 /// The secret key of the stand-in's account.
@@ -82,7 +82,7 @@ pub struct Intent {
 #[derive(Default)]
 struct ServerState {
     intents: Vec<Intent>,
-    sessions: Vec<Session>,
+    sessions: Vec<CheckoutSession>,
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,

@@ -11,7 +11,7 @@ use emulator::run_times_on;
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
 use store::{PaymentCounts, ReminderCounts};
-use sweep::{BatchRequest, Outcome, Report, Sweep};
+use sweep::{BatchRequest, Outcome, RunReport, Sweep};
 
 use crate::SimulationError;
 
@@ -73,7 +73,7 @@ impl DailyRuns {
 /// # Errors
 /// [`SimulationError::Unfinished`] if the run did not reach the end of the index, or if the sum of its outcome counts
 /// differs from its number of due rows.
-fn add_run_counts<O: Outcome>(total: &mut O::Counts, report: &Report<O>) -> Result<(), SimulationError> {
+fn add_run_counts<O: Outcome>(total: &mut O::Counts, report: &RunReport<O>) -> Result<(), SimulationError> {
     if !report.complete || !report.adds_up() {
         let report = serde_json::to_string(report).unwrap_or_default();
         return Err(SimulationError::Unfinished { report });

@@ -37,7 +37,7 @@ pub use lambda_function::Function;
 pub use log_capture::{LogLines, capture_log_lines, capture_logs};
 pub use openapi_examples::check_openapi_examples;
 pub use recorded_mails::RecordedMails;
-pub use replaced_secret::replaced_secret;
+pub use replaced_secret::create_replaced_secret;
 pub use runtime_api::{InvocationResult, RuntimeApi};
 pub use sam_local::{SamLocalCommand, run_sam_local_commands, sam_local_commands};
 pub use secrets_manager::start_secrets_manager;

@@ -14,7 +14,7 @@ use config::{CurrentSecret, SecretReader};
 ///
 /// # Panics
 /// Never: reading `old` succeeds.
-pub async fn replaced_secret<T>(old: T, new: T, clock: &Arc<SimulatedClock>) -> CurrentSecret<T>
+pub async fn create_replaced_secret<T>(old: T, new: T, clock: &Arc<SimulatedClock>) -> CurrentSecret<T>
 where
     T: Clone + PartialEq + Send + Sync + 'static,
 {

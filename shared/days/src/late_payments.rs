@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use billing::{PaymentLimits, Subscription};
-use store::{Due, DueRow, Settings, Table, TableError};
+use store::{DueEntry, DueRow, Settings, Table, TableError};
 
 /// The number of rows in each request to the payment index.
 const ROWS_PER_PAGE: i32 = 100;
@@ -48,7 +48,7 @@ pub async fn late_payments_since(
 /// Returns whether a run should have settled the payment of `row`, which is due on an earlier day. A row or a
 /// subscription that cannot be read counts as late.
 async fn is_late(table: &Table, row: &DueRow, limits: &PaymentLimits, now: DateTime<Utc>) -> Result<bool, TableError> {
-    let Ok(Due { key, .. }) = &row.due else { return Ok(true) };
+    let Ok(DueEntry { key, .. }) = &row.due else { return Ok(true) };
     match table.get_subscription(&key.account, key.subscription).await {
         Ok(stored) => Ok(stored.is_some_and(|subscription| is_settled_late(&subscription, limits, now))),
         Err(TableError::Unreadable { .. }) => Ok(true),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use billing::{Subscription, days_after, is_rejection_without_cause};
 use chrono::NaiveDate;
-use store::{Due, Table, TableError};
+use store::{DueEntry, Table, TableError};
 
 use super::{ProvenDay, ShardState};
 
@@ -33,7 +33,7 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
             let tomorrow = days_after(today, 1);
             let page = table.get_due_payments_by_date(shard, tomorrow, after.as_ref(), ROWS_PER_PAGE).await?;
             for row in &page.rows {
-                let Ok(Due { key, .. }) = &row.due else { continue };
+                let Ok(DueEntry { key, .. }) = &row.due else { continue };
                 // An unreadable subscription counts as a late payment on the next day.
                 match table.get_subscription(&key.account, key.subscription).await {
                     Ok(Some(subscription)) => count += u64::from(needs_person(table, &subscription).await?),

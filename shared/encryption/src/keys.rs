@@ -16,12 +16,12 @@ const KEY_ID_BYTES: usize = 4;
 /// first key can replace an old one.
 #[derive(Clone)]
 pub struct EncryptionKeys {
-    first: Arc<Key>,
-    others: Arc<[Key]>,
+    first: Arc<EncryptionKey>,
+    others: Arc<[EncryptionKey]>,
 }
 
 /// A key with its id.
-pub(crate) struct Key {
+pub(crate) struct EncryptionKey {
     /// The beginning of the key's hash, in hexadecimal digits. Encrypted texts contain this id.
     pub id: String,
     /// The cipher that uses the key. The caller of the cipher chooses the nonces, so that tests are reproducible.
@@ -45,24 +45,24 @@ impl EncryptionKeys {
     /// # Errors
     /// [`KeysError`] if there is no key, or a key has another form.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
-        let mut keys = text.split_whitespace().map(Key::parse);
+        let mut keys = text.split_whitespace().map(EncryptionKey::parse);
         let first = keys.next().ok_or(KeysError)??;
         let others = keys.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { first: Arc::new(first), others: others.into() })
     }
 
     /// Returns the key that encrypts new texts.
-    pub(crate) fn first_key(&self) -> &Key {
+    pub(crate) fn first_key(&self) -> &EncryptionKey {
         &self.first
     }
 
     /// Returns the key with the id `id`, to decrypt a stored text.
-    pub(crate) fn find_key(&self, id: &str) -> Option<&Key> {
+    pub(crate) fn find_key(&self, id: &str) -> Option<&EncryptionKey> {
         std::iter::once(self.first_key()).chain(self.others.iter()).find(|key| key.id == id)
     }
 }
 
-impl Key {
+impl EncryptionKey {
     /// Parses a key of 64 hexadecimal digits.
     fn parse(text: &str) -> Result<Self, KeysError> {
         let mut bytes = [0; KEY_BYTES];

@@ -10,7 +10,7 @@ use orders::OrdersTable;
 use store::{Items, Key, POSITION_SEPARATOR, Paging, Table, TableError, key_of, owner_of_removable_item};
 
 use crate::ERASURE_FAILED_MESSAGE;
-use crate::request::{describe_obstacles, find_obstacles};
+use crate::request::{describe_obstacles, find_erasure_obstacles};
 
 /// The largest number of accounts whose erasures share one scan of the table.
 const MAX_ACCOUNTS_PER_SCAN: usize = 100;
@@ -244,7 +244,8 @@ impl Eraser {
         deadline: Option<DateTime<Utc>>,
     ) -> Result<StepResult, TableError> {
         if erasure.position.is_none() {
-            let found = describe_obstacles(&find_obstacles(&self.table, &erasure.account, self.clock.now()).await?);
+            let found =
+                describe_obstacles(&find_erasure_obstacles(&self.table, &erasure.account, self.clock.now()).await?);
             erasure.waits_for = Some(found).filter(|found| !found.is_empty());
             if erasure.waits_for.is_some() {
                 return Ok(StepResult::Paused);

@@ -12,7 +12,7 @@ mod eraser;
 mod request;
 
 pub use eraser::{Eraser, ErasingReport};
-pub use request::{ErasureState, RequestError, request_erasure};
+pub use request::{ErasureRequestError, ErasureState, request_erasure};
 
 /// The log message of an erasure that failed. A metric filter in `template.yaml` matches this text.
 pub const ERASURE_FAILED_MESSAGE: &str = "the erasure of an account failed";

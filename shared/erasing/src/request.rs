@@ -25,7 +25,7 @@ pub enum ErasureState {
 
 /// The reason why an erasure was not requested.
 #[derive(Debug, thiserror::Error)]
-pub enum RequestError {
+pub enum ErasureRequestError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error("there is no such account")]
@@ -46,23 +46,23 @@ pub(crate) fn describe_obstacles(obstacles: &[ErasureObstacle]) -> String {
 /// TransactWriteItems request.
 ///
 /// # Errors
-/// - [`RequestError::NoAccount`] if the account does not exist.
-/// - [`RequestError::Obstacles`] if a payment is owed, or a refund, dispute or payment method setup is in progress.
-/// - [`RequestError::Table`] if a request to the table fails.
+/// - [`ErasureRequestError::NoAccount`] if the account does not exist.
+/// - [`ErasureRequestError::Obstacles`] if a payment is owed, or a refund, dispute or payment method setup is in progress.
+/// - [`ErasureRequestError::Table`] if a request to the table fails.
 pub async fn request_erasure(
     table: &Table,
     account: &AccountId,
     action: &NewAction,
     now: DateTime<Utc>,
-) -> Result<ErasureState, RequestError> {
-    let stored = match table.get_stored_account(account).await?.ok_or(RequestError::NoAccount)? {
+) -> Result<ErasureState, ErasureRequestError> {
+    let stored = match table.get_stored_account(account).await?.ok_or(ErasureRequestError::NoAccount)? {
         StoredAccount::Erased(erased) => return Ok(ErasureState::Ended(erased)),
         StoredAccount::Account(stored) => stored,
     };
     if stored.erasure_requested_at.is_none() {
-        let obstacles = find_obstacles(table, account, now).await?;
+        let obstacles = find_erasure_obstacles(table, account, now).await?;
         if !obstacles.is_empty() {
-            return Err(RequestError::Obstacles(obstacles));
+            return Err(ErasureRequestError::Obstacles(obstacles));
         }
     }
     if let Some(erasure) = table.request_erasure(stored, action, now).await? {
@@ -72,7 +72,7 @@ pub async fn request_erasure(
     // read.
     match table.get_stored_account(account).await? {
         Some(StoredAccount::Erased(erased)) => Ok(ErasureState::Ended(erased)),
-        _ => Err(RequestError::NoAccount),
+        _ => Err(ErasureRequestError::NoAccount),
     }
 }
 
@@ -80,7 +80,7 @@ pub async fn request_erasure(
 /// in progress. If there are more than 50 obstacles, returns only some of them. Reads five kinds of items, with one
 /// Query request for each list page, and each recent setup with a GetItem request. Only one list page is in memory at a
 /// time.
-pub(crate) async fn find_obstacles(
+pub(crate) async fn find_erasure_obstacles(
     table: &Table,
     account: &AccountId,
     now: DateTime<Utc>,

@@ -74,9 +74,8 @@ impl Disputes {
             for subscription in stored.items {
                 let policy = self.table.policy();
                 let day_of = |at| policy.date_at(at);
-                let settled = |stored: &Subscription| {
-                    Ok::<_, Infallible>(stored.settle_disputes(&disputes, &policy, day_of, now))
-                };
+                let settled =
+                    |stored: &Subscription| Ok::<_, Infallible>(stored.apply_disputes(&disputes, &policy, day_of, now));
                 ignore_refusal(self.table.settle(subscription, settled).await)?;
             }
             // The receipt may have expired, because a customer can dispute a debit up to 13 months after the debit.

@@ -43,14 +43,14 @@ struct MessageInJson {
     #[serde(rename = "Type")]
     sns_type: Option<String>,
     #[serde(default)]
-    mail: Mail,
+    mail: ReportedMail,
     bounce: Option<Bounce>,
     complaint: Option<Complaint>,
 }
 
 /// The mail that an event is about.
 #[derive(Default, Deserialize)]
-struct Mail {
+struct ReportedMail {
     /// The values of each tag, by tag name.
     #[serde(default)]
     tags: HashMap<String, Vec<String>>,

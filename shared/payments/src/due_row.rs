@@ -4,7 +4,7 @@
 use billing::{CatchUp, ClaimRefusal, Period, Subscription};
 use charging::{ApplyError, NotClaimed};
 use chrono::{DateTime, NaiveDate, Utc};
-use store::{Due, ignore_refusal};
+use store::{DueEntry, ignore_refusal};
 
 use super::row_error::RowError;
 use super::row_result::deferred_because_charging_is_off;
@@ -14,7 +14,11 @@ use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, RowResult};
 impl PaymentBatch {
     /// Claims the due payment of the row `due` and charges it. If the claim is refused, handles the row according to
     /// the reason. Claims nothing while charging is switched off.
-    pub(super) async fn process_due_row(&self, context: RowContext<'_>, due: &Due) -> Result<RowResult, ApplyError> {
+    pub(super) async fn process_due_row(
+        &self,
+        context: RowContext<'_>,
+        due: &DueEntry,
+    ) -> Result<RowResult, ApplyError> {
         let RowContext { run, today, deadline } = context;
         if !run.charges.is_charging_enabled() {
             return self.result_while_switched_off(due, today).await;
@@ -22,7 +26,7 @@ impl PaymentBatch {
         if due.on > today {
             return Ok(RowError::IndexDateInFuture { on: due.on, today }.into());
         }
-        let seen_on = self.waive_missed_periods(due, today).await?.unwrap_or(due.on);
+        let seen_on = self.waive_months_of_outage(due, today).await?.unwrap_or(due.on);
         self.charger.wait_for_turn().await;
         if !self.charger.has_time_to_charge(deadline - CLAIM_MARGIN) {
             return Ok(RowResult::OutOfTime);
@@ -70,7 +74,7 @@ impl PaymentBatch {
     }
 
     /// Returns the result of the row `due` while charging is switched off. Claims nothing.
-    async fn result_while_switched_off(&self, due: &Due, today: NaiveDate) -> Result<RowResult, ApplyError> {
+    async fn result_while_switched_off(&self, due: &DueEntry, today: NaiveDate) -> Result<RowResult, ApplyError> {
         Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
             Some(stored) if stored.attempt.is_some() => RowResult::LeftToOtherLane,
             Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => {
@@ -84,7 +88,7 @@ impl PaymentBatch {
 
     /// Waives the months that the subscription of `due` missed during an outage, if the catch-up policy requires it.
     /// Returns the new due date if months were waived, otherwise `None`.
-    async fn waive_missed_periods(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, ApplyError> {
+    async fn waive_months_of_outage(&self, due: &DueEntry, today: NaiveDate) -> Result<Option<NaiveDate>, ApplyError> {
         if self.table.policy().catch_up == CatchUp::Each || Period::from_day(due.due_on) >= Period::from_day(today) {
             return Ok(None);
         }
@@ -96,7 +100,7 @@ impl PaymentBatch {
             return Ok(None);
         }
         let skip = |stored: &Subscription| {
-            self.table.policy().catch_up.waive_missed_periods(stored, today, self.clock.now()).ok_or(stored.due_on)
+            self.table.policy().catch_up.waive_months_of_outage(stored, today, self.clock.now()).ok_or(stored.due_on)
         };
         match self.table.settle(stored, skip).await {
             Ok(skipped) => Ok(skipped.subscription.next_payment_on),

@@ -26,8 +26,8 @@ use day_ceilings::reason_to_refuse_day;
 use gateways::PaymentGateway;
 use row_error::RowError;
 use run::RowContext;
-use store::{Due, DuePage, Lane, Position, Settings, Table, TableError};
-use sweep::{DayToStart, Report, Task};
+use store::{DueEntry, DuePage, Lane, Position, Settings, Table, TableError};
+use sweep::{DayToStart, RunReport, Task};
 
 pub use outcome::PaymentOutcome;
 pub use run::PaymentRun;
@@ -125,7 +125,7 @@ impl Task for PaymentBatch {
         }
     }
 
-    fn log_report(report: &Report<PaymentOutcome>, now: DateTime<Utc>) {
+    fn log_report(report: &RunReport<PaymentOutcome>, now: DateTime<Utc>) {
         outcome::log_report(report, now);
     }
 
@@ -137,7 +137,7 @@ impl Task for PaymentBatch {
         &self,
         run: &PaymentRun,
         lane: Lane,
-        due: &Due,
+        due: &DueEntry,
         today: NaiveDate,
         deadline: DateTime<Utc>,
     ) -> RowResult {

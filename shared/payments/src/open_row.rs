@@ -2,7 +2,7 @@
 
 use billing::{Attempt, Subscription, attempt_contradiction};
 use charging::{Applied, ApplyError, OpenReason};
-use store::Due;
+use store::DueEntry;
 
 use super::due_row::is_payable;
 use super::run::RowContext;
@@ -11,7 +11,11 @@ use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult};
 impl PaymentBatch {
     /// Takes over the open attempt of the row `due` if the attempt is in doubt. If no attempt is open, but the
     /// subscription is payable (since the first lane skipped the row), charges the subscription.
-    pub(super) async fn process_open_row(&self, context: RowContext<'_>, due: &Due) -> Result<RowResult, ApplyError> {
+    pub(super) async fn process_open_row(
+        &self,
+        context: RowContext<'_>,
+        due: &DueEntry,
+    ) -> Result<RowResult, ApplyError> {
         let RowContext { run, today, .. } = context;
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
             return Ok(RowResult::LeftToOtherLane);

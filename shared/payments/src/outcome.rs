@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use store::PaymentCounts;
-use sweep::{Outcome, Report};
+use sweep::{Outcome, RunReport};
 
 use super::totals::PaymentTotals;
 
@@ -53,8 +53,8 @@ impl Outcome for PaymentOutcome {
 }
 
 /// Logs the report of a payment run that ended at `now`.
-pub(super) fn log_report(report: &Report<PaymentOutcome>, now: DateTime<Utc>) {
-    let Report { batch, date, complete, totals, oldest_due_days, .. } = report;
+pub(super) fn log_report(report: &RunReport<PaymentOutcome>, now: DateTime<Utc>) {
+    let RunReport { batch, date, complete, totals, oldest_due_days, .. } = report;
     let (PaymentTotals { sums, unreminded, .. }, oldest_in_doubt_hours) = (totals, totals.oldest_in_doubt_hours(now));
     let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
     let PaymentCounts { due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed } =

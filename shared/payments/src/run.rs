@@ -20,12 +20,12 @@ pub struct PaymentRun {
     /// The number of days for which the bank may process a debit, from the settings that were read together with the
     /// most recent list page of due rows.
     max_processing_days: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
 }
 
 /// The part of a run's state that rows change under the lock.
 #[derive(Debug, Default)]
-struct State {
+struct RunState {
     /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
     totals: PaymentTotals,
     /// The subscriptions whose rows the first lane (due payments) has counted, and whose attempts it has left open. The
@@ -105,7 +105,7 @@ impl PaymentRun {
         self.state().left_open.contains(&subscription)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

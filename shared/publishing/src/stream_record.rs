@@ -31,7 +31,7 @@ pub struct StreamRecord {
 /// The change in a stream record: the item before and after the change. An image is absent if the item did not exist.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct ItemChange {
+pub struct StreamedChange {
     old_image: Option<serde_dynamo::Item>,
     new_image: Option<serde_dynamo::Item>,
 }
@@ -39,7 +39,7 @@ pub struct ItemChange {
 impl StreamRecord {
     /// Reads `record`, which has the format of a record in a Lambda event for a DynamoDB stream. Returns the record and
     /// its change; the change is `None` if it is not valid. Returns `None` if the record has no sequence number.
-    pub fn read(record: &Value) -> Option<(Self, Option<ItemChange>)> {
+    pub fn read(record: &Value) -> Option<(Self, Option<StreamedChange>)> {
         let change = &record["dynamodb"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let stream_arn = text(&record["eventSourceARN"]);
@@ -56,19 +56,19 @@ impl StreamRecord {
             at: seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)),
         };
         // Leave out the error of the JSON decoder, because it may contain a value of the record, and so personal data.
-        Some((read, ItemChange::deserialize(change).ok()))
+        Some((read, StreamedChange::deserialize(change).ok()))
     }
 
     /// Returns the events of `change`, which is the change of this record; `None` if the change is not valid.
     ///
     /// # Errors
     /// The reason why the record cannot be read. It contains no value of the item, because values may be personal data.
-    pub fn events_of(&self, change: Option<ItemChange>) -> Result<Vec<StreamEvent>, String> {
+    pub fn events_of(&self, change: Option<StreamedChange>) -> Result<Vec<StreamEvent>, String> {
         let at = self.at.ok_or("it has no ApproximateCreationDateTime")?;
         if self.pk == store::key_of_heartbeat().pk {
             return Ok(vec![StreamEvent::Operator(heartbeat_event(&self.sequence, &self.table_arn, at))]);
         }
-        let ItemChange { old_image, new_image } = change.ok_or("not a DynamoDB stream record")?;
+        let StreamedChange { old_image, new_image } = change.ok_or("not a DynamoDB stream record")?;
         let (old, new): (Item, Item) = (old_image.unwrap_or_default().into(), new_image.unwrap_or_default().into());
         // The key shows whether the item belongs to the payments table or to the orders table, so read the item with
         // the code of its table.

@@ -4,12 +4,12 @@
 use billing::{CloudEvent, OperatorEvent};
 
 use crate::operator_event::create_cloud_event;
-use crate::stream_record::{ItemChange, StreamRecord};
+use crate::stream_record::{StreamRecord, StreamedChange};
 use crate::{BusEntry, StreamEvent};
 
 /// Returns the events of `change`, which is the change of `record`. Returns one `record.unreadable` event if the record
 /// cannot be read.
-pub fn events_or_unreadable((record, change): (StreamRecord, Option<ItemChange>)) -> Vec<BusEntry> {
+pub fn events_or_unreadable((record, change): (StreamRecord, Option<StreamedChange>)) -> Vec<BusEntry> {
     let events = record
         .events_of(change)
         .unwrap_or_else(|reason| vec![StreamEvent::Operator(unreadable_record_event(&record, reason))]);

@@ -55,13 +55,15 @@ impl Reconciler {
         listed: &[Payment],
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
-        let is_compared =
-            |payment: &&Payment| payment.status == PaymentStatus::Succeeded && self.is_of_this_table(payment);
+        let is_compared = |payment: &&Payment| {
+            payment.status == PaymentStatus::Succeeded && self.was_requested_by_this_table(payment)
+        };
         let payments: Vec<&Payment> = listed.iter().filter(is_compared).collect();
-        let is_processing =
-            |payment: &&Payment| payment.status == PaymentStatus::Processing && self.is_of_this_table(payment);
+        let is_processing = |payment: &&Payment| {
+            payment.status == PaymentStatus::Processing && self.was_requested_by_this_table(payment)
+        };
         if self.corrections == Corrections::WriteReceiptsOfRestoredTable {
-            for payment in listed.iter().filter(|payment| self.is_of_this_table(payment)) {
+            for payment in listed.iter().filter(|payment| self.was_requested_by_this_table(payment)) {
                 self.continue_after_attempt_of(payment).await?;
             }
         }
@@ -193,7 +195,7 @@ impl Reconciler {
     ) -> Result<Option<Payment>, ReconcileError> {
         let read = with_retries(|| self.gateway.payment(id)).await;
         let payment = self.value_or_difference(read, id, day)?.flatten();
-        Ok(payment.filter(|payment| self.is_of_this_table(payment)))
+        Ok(payment.filter(|payment| self.was_requested_by_this_table(payment)))
     }
 
     /// Returns the value of `read`, the response to a request for the object `id`. If the object cannot be read, adds a

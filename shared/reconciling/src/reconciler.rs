@@ -267,7 +267,7 @@ impl Reconciler {
     }
 
     /// Returns whether this table requested `payment`.
-    pub(crate) fn is_of_this_table(&self, payment: &Payment) -> bool {
+    pub(crate) fn was_requested_by_this_table(&self, payment: &Payment) -> bool {
         payment.table.is_none_or(|table| table == self.table_id)
     }
 }

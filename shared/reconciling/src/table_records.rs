@@ -56,7 +56,7 @@ impl Reconciler {
                 requests = requests.saturating_add(1);
                 let read = with_retries(|| self.gateway.payment(&receipt.payment)).await;
                 let Some(payment) = self.value_or_difference(read, &receipt.payment, day)? else { continue };
-                let payment = payment.filter(|payment| self.is_of_this_table(payment));
+                let payment = payment.filter(|payment| self.was_requested_by_this_table(payment));
                 let difference = compare_receipt(receipt, payment.as_ref(), range);
                 difference.into_iter().for_each(|difference| self.add(day, difference));
             }

@@ -14,8 +14,10 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use billing::{ClaimToken, MailStatus, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminded};
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailFault, MailKind, Mailer, Merchant};
-use store::{Claim, ClaimOutcome, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError, ignore_refusal};
-use sweep::{Outcome, Report, RowResult, Task, time_left};
+use store::{
+    Claim, ClaimOutcome, DueEntry, DuePage, Lane, Position, ReminderCounts, Table, TableError, ignore_refusal,
+};
+use sweep::{Outcome, RowResult, RunReport, Task, time_left};
 
 pub use totals::ReminderTotals;
 
@@ -128,7 +130,7 @@ impl Task for ReminderBatch {
         &self,
         (): &(),
         _: Lane,
-        due: &Due,
+        due: &DueEntry,
         today: NaiveDate,
         deadline: DateTime<Utc>,
     ) -> RowResult<ReminderOutcome> {
@@ -141,8 +143,8 @@ impl Task for ReminderBatch {
         }
     }
 
-    fn log_report(report: &Report<ReminderOutcome>, _: DateTime<Utc>) {
-        let Report { batch, date, complete, oldest_due_days, .. } = report;
+    fn log_report(report: &RunReport<ReminderOutcome>, _: DateTime<Utc>) {
+        let RunReport { batch, date, complete, oldest_due_days, .. } = report;
         let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
         let ReminderCounts { due, sent, undeliverable, delayed, missed, in_progress, skipped, failed } = report.counts;
         tracing::info!(
@@ -159,7 +161,7 @@ impl ReminderBatch {
     }
 
     /// Claims the reminder of the index row `due`, sends the mail, and marks the reminder as sent.
-    async fn process_reminder(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
+    async fn process_reminder(&self, due: &DueEntry, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
         let token = ClaimToken(self.clock.ulid());
         let claimed = match self.claim_reminder(due, token, today).await? {
             ReminderClaimOutcome::Claimed(claimed) => *claimed,
@@ -190,7 +192,7 @@ impl ReminderBatch {
     /// Claims the reminder of the index row `due`, if the reminder is still due on `today`.
     async fn claim_reminder(
         &self,
-        due: &Due,
+        due: &DueEntry,
         token: ClaimToken,
         today: NaiveDate,
     ) -> Result<ReminderClaimOutcome, TableError> {

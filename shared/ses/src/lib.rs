@@ -163,7 +163,7 @@ impl Mailer for Ses {
                 None => {
                     let mail_error = mail_error(&error);
                     if !mail_error.fault.concerns_only_recipient() {
-                        log_response(mail, &error);
+                        log_error_code(mail, &error);
                     }
                     return Err(mail_error);
                 }
@@ -218,7 +218,7 @@ fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
 
 /// Logs the error code of SES for the final try to send `mail`; the caller logs the whole error. Logs nothing if there was no response, because SES
 /// may then have accepted the mail, but the log message states that it did not.
-fn log_response(mail: &Mail, error: &SdkError<SendEmailError>) {
+fn log_error_code(mail: &Mail, error: &SdkError<SendEmailError>) {
     if error.raw_response().is_some() {
         let error_type = error.code().filter(|code| is_error_code(code)).unwrap_or("Unknown");
         tracing::warn!(account = %mail.account, kind = %mail.kind, error_type, "{MAIL_NOT_ACCEPTED}");

@@ -60,7 +60,7 @@ pub use entities::erasures::StoredAccount;
 pub use entities::notice_claims::NoticeClaimOutcome;
 pub use entities::stream::read_stream_image;
 pub use entities::subscriptions::{CreateOutcome, UpdateOutcome};
-pub use items::{Due, EventSubscriber, Lane, Position, WaitingDelivery, owner_of_removable_item};
+pub use items::{DueEntry, EventSubscriber, Lane, Position, WaitingDelivery, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
 pub use runs::counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use runs::execution_lease::ExecutionLeaseOutcome;

@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 use store::Batch;
 
-use super::{BatchRequest, RequestError};
+use super::{BatchRequest, BatchRequestError};
 
 /// A request to begin a daily execution of a batch. No other execution of the batch can begin until the requested
 /// execution has ended or its lease has expired.
@@ -93,14 +93,14 @@ pub(super) enum FunctionRequest {
 
 impl FunctionRequest {
     /// Reads the request from the `event` with which the batch function was invoked.
-    pub fn read(event: serde_json::Value, zone: Tz) -> Result<Self, RequestError> {
+    pub fn read(event: serde_json::Value, zone: Tz) -> Result<Self, BatchRequestError> {
         if event.get("begin").is_none() && event.get("finish").is_none() {
             return BatchRequest::from_event(event, zone).map(Self::Walk);
         }
         match serde_json::from_value(event) {
             Ok(ExecutionRequest::Begin(begin)) => Ok(Self::Begin(begin)),
             Ok(ExecutionRequest::Finish(finish)) => Ok(Self::Finish(finish)),
-            Err(error) => Err(RequestError::Unknown(error.to_string())),
+            Err(error) => Err(BatchRequestError::Unknown(error.to_string())),
         }
     }
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::daily_execution::MAX_INVOCATION_TIME;
 use super::report::MAX_LISTED_FAILURES;
-use super::{BatchRequest, Outcome, Report, Sweep, SweepError, Task};
+use super::{BatchRequest, Outcome, RunReport, Sweep, SweepError, Task};
 
 impl<T: Task> Sweep<T> {
     /// Carries out `request` in parts, until the end of the index or until shortly before `deadline`. Returns one
@@ -18,7 +18,7 @@ impl<T: Task> Sweep<T> {
         &self,
         request: &BatchRequest,
         deadline: DateTime<Utc>,
-    ) -> Result<Report<T::Outcome>, SweepError> {
+    ) -> Result<RunReport<T::Outcome>, SweepError> {
         let limit = || deadline.min(self.clock.now() + MAX_INVOCATION_TIME);
         let mut whole = self.run(request, limit()).await?;
         while let Some(from) = whole.next.clone().filter(|_| whole.stopped.is_none() && self.clock.now() < deadline) {
@@ -37,7 +37,7 @@ impl<T: Task> Sweep<T> {
 }
 
 /// Adds the report `part` to `whole`, the report about all earlier parts.
-fn add_part<O: Outcome>(whole: &mut Report<O>, part: Report<O>) {
+fn add_part<O: Outcome>(whole: &mut RunReport<O>, part: RunReport<O>) {
     whole.counts += part.counts;
     whole.totals += part.totals;
     whole.oldest_due_days = whole.oldest_due_days.max(part.oldest_due_days);

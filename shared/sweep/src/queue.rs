@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use billing::AccountId;
-use store::{Due, Position};
+use store::{DueEntry, Position};
 
 /// A row in the queue.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct QueuedRow {
     pub read_number: u64,
     /// The position of the index entry before this row. A walk that continues after this position begins with this row.
     pub before: Arc<Position>,
-    pub due: Due,
+    pub due: DueEntry,
 }
 
 /// The waiting rows, in the order of the index. While a row of an account is being processed, the other rows of the
@@ -86,7 +86,7 @@ mod tests {
     /// Returns a row of `account` with the number `read_number`.
     fn row(read_number: u64, account: &str) -> QueuedRow {
         let on = "2026-03-31".parse().unwrap();
-        let due = Due {
+        let due = DueEntry {
             key: SubscriptionKey {
                 account: account.parse().unwrap(),
                 subscription: "01JZ0000000000000000000000".parse().unwrap(),

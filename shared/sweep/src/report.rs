@@ -19,7 +19,7 @@ pub struct Failure {
 
 /// The report of a run: its result for the operator or the state machine. `O` is the type of the batch's outcomes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Report<O: Outcome> {
+pub struct RunReport<O: Outcome> {
     pub batch: Batch,
     pub date: NaiveDate,
     pub shards: Vec<u32>,
@@ -41,7 +41,7 @@ pub struct Report<O: Outcome> {
     pub stopped: Option<String>,
 }
 
-impl<O: Outcome> Report<O> {
+impl<O: Outcome> RunReport<O> {
     /// Creates the report of a run that has read `shards` to their end, with these `counts` and without failures.
     pub fn new(batch: Batch, date: NaiveDate, shards: Vec<u32>, counts: O::Counts) -> Self {
         Self {

@@ -46,7 +46,7 @@ struct ScheduledEvent {
 
 /// The reason why an event was rejected before anything was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
+pub enum BatchRequestError {
     #[error("{field} in the event must be a time like 2026-03-31T06:00:00Z, not {found}")]
     Time { field: &'static str, found: String },
     #[error("detail-type must be \"Scheduled Event\", not {found:?}")]
@@ -73,22 +73,22 @@ impl BatchRequest {
 
     /// Reads the request from `event`. The date of a scheduled event is the date of its *scheduled* time in `zone`,
     /// even if the event arrives late.
-    pub fn from_event(event: Value, zone: Tz) -> Result<Self, RequestError> {
+    pub fn from_event(event: Value, zone: Tz) -> Result<Self, BatchRequestError> {
         let on = |instant: DateTime<Utc>| Self::for_date(instant.with_timezone(&zone).date_naive());
         if let Some(time) = event.get("scheduled_time") {
             let instant = time.as_str().and_then(|text| text.parse().ok());
-            let wrong = || RequestError::Time { field: "scheduled_time", found: time.to_string() };
+            let wrong = || BatchRequestError::Time { field: "scheduled_time", found: time.to_string() };
             return instant.map(on).ok_or_else(wrong);
         }
         if event.get("detail-type").is_none() {
-            return serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()));
+            return serde_json::from_value(event).map_err(|error| BatchRequestError::Unknown(error.to_string()));
         }
         let event: ScheduledEvent =
-            serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()))?;
+            serde_json::from_value(event).map_err(|error| BatchRequestError::Unknown(error.to_string()))?;
         if event.detail_type != "Scheduled Event" {
-            return Err(RequestError::DetailType { found: event.detail_type });
+            return Err(BatchRequestError::DetailType { found: event.detail_type });
         }
-        event.time.map(on).ok_or_else(|| RequestError::Time { field: "time", found: "absent".to_owned() })
+        event.time.map(on).ok_or_else(|| BatchRequestError::Time { field: "time", found: "absent".to_owned() })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The log lines of processed rows: one line for each row whose outcome a run has decided.
 
-use store::{Batch, Due, SubscriptionKey};
+use store::{Batch, DueEntry, SubscriptionKey};
 use ulid::Ulid;
 
 use super::Outcome;
@@ -22,7 +22,7 @@ pub(super) struct RowLog {
 impl RowLog {
     /// Logs that the row `due` was processed with `outcome`. An expected outcome, such as a successful payment, has the
     /// level DEBUG, which is off by default: Lambda charges for the bytes of log lines.
-    pub fn log_outcome<O: Outcome>(self, due: &Due, outcome: O) {
+    pub fn log_outcome<O: Outcome>(self, due: &DueEntry, outcome: O) {
         let Self { batch, run, shard } = self;
         let SubscriptionKey { account, subscription, .. } = &due.key;
         let (due_on, name): (_, &'static str) = (due.due_on, outcome.into());
@@ -35,7 +35,7 @@ impl RowLog {
 
     /// Logs that the processing of the row `due` failed with an error of the type `error_type`, for the reason
     /// `reason`.
-    pub fn log_failure(self, due: &Due, error_type: &'static str, reason: &str) {
+    pub fn log_failure(self, due: &DueEntry, error_type: &'static str, reason: &str) {
         let Self { batch, run, shard } = self;
         let SubscriptionKey { account, subscription, .. } = &due.key;
         let due_on = due.due_on;

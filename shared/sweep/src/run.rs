@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
 use super::report::MAX_LISTED_FAILURES;
-use super::{BatchRequest, CountsOf, Outcome, Report, RequestError, RunLimits, RunMonitor, Task};
+use super::{BatchRequest, BatchRequestError, CountsOf, Outcome, RunLimits, RunMonitor, RunReport, Task};
 use billing::Policy;
 use clock::Clock;
 use store::{Batch, Counts, Position, RunRecord, Settings, Table, TableConfig, TableError};
@@ -56,7 +56,7 @@ pub enum SweepError {
     #[error("the day is not done: {report}")]
     NotDone { report: String },
     #[error(transparent)]
-    Request(#[from] RequestError),
+    Request(#[from] BatchRequestError),
     #[error("the table has no settings yet")]
     NoSettings,
     #[error(transparent)]
@@ -72,16 +72,16 @@ impl SweepError {
 
 /// The response to an invocation of the batch function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(untagged, bound = "Report<O>: Serialize")]
+#[serde(untagged, bound = "RunReport<O>: Serialize")]
 pub enum BatchResponse<O: Outcome> {
-    Report(Report<O>),
+    Report(RunReport<O>),
     ExecutionStart(ExecutionStart),
     ExecutionResult(ExecutionResult),
 }
 
 impl<O: Outcome> BatchResponse<O> {
     /// Returns the report of a run; `None` if the invocation began or finished a daily execution.
-    pub fn report(self) -> Option<Report<O>> {
+    pub fn report(self) -> Option<RunReport<O>> {
         match self {
             BatchResponse::Report(report) => Some(report),
             BatchResponse::ExecutionStart(_) | BatchResponse::ExecutionResult(_) => None,
@@ -167,7 +167,11 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`] if the date is in the future, a shard does not exist, the clock is wrong, the batch refuses to
     /// start, or a request to the table fails.
-    pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Outcome>, SweepError> {
+    pub async fn run(
+        &self,
+        request: &BatchRequest,
+        deadline: DateTime<Utc>,
+    ) -> Result<RunReport<T::Outcome>, SweepError> {
         let settings = self.read_settings().await?;
         self.run_with(settings, request, deadline).await
     }
@@ -179,7 +183,7 @@ impl<T: Task> Sweep<T> {
         mut settings: Settings,
         request: &BatchRequest,
         deadline: DateTime<Utc>,
-    ) -> Result<Report<T::Outcome>, SweepError> {
+    ) -> Result<RunReport<T::Outcome>, SweepError> {
         let shards = self.check_request(request, &settings).await?;
         if let Some(execution) = &request.execution {
             // Use the number of shards at the beginning of the daily execution: the execution does not process shards
@@ -189,7 +193,7 @@ impl<T: Task> Sweep<T> {
         let run = self.task.start_run(request.concurrent_runs());
         self.check_may_begin(request, &settings, &shards).await?;
         let scope = RunScope { on: request.date, shards: settings.shards, deadline };
-        let mut report = Report::new(Self::BATCH, request.date, shards, CountsOf::<T>::default());
+        let mut report = RunReport::new(Self::BATCH, request.date, shards, CountsOf::<T>::default());
         let walked = self.walk_shards(&scope, &run, request.next.as_ref(), &mut report).await;
         // Also after a failed walk: a write that failed before is tried again.
         let (totals, written) = self.task.after_page(&run, None, self.today()).await;
@@ -207,7 +211,7 @@ impl<T: Task> Sweep<T> {
         scope: &RunScope,
         run: &T::Run,
         next: Option<&Position>,
-        report: &mut Report<T::Outcome>,
+        report: &mut RunReport<T::Outcome>,
     ) -> Result<(), SweepError> {
         for from in self.positions_to_start_from(&report.shards, next) {
             let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);

@@ -8,7 +8,7 @@ use super::queue::{QueuedRow, RowQueue};
 use super::report::MAX_LISTED_FAILURES;
 use super::row_log::RowLog;
 use super::{Failure, Outcome, RowResult};
-use store::{Counts as _, Due, DuePage, Lane, Position};
+use store::{Counts as _, DueEntry, DuePage, Lane, Position};
 
 /// The state of a walk over one lane of a shard.
 pub(super) struct ShardWalk<O: Outcome> {
@@ -123,7 +123,7 @@ impl<O: Outcome> ShardWalk<O> {
     }
 
     /// Counts and logs the processed row `due` with its `outcome`.
-    fn add_outcome(&mut self, due: &Due, outcome: O) {
+    fn add_outcome(&mut self, due: &DueEntry, outcome: O) {
         self.log.log_outcome(due, outcome);
         *outcome.count(&mut self.counts) += 1;
     }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::run::RunScope;
-use super::{BatchRequest, CountsOf, DayToStart, RequestError, Sweep, SweepError, Task};
+use super::{BatchRequest, BatchRequestError, CountsOf, DayToStart, Sweep, SweepError, Task};
 use days::MAX_BEHIND_LATEST_RUN;
 use store::{Lane, Position, RunEnd, RunRecord, RunSums, Settings};
 
@@ -99,7 +99,7 @@ impl<T: Task> Sweep<T> {
         let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
         if shards.is_empty() {
             // Without a shard, the run would report without an error that nothing is due.
-            return Err(RequestError::NoShards.into());
+            return Err(BatchRequestError::NoShards.into());
         }
         if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
             return Err(SweepError::NoShard { shard, shards: count });

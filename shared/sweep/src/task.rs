@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::{Outcome, Report, RowResult};
-use store::{Due, DuePage, Lane, Position, Settings, Table, TableError};
+use super::{Outcome, RowResult, RunReport};
+use store::{DueEntry, DuePage, Lane, Position, Settings, Table, TableError};
 
 /// The result of processing one row of the batch `T`.
 pub type RowResultOf<T> = RowResult<<T as Task>::Outcome>;
@@ -66,7 +66,7 @@ pub trait Task: Send + Sync {
         &self,
         run: &Self::Run,
         lane: Lane,
-        due: &Due,
+        due: &DueEntry,
         today: NaiveDate,
         deadline: DateTime<Utc>,
     ) -> RowResultOf<Self>
@@ -105,7 +105,7 @@ pub trait Task: Send + Sync {
     }
 
     /// Logs the report of a run that ended at `now`, in one line.
-    fn log_report(report: &Report<Self::Outcome>, now: DateTime<Utc>);
+    fn log_report(report: &RunReport<Self::Outcome>, now: DateTime<Utc>);
 
     /// Returns a text about the problems of `table` that a person must resolve before a day can be done; `None` if
     /// there are no such problems.

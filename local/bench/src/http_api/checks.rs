@@ -7,7 +7,9 @@ use serde_json::Value;
 use store::{Paging, Table};
 
 use super::load::Response;
-use super::request::{AMOUNT, CHANGED_AMOUNT, CHANGED_NAME, Kind, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS, RequestSet};
+use super::request::{
+    AMOUNT, BenchmarkLoad, CHANGED_AMOUNT, CHANGED_NAME, Kind, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS,
+};
 use super::world::World;
 use crate::Failure;
 use crate::contestant::charge_count;
@@ -18,7 +20,7 @@ use crate::contestant::charge_count;
 /// If a response is wrong, or the table or the gateway does not contain the expected result.
 pub async fn check<'a>(
     world: &World,
-    set: &RequestSet,
+    set: &BenchmarkLoad,
     responses: impl Iterator<Item = &'a (usize, Response)>,
 ) -> Result<(), Failure> {
     let mut count = 0;
@@ -57,7 +59,7 @@ pub async fn check<'a>(
 }
 
 /// Returns the subscriptions of all accounts of `set`.
-async fn subscriptions_of(table: &Table, set: &RequestSet) -> Result<Vec<Subscription>, Failure> {
+async fn subscriptions_of(table: &Table, set: &BenchmarkLoad) -> Result<Vec<Subscription>, Failure> {
     let mut all = Vec::new();
     for account in set.accounts() {
         all.extend(table.get_subscriptions_by_account(&account, &Paging::all()).await?.into_items()?);
@@ -66,7 +68,7 @@ async fn subscriptions_of(table: &Table, set: &RequestSet) -> Result<Vec<Subscri
 }
 
 /// Returns the receipts of all accounts of `set`.
-async fn receipts_of(world: &World, set: &RequestSet) -> Result<Vec<Receipt>, Failure> {
+async fn receipts_of(world: &World, set: &BenchmarkLoad) -> Result<Vec<Receipt>, Failure> {
     let mut all = Vec::new();
     for account in set.accounts() {
         let page = world.table.get_receipts_by_account(&account, &Paging::all(), chrono::Utc::now()).await?;

@@ -20,7 +20,7 @@ use crate::process::{cpu_seconds, peak_mb};
 use crate::{Failure, peers};
 use contestant::ApiContestant;
 use report::{ApiMeasurement, Results};
-use request::{Kind, RequestSet};
+use request::{BenchmarkLoad, Kind};
 use world::World;
 
 #[derive(Debug, Args)]
@@ -80,7 +80,8 @@ async fn measure(
     let http = load::create_client()?;
     for &in_flight in &args.in_flight {
         for kind in Kind::ALL {
-            let set = RequestSet { kind, in_flight, count: args.warm_up + kind.measured_request_count(args.requests) };
+            let set =
+                BenchmarkLoad { kind, in_flight, count: args.warm_up + kind.measured_request_count(args.requests) };
             world.prepare(&set).await?;
             let mut requests = set.requests(world.today);
             let measured_requests = requests.split_off(args.warm_up);

@@ -86,7 +86,7 @@ impl Request {
 
 /// The requests of one measurement, including the warm-up requests before the measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestSet {
+pub struct BenchmarkLoad {
     pub kind: Kind,
     /// The number of requests that are in progress at the same time.
     pub in_flight: usize,
@@ -94,7 +94,7 @@ pub struct RequestSet {
     pub count: usize,
 }
 
-impl RequestSet {
+impl BenchmarkLoad {
     /// Returns the name of this set, which is unique among the sets of one server.
     pub fn name(&self) -> String {
         format!("{:?}-{}", self.kind, self.in_flight)

@@ -7,7 +7,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use store::{CreateOutcome, Table};
 use testkit::sample;
 
-use super::request::{ACCOUNTS, Kind, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS, PAYMENT_DAY, RequestSet};
+use super::request::{ACCOUNTS, BenchmarkLoad, Kind, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS, PAYMENT_DAY};
 use crate::Failure;
 use crate::contestant::start_gateway;
 use crate::engine::{TABLE, client_of};
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// Creates the accounts of `set`, and the subscriptions and receipts that the requests of `set` read or change.
-    pub async fn prepare(&self, set: &RequestSet) -> Result<(), Failure> {
+    pub async fn prepare(&self, set: &BenchmarkLoad) -> Result<(), Failure> {
         let accounts = set.accounts().into_iter().map(|id| Account { id, ..sample::account() });
         for account in accounts {
             self.table.put_account(&account).await?;

@@ -3,7 +3,7 @@
 use api::{AccountExport, AccountView, ErasureView, ExportError, SetupView};
 use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, ExternalId, Label, Locale, Subscription};
 use clap::{ArgGroup, Args, Subcommand};
-use erasing::{Eraser, RequestError, request_erasure};
+use erasing::{Eraser, ErasureRequestError, request_erasure};
 use gateway_objects::{PaymentMethodSetups, SetupError};
 use orders::Buckets;
 use store::{ChangeAccountOutcome, ChangeRecords, Paging};
@@ -141,9 +141,9 @@ async fn erase_account(context: &Context, args: &EraseArgs) -> Result<Exit, Fail
         Err(failure) => return Err(failure),
     };
     args.confirmation.confirm(&format!("Erase the personal data of the account {account}?"))?;
-    let refused = |error: RequestError| match error {
-        RequestError::Table(error) => Failure::from(error),
-        RequestError::NoAccount => account_not_found(account),
+    let refused = |error: ErasureRequestError| match error {
+        ErasureRequestError::Table(error) => Failure::from(error),
+        ErasureRequestError::NoAccount => account_not_found(account),
         error => Failure::Refused(error.to_string()),
     };
     let action = context.action(ActionKind::EraseAccount, None);

@@ -22,7 +22,7 @@ use store::{Paging, PaymentCounts, ReminderCounts, Settings, Table};
 
 use super::demo_company;
 use super::demo_mails::{SimulationNotices, UnsentMails};
-use super::import::{self, Row};
+use super::import::{self, ImportRow};
 use crate::context::Context;
 use crate::machine::data_folder::FolderRequirement;
 use crate::machine::gateway::STRIPE;
@@ -83,7 +83,7 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     if !is_loaded {
         // A gateway that does not respond now is reported by the first simulated run.
         let rules = machine.gateway.amount_rules().await.unwrap_or_default();
-        for Row { account, price, .. } in &rows {
+        for ImportRow { account, price, .. } in &rows {
             let refused = |refusal| Failure::Refused(format!("the demo's price {price} of {account} {refusal}"));
             rules.check(*price).map_err(refused)?;
         }
@@ -127,7 +127,7 @@ async fn refund_one_payment(context: &Context, machine: &Machine) -> Result<(), 
 }
 
 /// Returns whether `table` has the subscriptions of all `rows`.
-async fn are_all_rows_stored(table: &Table, rows: &[Row]) -> Result<bool, Failure> {
+async fn are_all_rows_stored(table: &Table, rows: &[ImportRow]) -> Result<bool, Failure> {
     for row in rows {
         let id = row.id;
         if table.get_subscription(&row.account, id).await?.is_none() {

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
-use store::{Batch, Due, DueList, DuePayment};
+use store::{Batch, DueEntry, DueList, DuePayment};
 
 use super::value_parsers;
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub struct DueArgs {
 
 /// A due payment or reminder, as printed with `--json`.
 #[derive(Serialize)]
-struct DueRow {
+struct PrintedDuePayment {
     account: String,
     subscription: String,
     sku: String,
@@ -60,7 +60,7 @@ struct DueRows {
     /// The number of these rows whose payment date is impossibly late, because a clock was ahead. No run finds them.
     postponed: u64,
     sums: Sums,
-    rows: Vec<DueRow>,
+    rows: Vec<PrintedDuePayment>,
     unreadable: Vec<String>,
 }
 
@@ -72,9 +72,9 @@ struct DuePaymentsAndReminders {
     reminders: DueRows,
 }
 
-impl DueRow {
+impl PrintedDuePayment {
     /// Creates the output of `due`, of which `payment` is charged or announced.
-    fn new(due: Due, payment: DuePayment) -> Self {
+    fn new(due: DueEntry, payment: DuePayment) -> Self {
         let DuePayment { due_on, amount } = payment;
         Self {
             account: due.key.account.to_string(),
@@ -138,7 +138,7 @@ impl DueRows {
                         list.count += 1;
                         list.postponed += u64::from(row.due.on > date);
                         list.sums.add(payment.amount);
-                        list.rows.push(DueRow::new(row.due, payment));
+                        list.rows.push(PrintedDuePayment::new(row.due, payment));
                     }
                 }
             }

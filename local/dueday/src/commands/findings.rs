@@ -41,12 +41,12 @@ Examples:
   dueday findings resolve acme pi_3QK8 --close --because 'refunded in the dashboard'")]
 pub struct FindingsArgs {
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<FindingsAction>,
 }
 
 /// The subcommands of `dueday findings`. Without a subcommand, the command lists the open findings.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum FindingsAction {
     /// Resolve a finding, after a look-up of the payment at the gateway
     Resolve(ResolveArgs),
 }
@@ -114,7 +114,7 @@ impl From<Finding> for FindingView {
 pub async fn findings(context: &Context, args: &FindingsArgs) -> Result<Exit, Failure> {
     match &args.action {
         None => list_findings(context).await,
-        Some(Action::Resolve(args)) => resolve_finding(context, args).await,
+        Some(FindingsAction::Resolve(args)) => resolve_finding(context, args).await,
     }
 }
 

@@ -7,7 +7,8 @@ use billing::{Currency, GatewayToken};
 use clap::Args;
 use clock::SystemClock;
 use gateways::conformance::{
-    CheckObserver, CheckParameters, CheckStep, Progress, PromiseResult, PromiseVerdict, Report, check as check_all,
+    CheckObserver, CheckParameters, CheckStep, ConformanceReport, Progress, PromiseResult, PromiseVerdict,
+    check as check_all,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -185,7 +186,7 @@ pub async fn check_gateway(context: &Context, args: &CheckArgs) -> Result<Exit, 
 }
 
 /// Returns the text about the numbers of kept, broken and unchecked promises.
-fn summary(account: &str, report: &Report, wait: Duration) -> String {
+fn summary(account: &str, report: &ConformanceReport, wait: Duration) -> String {
     let (broken, not_checked) = (report.broken(), report.not_checked());
     let number = |number: usize| number as u64;
     let kept = report.results.len() - broken - not_checked;

@@ -36,7 +36,7 @@ Examples:
 )]
 pub struct ShardsArgs {
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<ShardsAction>,
     /// The total number of subscriptions
     #[arg(long, value_name = "N", requires = "rate")]
     pub subscriptions: Option<u64>,
@@ -56,7 +56,7 @@ pub struct ShardsArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum ShardsAction {
     /// Increase the number of shards
     Set {
         /// The new number
@@ -94,7 +94,7 @@ pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failur
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
     let shards = match args.action {
         None => open_table.settings.shards,
-        Some(Action::Set { shards, confirmation }) => {
+        Some(ShardsAction::Set { shards, confirmation }) => {
             confirmation.confirm(&format!("Increase the number of shards to {shards}?"))?;
             let action = context.action(ActionKind::SetShards, None);
             let now = open_table.table.raise_shard_count(shards, Some(&action)).await?;

@@ -31,12 +31,12 @@ Examples:
       --at-period-end")]
 pub struct SubscriptionArgs {
     #[command(subcommand)]
-    pub action: Action,
+    pub action: SubscriptionAction,
 }
 
 /// The change of a subscription. Repeating a change has no further effect.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum SubscriptionAction {
     /// Change the price, the payment day, the product's name or the address for mails
     ///
     /// A new price or payment day applies from the first payment that has not fallen due. If a reminder has announced
@@ -164,7 +164,7 @@ fn parse_new_price(text: &str, currency: Currency, rules: &AmountRules) -> Resul
     Ok(price.minor())
 }
 
-impl Action {
+impl SubscriptionAction {
     /// Returns the arguments that identify the subscription.
     fn selector(&self) -> &SubscriptionSelector {
         match self {
@@ -180,7 +180,7 @@ impl Action {
     }
 }
 
-impl Action {
+impl SubscriptionAction {
     /// Creates the entry of the action log for this change.
     fn new_log_entry(&self, context: &Context) -> NewAction {
         let (kind, reason) = match self {
@@ -205,14 +205,14 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
     let (account, id, currency) = (&named.account, named.id, named.price.currency());
     let product = named.product_name.as_str();
     match &args.action {
-        Action::Cancel { at_period_end: false, confirmation, .. } => {
+        SubscriptionAction::Cancel { at_period_end: false, confirmation, .. } => {
             confirmation.confirm(&format!("Cancel the subscription {id} ({product}) of {account} now?"))?;
         }
-        Action::Waive(args) => {
+        SubscriptionAction::Waive(args) => {
             let question = format!("Waive {} of the subscription {id} ({product}) of {account}?", args.month);
             args.confirmation.confirm(&question)?;
         }
-        Action::PaidElsewhere(args) => {
+        SubscriptionAction::PaidElsewhere(args) => {
             let month = args.month;
             let question = format!(
                 "Record that {month} of the subscription {id} ({product}) of {account} was paid in another way?"
@@ -222,13 +222,13 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         _ => {}
     }
     let changes = match &args.action {
-        Action::Change(args) => {
+        SubscriptionAction::Change(args) => {
             // Only a new price depends on the gateway.
             let has_price = args.price.is_some();
             let rules = if has_price { open_table.amount_rules(context).await } else { AmountRules::none() };
             args.changes(currency, &rules)?
         }
-        Action::CorrectPrice { price, .. } => {
+        SubscriptionAction::CorrectPrice { price, .. } => {
             let rules = open_table.amount_rules(context).await;
             Changes { amount: Some(parse_new_price(price, currency, &rules)?), ..Changes::default() }
         }
@@ -236,26 +236,28 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
     };
     let (policy, today, now) = (open_table.table.policy(), context.today(&open_table.table), context.clock.now());
     let later_findings = match &args.action {
-        Action::Waive(args) | Action::PaidElsewhere(args) => {
+        SubscriptionAction::Waive(args) | SubscriptionAction::PaidElsewhere(args) => {
             open_table.table.count_findings_after(account, id, args.month).await?
         }
         _ => 0,
     };
     let change = |stored: &Subscription| match &args.action {
-        Action::Change(_) => stored.change(&changes, policy.lead, today).map(Settlement::from),
-        Action::Pause(_) => stored.pause(today).map(Settlement::from),
-        Action::Resume(_) => stored.resume(policy.on_resume, policy.lead, today, now),
-        Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today).map(Settlement::from),
-        Action::Cancel { .. } => Ok(stored.cancel(today, now)),
-        Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
-        Action::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
-        Action::CorrectPrice { .. } => {
+        SubscriptionAction::Change(_) => stored.change(&changes, policy.lead, today).map(Settlement::from),
+        SubscriptionAction::Pause(_) => stored.pause(today).map(Settlement::from),
+        SubscriptionAction::Resume(_) => stored.resume(policy.on_resume, policy.lead, today, now),
+        SubscriptionAction::Cancel { at_period_end: true, .. } => {
+            stored.cancel_at_period_end(today).map(Settlement::from)
+        }
+        SubscriptionAction::Cancel { .. } => Ok(stored.cancel(today, now)),
+        SubscriptionAction::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
+        SubscriptionAction::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
+        SubscriptionAction::CorrectPrice { .. } => {
             stored.correct_price(changes.amount.unwrap_or_default(), today).map(Settlement::from)
         }
-        Action::Waive(args) => {
+        SubscriptionAction::Waive(args) => {
             stored.waive_month((args.month, WaivedReason::Merchant), later_findings, policy.lead, today, now)
         }
-        Action::PaidElsewhere(args) => {
+        SubscriptionAction::PaidElsewhere(args) => {
             stored.waive_month((args.month, WaivedReason::PaidElsewhere), later_findings, policy.lead, today, now)
         }
     };

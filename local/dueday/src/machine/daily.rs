@@ -15,7 +15,7 @@ use payments::PaymentBatch;
 use reminders::{REMINDER_LEASE, ReminderBatch};
 use serde::Serialize;
 use store::{RunCounts, Table, TableError};
-use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError};
+use sweep::{BatchRequest, Outcome, RunReport, Sweep, SweepError};
 
 use super::queues::LocalQueues;
 use super::reminder_priority::ReminderPriority;
@@ -52,7 +52,7 @@ struct NextRun {
 
 /// Returns whether the run failed, did not reach the last row, left rows that a later run must finish, or has a due row
 /// without an outcome.
-fn has_unfinished_rows(run: &Result<Report<impl Outcome>, SweepError>) -> bool {
+fn has_unfinished_rows(run: &Result<RunReport<impl Outcome>, SweepError>) -> bool {
     run.as_ref().map_or(true, |report| {
         let counts: RunCounts = report.counts.into();
         !report.complete || counts.unfinished() > 0 || !report.adds_up()
@@ -157,7 +157,7 @@ impl DailyTimer {
     }
 
     /// Prints the report of a batch run, or the error if the run failed.
-    fn print_report(&self, report: Result<Report<impl Outcome>, SweepError>) -> Result<(), Failure> {
+    fn print_report(&self, report: Result<RunReport<impl Outcome>, SweepError>) -> Result<(), Failure> {
         match report {
             Ok(report) => self.print(&report, report::format_report(&report)),
             Err(error) => {

@@ -1,10 +1,10 @@
 //! The report of a batch run, as text.
 
 use store::RunCounts;
-use sweep::{Outcome, Report, RunTotals as _};
+use sweep::{Outcome, RunReport, RunTotals as _};
 
 /// Formats the report of a batch run as text for a person.
-pub fn format_report(report: &Report<impl Outcome>) -> String {
+pub fn format_report(report: &RunReport<impl Outcome>) -> String {
     let counts: RunCounts = report.counts.into();
     let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);
     for failure in &report.failures {
@@ -40,7 +40,7 @@ mod tests {
         ] {
             let counts = ReminderCounts { due, sent: 1, ..ReminderCounts::default() };
             let date = "2027-01-31".parse().unwrap();
-            let report = Report::<ReminderOutcome>::new(Batch::Reminders, date, vec![0], counts);
+            let report = RunReport::<ReminderOutcome>::new(Batch::Reminders, date, vec![0], counts);
             assert_eq!(format_report(&report), expected);
         }
     }

@@ -44,12 +44,12 @@ impl Column {
 }
 
 /// A row of a table: the cells in the order of the columns. Missing cells at the end are empty.
-type Row = Vec<String>;
+type TableRow = Vec<String>;
 
 /// Formats `rows` below the names of the columns. If standard output is a terminal that is too narrow for the table,
 /// prints the same values in less width, see [`format_table`].
-pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Row>) -> String {
-    let rows: Vec<Row> = rows.into_iter().collect();
+pub fn table(columns: &[Column], rows: impl IntoIterator<Item = TableRow>) -> String {
+    let rows: Vec<TableRow> = rows.into_iter().collect();
     let terminal = Term::stdout();
     let width = if terminal.is_term() { usize::from(terminal.size().1) } else { usize::MAX };
     format_table(columns, &rows, width)
@@ -57,7 +57,7 @@ pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Row>) -> String 
 
 /// Formats `rows` for a terminal with `width` characters per line. Uses the first of these formats that fits: the whole
 /// table; the table without its empty columns; the same table with wrapped texts; a block of lines for each row.
-fn format_table(columns: &[Column], rows: &[Row], width: usize) -> String {
+fn format_table(columns: &[Column], rows: &[TableRow], width: usize) -> String {
     let all: Vec<usize> = (0..columns.len()).collect();
     let natural = |column: &usize| {
         let cells = rows.iter().map(|row| measure_text_width(cell(row, *column)));
@@ -82,7 +82,7 @@ fn format_table(columns: &[Column], rows: &[Row], width: usize) -> String {
 }
 
 /// Returns the text of the cell of `row` in the column with the index `column`.
-fn cell(row: &Row, column: usize) -> &str {
+fn cell(row: &TableRow, column: usize) -> &str {
     row.get(column).map_or("", String::as_str)
 }
 
@@ -92,7 +92,7 @@ fn total_width(shown: &[(usize, usize)]) -> usize {
 }
 
 /// Returns the smallest width of a column: no word is cut, and a coloured text is not wrapped.
-fn smallest_width(columns: &[Column], rows: &[Row], column: usize) -> usize {
+fn smallest_width(columns: &[Column], rows: &[TableRow], column: usize) -> usize {
     let Column { name, kind } = columns[column];
     if kind != ColumnKind::Text {
         return usize::MAX;
@@ -127,7 +127,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Formats `rows` as lines below the names of the `shown` columns: each with its index and its width.
-fn format_grid(columns: &[Column], rows: &[Row], shown: &[(usize, usize)]) -> String {
+fn format_grid(columns: &[Column], rows: &[TableRow], shown: &[(usize, usize)]) -> String {
     let line = |text: &dyn Fn(usize, usize) -> String| {
         let cells = shown.iter().map(|&(column, width)| {
             let alignment = if columns[column].kind == ColumnKind::Number { Alignment::Right } else { Alignment::Left };
@@ -136,7 +136,7 @@ fn format_grid(columns: &[Column], rows: &[Row], shown: &[(usize, usize)]) -> St
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
     };
     let header = line(&|column, _| columns[column].name.to_owned());
-    let lines = |row: &Row| -> String {
+    let lines = |row: &TableRow| -> String {
         let wrapped = |(column, width): &(usize, usize)| wrap(cell(row, *column), *width).len();
         let height = shown.iter().map(wrapped).max().unwrap_or(1);
         let part = |index: usize| {
@@ -150,9 +150,9 @@ fn format_grid(columns: &[Column], rows: &[Row], shown: &[(usize, usize)]) -> St
 
 /// Formats each row as a block of lines: a line for each of the `shown` columns in which the row has a value. The first
 /// line begins at the margin, and the others are indented.
-fn format_blocks(columns: &[Column], shown: &[usize], rows: &[Row], width: usize) -> String {
+fn format_blocks(columns: &[Column], shown: &[usize], rows: &[TableRow], width: usize) -> String {
     let label_width = shown.iter().map(|column| measure_text_width(columns[*column].name)).max().unwrap_or(0);
-    let block = |row: &Row| -> String {
+    let block = |row: &TableRow| -> String {
         let mut values: Vec<(&str, String)> = Vec::new();
         for &column in shown.iter().filter(|column| !cell(row, **column).is_empty()) {
             let (name, text) = (columns[column].name, cell(row, column));

@@ -14,7 +14,7 @@ use sandbox::card_page;
 const SESSION_LIFETIME: TimeDelta = TimeDelta::hours(24);
 
 /// A Checkout Session.
-pub(super) struct Session {
+pub(super) struct CheckoutSession {
     id: String,
     url: String,
     customer: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Session {
     payment_method: Option<(String, DateTime<Utc>)>,
 }
 
-impl Session {
+impl CheckoutSession {
     pub(super) fn has_id(&self, id: &str) -> bool {
         self.id == id
     }
@@ -113,7 +113,7 @@ impl ServerState {
             return (false, (status, body));
         }
         let id = format!("cs_test_{:06}", self.sessions.len() + 1);
-        let session = Session {
+        let session = CheckoutSession {
             url: format!("http://{host}/c/pay/{id}"),
             id,
             customer: customer.or_else(|| {

@@ -72,7 +72,7 @@ pub struct State {
 
 /// A step of the modelled system.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Action {
+pub enum ModelAction {
     /// A worker claims the payment of the due date `indexed_date`, which the index shows. If the response is lost
     /// (`is_answered` is false), the worker repeats the request later.
     Claim { worker: usize, indexed_date: NaiveDate, is_answered: bool },
@@ -167,7 +167,7 @@ impl State {
 
 impl Model for SubscriptionModel {
     type State = State;
-    type Action = Action;
+    type Action = ModelAction;
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
@@ -185,7 +185,7 @@ impl Model for SubscriptionModel {
         }]
     }
 
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+    fn actions(&self, state: &State, actions: &mut Vec<ModelAction>) {
         for (worker, Worker { phase, .. }) in state.workers.iter().enumerate() {
             match phase {
                 Phase::Idle => {
@@ -193,63 +193,65 @@ impl Model for SubscriptionModel {
                     for (&indexed_date, is_answered) in
                         due.flat_map(|indexed_date| [(indexed_date, true), (indexed_date, false)])
                     {
-                        actions.push(Action::Claim { worker, indexed_date, is_answered });
+                        actions.push(ModelAction::Claim { worker, indexed_date, is_answered });
                     }
                 }
-                Phase::Waiting { .. } => actions.extend([Action::TimeOut { worker }, Action::Crash { worker }]),
+                Phase::Waiting { .. } => {
+                    actions.extend([ModelAction::TimeOut { worker }, ModelAction::Crash { worker }])
+                }
                 _ => {
-                    actions.extend([true, false].map(|is_answered| Action::Step { worker, is_answered }));
-                    actions.push(Action::Crash { worker });
+                    actions.extend([true, false].map(|is_answered| ModelAction::Step { worker, is_answered }));
+                    actions.push(ModelAction::Crash { worker });
                 }
             }
         }
         for flight in 0..state.gateway.in_flight.len() {
-            actions.extend(self.decisions.iter().map(|&decision| Action::Accept { flight, decision }));
+            actions.extend(self.decisions.iter().map(|&decision| ModelAction::Accept { flight, decision }));
         }
         for (payment, existing) in state.gateway.payments.iter().enumerate() {
             if existing.payment.status == PaymentStatus::Processing {
                 let outcomes = [PaymentStatus::Succeeded, GatewayDecision::DeclinesSoftly.status()];
-                actions.extend(outcomes.map(|status| Action::Resolve { payment, status }));
+                actions.extend(outcomes.map(|status| ModelAction::Resolve { payment, status }));
             }
             if self.flaw == Flaw::DeclineNotCancelled && matches!(existing.payment.status, PaymentStatus::Declined(_)) {
-                actions.push(Action::Resolve { payment, status: PaymentStatus::Succeeded });
+                actions.push(ModelAction::Resolve { payment, status: PaymentStatus::Succeeded });
             }
             if !existing.is_forgotten && state.now - existing.payment.created_at >= IDEMPOTENCY_KEY_LIFETIME {
-                actions.push(Action::ForgetKey { payment });
+                actions.push(ModelAction::ForgetKey { payment });
             }
         }
         if state.customer_actions_left > 0 {
-            actions.extend(self.customer_actions.iter().map(|&action| Action::Customer(action)));
+            actions.extend(self.customer_actions.iter().map(|&action| ModelAction::Customer(action)));
         }
         if self.policy.catch_up == CatchUp::Latest {
-            actions.push(Action::SkipMissed);
+            actions.push(ModelAction::SkipMissed);
         }
-        actions.push(Action::Advance);
+        actions.push(ModelAction::Advance);
     }
 
-    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+    fn next_state(&self, last: &State, action: ModelAction) -> Option<State> {
         let mut next = last.clone();
         match action {
-            Action::Claim { worker, indexed_date, is_answered } => {
+            ModelAction::Claim { worker, indexed_date, is_answered } => {
                 worker::claim_payment(self, &mut next, worker, indexed_date, is_answered)
             }
-            Action::Step { worker, is_answered } => worker::make_step(self, &mut next, worker, is_answered),
-            Action::TimeOut { worker } => worker::stop_waiting(self, &mut next, worker),
-            Action::Crash { worker } => next.workers[worker] = Worker::default(),
-            Action::SkipMissed => {
-                let waivers = self.policy.catch_up.waive_missed_periods(&next.stored, next.today(), next.now)?;
+            ModelAction::Step { worker, is_answered } => worker::make_step(self, &mut next, worker, is_answered),
+            ModelAction::TimeOut { worker } => worker::stop_waiting(self, &mut next, worker),
+            ModelAction::Crash { worker } => next.workers[worker] = Worker::default(),
+            ModelAction::SkipMissed => {
+                let waivers = self.policy.catch_up.waive_months_of_outage(&next.stored, next.today(), next.now)?;
                 let before = next.stored.clone();
                 next.write_settlement(&before, &waivers, true);
             }
-            Action::Accept { flight, decision } => {
+            ModelAction::Accept { flight, decision } => {
                 let flight = next.gateway.in_flight.remove(flight);
                 let response = next.gateway.accept_charge(&flight.request, decision, next.now);
                 worker::receive_response(self, &mut next, &flight, response);
             }
-            Action::Resolve { payment, status } => next.gateway.payments[payment].payment.status = status,
-            Action::ForgetKey { payment } => next.gateway.payments[payment].is_forgotten = true,
-            Action::Customer(action) => customer::apply_customer_action(self, &mut next, action)?,
-            Action::Advance => {
+            ModelAction::Resolve { payment, status } => next.gateway.payments[payment].payment.status = status,
+            ModelAction::ForgetKey { payment } => next.gateway.payments[payment].is_forgotten = true,
+            ModelAction::Customer(action) => customer::apply_customer_action(self, &mut next, action)?,
+            ModelAction::Advance => {
                 next.now = *self.instants.iter().find(|instant| **instant > last.now)?;
                 let now = next.now;
                 next.gateway.in_flight.retain(|flight| now - flight.sent_at < self.max_delay);

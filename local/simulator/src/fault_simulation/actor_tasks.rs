@@ -9,7 +9,7 @@ use clock::Clock as _;
 use rand::Rng as _;
 use serde_json::{Value, json};
 use store::RunCounts;
-use sweep::{BatchRequest, Outcome, Report, Sweep, SweepError, Task};
+use sweep::{BatchRequest, Outcome, RunReport, Sweep, SweepError, Task};
 
 use super::process::Process;
 use super::world::World;
@@ -65,7 +65,7 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
 
 /// Returns the report of a run; `None` if the run ended with an error. Adds a violation if the counts in the report do
 /// not add up.
-fn checked_report<O: Outcome>(world: &World, report: Result<Report<O>, SweepError>) -> Option<Report<O>> {
+fn checked_report<O: Outcome>(world: &World, report: Result<RunReport<O>, SweepError>) -> Option<RunReport<O>> {
     let report = report.ok()?;
     if !report.adds_up() {
         world.oracle().violations.push(format!("the counts of a run do not add up: {:?}", report.counts));

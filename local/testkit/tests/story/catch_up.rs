@@ -33,22 +33,22 @@ fn skip_waives_all_missed_months_but_the_latest() {
         ("2026-04-29", Some("2026-03-31"), vec!["2026-01-31", "2026-02-28"]),
         ("2026-04-30", Some("2026-04-30"), vec!["2026-01-31", "2026-02-28", "2026-03-31"]),
     ] {
-        let skip = CatchUp::Latest.waive_missed_periods(&active, date(today), billing_time(today));
+        let skip = CatchUp::Latest.waive_months_of_outage(&active, date(today), billing_time(today));
         assert_eq!(skip.as_ref().map(|skip| skip.subscription.due_on), new_due_date.map(date), "{today}");
         let dates = skip.map_or(vec![], |skip| skip.waived.iter().map(|f| f.due_on.to_string()).collect());
         assert_eq!(dates, waived, "{today}");
-        assert_eq!(CatchUp::Each.waive_missed_periods(&active, date(today), billing_time(today)), None);
+        assert_eq!(CatchUp::Each.waive_months_of_outage(&active, date(today), billing_time(today)), None);
     }
     let (today, now) = (date("2026-04-30"), billing_time("2026-04-30"));
     let ending = Subscription { cancel_from: Some("2026-03".parse::<Period>().unwrap()), ..active.clone() };
-    let skip = CatchUp::Latest.waive_missed_periods(&ending, today, now).unwrap();
+    let skip = CatchUp::Latest.waive_months_of_outage(&ending, today, now).unwrap();
     assert_eq!(skip.subscription.due_on, date("2026-02-28"), "the month in which the subscription ends is not owed");
     for (case, subscription) in [
         ("a payment attempt is open", with_open_attempt(&active)),
         ("the payment was declined, not missed", Subscription { status: Status::PastDue, ..active.clone() }),
         ("the subscription is paused", Subscription { status: Status::Paused, ..active }),
     ] {
-        assert_eq!(CatchUp::Latest.waive_missed_periods(&subscription, today, now), None, "{case}");
+        assert_eq!(CatchUp::Latest.waive_months_of_outage(&subscription, today, now), None, "{case}");
     }
 }
 

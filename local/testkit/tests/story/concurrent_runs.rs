@@ -14,7 +14,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use reminders::ReminderOutcome;
 use store::ChangeOutcome;
-use sweep::{BatchRequest, Report};
+use sweep::{BatchRequest, RunReport};
 use testkit::short_or_long;
 
 use crate::crashes::{assert_invariants, run_until_settled};
@@ -50,7 +50,7 @@ impl Faults for TaskOrder {
 }
 
 /// Creates a separate payment batch, as another process would, and runs this batch.
-async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentOutcome> {
+async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> RunReport<PaymentOutcome> {
     let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
     let sweep = world.separate_payment_batch(EngineConnection::with_injector(injector), gateway).await;
@@ -133,7 +133,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
 }
 
 /// Creates a separate reminder batch, as another process would, and runs this batch.
-async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderOutcome> {
+async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> RunReport<ReminderOutcome> {
     let injector = Arc::new(Injector::new(order.clone()));
     let sweep = world.separate_reminder_batch(EngineConnection::with_injector(injector.clone()), injector).await;
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();

@@ -16,7 +16,7 @@ use gateways::conformance::{CheckObserver, CheckParameters, Progress, PromiseRes
 use gateways::{FullGateway, GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
 use sandbox::{Ledger, LedgerEntry, Sandbox, gateway_router, signed_gateway_router};
 use serde_json::Value;
-use testkit::replaced_secret;
+use testkit::create_replaced_secret;
 use ulid::Ulid;
 
 use crate::stripe::connect;
@@ -282,7 +282,7 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
     let other_key = signing_client(&url, Secret::new([8; 32]).into(), &clock);
     let refused = other_key.account().await.unwrap_err();
     assert_eq!(refused, GatewayError::Unusable { reason: "401 Unauthorized".to_owned() });
-    let secret = replaced_secret(Secret::new([8; 32]).into(), keys(), &clock).await;
+    let secret = create_replaced_secret(Secret::new([8; 32]).into(), keys(), &clock).await;
     let client = HttpGateway::new(&url, Duration::from_secs(5)).with_keys(secret, clock.clone());
     assert!(client.account().await.is_ok(), "the request is sent again with the new key");
 }

@@ -12,7 +12,7 @@ use deployment::{Deployment, Faulty};
 use emulator::{EngineConnection, Fault, Injector};
 use sandbox::LedgerEntry;
 use store::Paging;
-use sweep::{BatchRequest, Outcome, Report, Task};
+use sweep::{BatchRequest, Outcome, RunReport, Task};
 use testkit::fault_at_call;
 
 use crate::world::{World, billing_time, cancel, card, date, new_subscription, nonzero_counts, pause};
@@ -44,7 +44,7 @@ struct FaultyRun<O: Outcome> {
     /// The number of external calls of the run.
     calls: u64,
     /// The report of the run; `None` if the run failed or was killed.
-    report: Option<Report<O>>,
+    report: Option<RunReport<O>>,
 }
 
 /// Runs the batch of `task`, with `fault` at the external call with the number `at`. If `has_retries` is true, the SDK

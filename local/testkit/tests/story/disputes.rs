@@ -59,7 +59,7 @@ fn disputed_subscription(opened_on: &str) -> Subscription {
 /// Settles `disputed` on the day `today` after its dispute was won.
 fn settle_won_dispute(disputed: &Subscription, policy: &Policy, today: &str) -> Settlement {
     let won = [dispute(disputed, DisputeStatus::Won, "2026-03-05")];
-    disputed.settle_disputes(&won, policy, utc_date, billing_time(today))
+    disputed.apply_disputes(&won, policy, utc_date, billing_time(today))
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn months_are_waived_only_after_the_last_overlapping_dispute_is_won() {
         ..dispute.clone()
     };
     let settle = |stored: &Subscription, disputes: &[Dispute], today: &str| {
-        stored.settle_disputes(disputes, &Policy::default(), utc_date, billing_time(today))
+        stored.apply_disputes(disputes, &Policy::default(), utc_date, billing_time(today))
     };
     let stored = gold.with_dispute_mark(&[first.clone(), second.clone()]);
     let first = won(&first, "2026-05-20");

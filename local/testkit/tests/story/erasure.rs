@@ -13,7 +13,7 @@ use billing::{
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use emulator::{EngineConnection, Injector};
-use erasing::{Eraser, ErasureState, RequestError, request_erasure};
+use erasing::{Eraser, ErasureRequestError, ErasureState, request_erasure};
 use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
 use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, LimitedOperation, Paging, PutAccountOutcome,
@@ -238,7 +238,7 @@ async fn items_of_rival(world: &World, orders: &OrdersTable) -> Vec<String> {
 }
 
 /// Requests the erasure of `acme`, and erases the account. Returns the number of erased accounts.
-async fn erase(world: &World, orders: OrdersTable, table: store::Table) -> Result<u64, RequestError> {
+async fn erase(world: &World, orders: OrdersTable, table: store::Table) -> Result<u64, ErasureRequestError> {
     request_erasure(&table, &"acme".parse().unwrap(), &erasure_action(), erasure_time()).await?;
     Ok(Eraser::new(table, Some(orders), world.clock.clone()).erase_all(None).await?.erased)
 }

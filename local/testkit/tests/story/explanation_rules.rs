@@ -340,7 +340,7 @@ fn month_before_the_scheduled_end_is_explained_as_owed() {
 
 #[test]
 fn explanations_of_months_that_were_missed_and_waived() {
-    let latest = CatchUp::Latest.waive_missed_periods(
+    let latest = CatchUp::Latest.waive_months_of_outage(
         &new_subscription(31, "2026-01-15"),
         date("2026-04-02"),
         billing_time("2026-04-02"),

@@ -13,8 +13,8 @@ use emulator::{EngineConnection, Fault};
 use gateways::ChargeResponse;
 use payments::PaymentOutcome;
 use serde_json::json;
-use store::{Due, DuePage, Lane, Position, Table, TableError};
-use sweep::{BatchRequest, Report, RowResult, Task};
+use store::{DueEntry, DuePage, Lane, Position, Table, TableError};
+use sweep::{BatchRequest, RowResult, RunReport, Task};
 
 use crate::world::{World, billing_time, date, key, nonzero_counts, numbered_subscription, subscription_of_acme};
 
@@ -68,7 +68,7 @@ impl Task for TaskWithoutTimeForTwoRows {
         &self,
         (): &(),
         _: Lane,
-        due: &Due,
+        due: &DueEntry,
         _: NaiveDate,
         _: DateTime<Utc>,
     ) -> RowResult<PaymentOutcome> {
@@ -86,7 +86,7 @@ impl Task for TaskWithoutTimeForTwoRows {
         RowResult::Counted(PaymentOutcome::Paid)
     }
 
-    fn log_report(_: &Report<PaymentOutcome>, _: DateTime<Utc>) {}
+    fn log_report(_: &RunReport<PaymentOutcome>, _: DateTime<Utc>) {}
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ impl Task for TaskWithOneSlowRow {
         &self,
         (): &(),
         _: Lane,
-        due: &Due,
+        due: &DueEntry,
         _: NaiveDate,
         _: DateTime<Utc>,
     ) -> RowResult<PaymentOutcome> {
@@ -164,7 +164,7 @@ impl Task for TaskWithOneSlowRow {
         RowResult::Failed { error_type: "Waited", reason: "the other rows waited for this row".to_owned() }
     }
 
-    fn log_report(_: &Report<PaymentOutcome>, _: DateTime<Utc>) {}
+    fn log_report(_: &RunReport<PaymentOutcome>, _: DateTime<Utc>) {}
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use emulator::EngineConnection;
 use payments::PaymentOutcome;
-use sweep::Report;
+use sweep::RunReport;
 
 use crate::open_attempts::{GatewayThatAlwaysProcesses, GatewayThatTimesOutForSomeCustomers};
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
@@ -32,13 +32,13 @@ async fn run_at(
     world: &World,
     gateway: &Arc<GatewayThatTimesOutForSomeCustomers>,
     now: DateTime<Utc>,
-) -> Report<PaymentOutcome> {
+) -> RunReport<PaymentOutcome> {
     let payments = world.separate_payment_batch(EngineConnection::default(), gateway.clone()).await;
     world.run_payment_batch(&payments, &now.date_naive().to_string(), now).await
 }
 
 /// Returns the age of the oldest attempt in doubt of `report`, whose run has just ended, in hours.
-fn hours_in_doubt(world: &World, report: &Report<PaymentOutcome>) -> u64 {
+fn hours_in_doubt(world: &World, report: &RunReport<PaymentOutcome>) -> u64 {
     report.totals.oldest_in_doubt_hours(world.clock.now())
 }
 

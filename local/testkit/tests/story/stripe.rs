@@ -12,7 +12,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
     GatewayError, PaymentGateway as _, Stripe,
 };
-use testkit::{FAULTS_AT_EACH_CALL, fault_at_call, replaced_secret};
+use testkit::{FAULTS_AT_EACH_CALL, create_replaced_secret, fault_at_call};
 
 use sweep::{BatchRequest, SweepError};
 
@@ -99,7 +99,7 @@ const FAULTS: [StripeFault; 16] = [
 async fn charge_is_made_once_if_stripe_refuses_a_key_that_has_been_replaced() {
     let subscription = new_subscription(10, "2026-03-01");
     let StripeWorld { world, server, gateway } = StripeWorld::new(&subscription).await;
-    let key = replaced_secret("sk_test_revoked".to_owned(), STRIPE_KEY.to_owned(), &world.clock).await;
+    let key = create_replaced_secret("sk_test_revoked".to_owned(), STRIPE_KEY.to_owned(), &world.clock).await;
     let client = Arc::new(gateway.as_ref().clone().with_key(key));
     let payments = world.separate_payment_batch(EngineConnection::default(), client).await;
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;

@@ -17,7 +17,7 @@ use payments::{PaymentBatch, PaymentOutcome};
 use reminders::{ReminderBatch, ReminderOutcome};
 use sandbox::{LedgerEntry, Sandbox};
 use store::{Counts as _, CreateOutcome, Paging, SetPolicyOutcome, SubscriptionKey, Table};
-use sweep::{BatchRequest, Outcome, Report, Sweep};
+use sweep::{BatchRequest, Outcome, RunReport, Sweep};
 use testkit::{RecordedMails, Script, config, sample};
 use ulid::Ulid;
 
@@ -246,12 +246,12 @@ impl World {
     }
 
     /// Runs the payment batch for `day` at 06:00 UTC on `day`.
-    pub async fn run_payments(&self, day: &str) -> Report<PaymentOutcome> {
+    pub async fn run_payments(&self, day: &str) -> RunReport<PaymentOutcome> {
         self.run_payments_at(day, billing_time(day)).await
     }
 
     /// Runs the world's payment batch for `day` at the time `now`.
-    pub async fn run_payments_at(&self, day: &str, now: DateTime<Utc>) -> Report<PaymentOutcome> {
+    pub async fn run_payments_at(&self, day: &str, now: DateTime<Utc>) -> RunReport<PaymentOutcome> {
         self.run_payment_batch(&self.payments, day, now).await
     }
 
@@ -261,7 +261,7 @@ impl World {
         payments: &Sweep<PaymentBatch>,
         day: &str,
         now: DateTime<Utc>,
-    ) -> Report<PaymentOutcome> {
+    ) -> RunReport<PaymentOutcome> {
         self.clock.set(now);
         let report = payments.run(&BatchRequest::for_date(date(day)), now + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
@@ -269,7 +269,7 @@ impl World {
     }
 
     /// Runs the reminder batch for `day` at 06:00 UTC on `day`.
-    pub async fn run_reminders(&self, day: &str) -> Report<ReminderOutcome> {
+    pub async fn run_reminders(&self, day: &str) -> RunReport<ReminderOutcome> {
         self.clock.set(billing_time(day));
         let report = self
             .reminders
@@ -340,7 +340,7 @@ pub fn key(subscription: &Subscription) -> SubscriptionKey {
 }
 
 /// Returns the name and the value of each count of `report` that is not zero, sorted by name. `due` is not included.
-pub fn nonzero_counts<O: Outcome>(report: &Report<O>) -> Vec<(&'static str, u64)> {
+pub fn nonzero_counts<O: Outcome>(report: &RunReport<O>) -> Vec<(&'static str, u64)> {
     let mut named: Vec<_> = report.counts.counts_by_name().into_iter().filter(|(_, count)| *count > 0).collect();
     named.sort_unstable();
     named

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{AccountId, ActionKind, ErasureCounts};
 use chrono::{DateTime, Utc};
-use erasing::{ErasureState, RequestError, request_erasure};
+use erasing::{ErasureRequestError, ErasureState, request_erasure};
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use rest::{AdminAccess, Problem, RequestActor, RequestTime};
 use serde::Serialize;
@@ -98,9 +98,9 @@ pub async fn request(
     api.parts.require_erasures()?;
     let action = new_action(ActionKind::EraseAccount, actor, now);
     let state = request_erasure(&api.table, &account, &action, now.at).await.map_err(|error| match error {
-        RequestError::Table(error) => error.into(),
-        RequestError::NoAccount => Problem::no_account(),
-        error @ RequestError::Obstacles(_) => Problem::conflict(error.to_string()),
+        ErasureRequestError::Table(error) => error.into(),
+        ErasureRequestError::NoAccount => Problem::no_account(),
+        error @ ErasureRequestError::Obstacles(_) => Problem::conflict(error.to_string()),
     })?;
     let status = match state {
         ErasureState::InProgress(_) => StatusCode::ACCEPTED,

@@ -16,7 +16,7 @@ use store::{Paging, Settings, Table, TableError};
 
 use super::{AuditRecorder, InvariantChecker, check_endpoints, check_other_items, check_prices};
 use limits::{Limits, records_of};
-use orders_part::{Position, ReceiptCheck};
+use orders_part::{OrdersPosition, ReceiptCheck};
 
 /// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
 /// night would be expensive. An audit may take a week longer than this number of nights (`MAX_AUDIT_DURATION`), because
@@ -76,9 +76,11 @@ impl NightlyAudit {
         let checker = InvariantChecker::new(&self.table, settings, now);
         let rules = amount_rules_of_account(settings.gateway.as_ref());
         let limits = Limits::new(recorder.audit(), part, deadline);
-        let are_accounts_checked = match Position::of(recorder.audit()) {
-            Position::Accounts(after) => self.audit_accounts(&mut recorder, (&checker, &rules), after, &limits).await?,
-            Position::Orders(_) | Position::Numbers => true,
+        let are_accounts_checked = match OrdersPosition::of(recorder.audit()) {
+            OrdersPosition::Accounts(after) => {
+                self.audit_accounts(&mut recorder, (&checker, &rules), after, &limits).await?
+            }
+            OrdersPosition::Orders(_) | OrdersPosition::Numbers => true,
         };
         match are_accounts_checked && self.audit_orders(&mut recorder, &limits).await? {
             true => self.end_audit(recorder, &checker).await,

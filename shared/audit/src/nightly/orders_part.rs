@@ -21,16 +21,16 @@ use crate::{
 /// begins with this comparison, so that it can use its whole time for the comparison.
 const NUMBERS_TIME: TimeDelta = TimeDelta::minutes(5);
 
-/// The prefix of the stored text of [`Position::Orders`]. The stored text of [`Position::Accounts`] never begins with
+/// The prefix of the stored text of [`OrdersPosition::Orders`]. The stored text of [`OrdersPosition::Accounts`] never begins with
 /// this prefix.
 const ORDERS_PREFIX: &str = "orders";
 
-/// The stored text of [`Position::Numbers`].
+/// The stored text of [`OrdersPosition::Numbers`].
 const NUMBERS_POSITION: &str = "numbers";
 
 /// The position at which the next part continues an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Position {
+pub(super) enum OrdersPosition {
     /// The audit continues after this account; with `None`, at the first account.
     Accounts(Option<String>),
     /// All accounts are checked. The audit continues after this order; with `None`, at the first order.
@@ -40,7 +40,7 @@ pub(super) enum Position {
     Numbers,
 }
 
-impl Position {
+impl OrdersPosition {
     /// Reads the position of an audit.
     pub fn of(audit: &AuditRecord) -> Self {
         match audit.position.as_deref() {
@@ -120,7 +120,7 @@ impl NightlyAudit {
         limits: &Limits,
     ) -> Result<bool, TableError> {
         let Some(table) = &self.orders else { return Ok(true) };
-        let begins_with_numbers = Position::of(recorder.audit()) == Position::Numbers;
+        let begins_with_numbers = OrdersPosition::of(recorder.audit()) == OrdersPosition::Numbers;
         if !begins_with_numbers {
             if !self.compare_orders(table, recorder, limits).await? {
                 return Ok(false);
@@ -150,8 +150,8 @@ impl NightlyAudit {
         recorder: &mut AuditRecorder<'_>,
         limits: &Limits,
     ) -> Result<bool, TableError> {
-        let after = match Position::of(recorder.audit()) {
-            Position::Orders(after) => after,
+        let after = match OrdersPosition::of(recorder.audit()) {
+            OrdersPosition::Orders(after) => after,
             _ => None,
         };
         let now = self.clock.now();

@@ -32,7 +32,7 @@ impl Subscription {
     /// Returns the subscription with a newly computed dispute mark (see [`Subscription::with_dispute_mark`]). If the
     /// subscription had a mark before and has none now, the periods that fell due during the dispute are waived or
     /// owed, according to `policy`. `day_of` returns the date of an instant in the billing time zone.
-    pub fn settle_disputes(
+    pub fn apply_disputes(
         &self,
         disputes: &[Dispute],
         policy: &Policy,

@@ -16,7 +16,7 @@ impl CatchUp {
     /// - At most one month is owed.
     /// - The subscription is not active, for example because the payment of the oldest month was declined.
     /// - The subscription has an open attempt.
-    pub fn waive_missed_periods(
+    pub fn waive_months_of_outage(
         self,
         subscription: &Subscription,
         today: NaiveDate,

@@ -107,7 +107,7 @@ pub trait CheckObserver {
 
 /// The results of a check, and the payments and refunds that it made at the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct ConformanceReport {
     pub results: Vec<PromiseResult>,
     /// The ids of all payments that the gateway returned or listed, in any status.
     pub payment_ids: BTreeSet<GatewayToken>,
@@ -115,7 +115,7 @@ pub struct Report {
     pub refunds: usize,
 }
 
-impl Report {
+impl ConformanceReport {
     /// Returns the number of broken promises.
     pub fn broken(&self) -> usize {
         self.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::Broken(_))).count()
@@ -134,7 +134,7 @@ pub async fn check(
     parameters: &CheckParameters,
     timer: &dyn Timer,
     observer: &dyn CheckObserver,
-) -> Report {
+) -> ConformanceReport {
     let check = ConformanceCheck::new(gateway, parameters, timer, observer);
     let mut results = Results { observer, results: Vec::new() };
     results.add("the account has an id, which is the same in every response", check.check_gateway_account_id().await);
@@ -169,7 +169,7 @@ pub async fn check(
         check.check_throttled_requests(),
     );
     let (payment_ids, refunds) = check.created_objects();
-    Report { results: results.results, payment_ids, refunds }
+    ConformanceReport { results: results.results, payment_ids, refunds }
 }
 
 /// The results of a running check.

@@ -121,12 +121,12 @@ pub(super) struct ConformanceCheck<'a> {
     timer: &'a dyn Timer,
     observer: &'a dyn CheckObserver,
     pub started_at: DateTime<Utc>,
-    state: Mutex<State>,
+    state: Mutex<CheckState>,
 }
 
 /// The payments and refunds of the check, and its waiting time so far.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct CheckState {
     /// The successful payments, by charge number.
     paid: BTreeMap<u32, Payment>,
     /// All payments that the gateway returned or listed.
@@ -153,7 +153,7 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Locks the state of the check, and returns it.
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, CheckState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

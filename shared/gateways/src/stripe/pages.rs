@@ -22,10 +22,10 @@ struct CreatedSession {
 
 /// A Checkout Session with its current status and, expanded, the payment method that the customer entered.
 #[derive(Debug, Deserialize)]
-struct Session {
+struct EnteredSession {
     /// `None` if Stripe returns no status (stripe-node, `types/Checkout/Sessions.d.ts`: it can be `null`).
     #[serde(default)]
-    status: Option<Status>,
+    status: Option<SessionStatus>,
     #[serde(default)]
     customer: Option<GatewayToken>,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Session {
 /// The status of a Checkout Session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum SessionStatus {
     Open,
     Complete,
     Expired,
@@ -103,26 +103,26 @@ impl CheckoutPages for Stripe {
         match (session.url, expires_at) {
             (Some(url), Some(expires_at)) => Ok(CheckoutPage { id: session.id, url, expires_at }),
             _ => Err(GatewayError::Unknown {
-                reason: format!("the Checkout Session {} has no URL or no valid expiry time", session.id),
+                reason: format!("the Checkout EnteredSession {} has no URL or no valid expiry time", session.id),
             }),
         }
     }
 
     async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
         let read = self.http.get(self.api_url(&format!("checkout/sessions/{id}")));
-        let session: Session = self.send(read.query(&[("expand[]", "setup_intent.payment_method")])).await?;
+        let session: EnteredSession = self.send(read.query(&[("expand[]", "setup_intent.payment_method")])).await?;
         let entered = session.setup_intent.and_then(|intent| intent.payment_method);
         let given_at = entered.as_ref().and_then(|entered| DateTime::<Utc>::from_timestamp(entered.created, 0));
         match (session.status, session.customer, entered, given_at) {
-            (Some(Status::Open) | None, ..) => Ok(CheckoutPageState::Open),
-            (Some(Status::Expired), ..) => Ok(CheckoutPageState::Expired),
-            (Some(Status::Complete), Some(customer), Some(entered), Some(given_at)) => {
+            (Some(SessionStatus::Open) | None, ..) => Ok(CheckoutPageState::Open),
+            (Some(SessionStatus::Expired), ..) => Ok(CheckoutPageState::Expired),
+            (Some(SessionStatus::Complete), Some(customer), Some(entered), Some(given_at)) => {
                 let payment_method = PaymentMethod { customer, payment_method: entered.id };
                 Ok(CheckoutPageState::Complete { payment_method, given_at })
             }
-            (Some(Status::Complete), ..) => Err(GatewayError::Unknown {
+            (Some(SessionStatus::Complete), ..) => Err(GatewayError::Unknown {
                 reason: format!(
-                    "the complete Checkout Session {id} has no customer, or no payment method with a creation time"
+                    "the complete Checkout EnteredSession {id} has no customer, or no payment method with a creation time"
                 ),
             }),
         }

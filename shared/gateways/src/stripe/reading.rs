@@ -38,7 +38,7 @@ pub struct StripeDispute {
 
 /// A Checkout Session. Only its metadata is read.
 #[derive(Debug, Deserialize)]
-struct Session {
+struct SessionMetadata {
     #[serde(default, deserialize_with = "null_as_default")]
     metadata: HashMap<String, String>,
 }
@@ -113,7 +113,7 @@ impl Stripe {
     /// - [`GatewayError::Unreadable`] if the PaymentIntent contradicts itself or cannot be read.
     /// - Any other [`GatewayError`] if there is no usable response.
     pub async fn get_payment_intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
-        let object: Option<Value> = self.read_object(self.payment_intent_request(id)).await?;
+        let object: Option<Value> = self.read_stripe_object(self.payment_intent_request(id)).await?;
         let Some((object, intent)) =
             object.as_ref().and_then(|object| Some((object, PaymentIntent::read_own(object)?)))
         else {
@@ -139,7 +139,7 @@ impl Stripe {
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
     pub async fn setup_id_of_session(&self, id: &GatewayToken) -> Result<Option<Ulid>, GatewayError> {
-        let session = self.read_object_at::<Session>(&format!("checkout/sessions/{id}")).await?;
+        let session = self.read_object_at::<SessionMetadata>(&format!("checkout/sessions/{id}")).await?;
         Ok(session.and_then(|session| session.metadata.get("dueday_setup")?.parse().ok()))
     }
 
@@ -175,11 +175,14 @@ impl Stripe {
 
     /// Returns the object at `path`; `None` if it does not exist.
     async fn read_object_at<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, GatewayError> {
-        self.read_object(self.http.get(self.api_url(path))).await
+        self.read_stripe_object(self.http.get(self.api_url(path))).await
     }
 
     /// Returns the object that `request` reads; `None` if it does not exist.
-    async fn read_object<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Option<T>, GatewayError> {
+    async fn read_stripe_object<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Option<T>, GatewayError> {
         match self.send::<T>(request).await {
             Ok(object) => Ok(Some(object)),
             Err(RequestFailure::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),

@@ -28,7 +28,7 @@ struct Refund {
     amount: i64,
     currency: String,
     #[serde(default)]
-    status: Option<Status>,
+    status: Option<RefundProgress>,
     #[serde(default)]
     failure_reason: Option<String>,
     #[serde(default, deserialize_with = "null_as_default")]
@@ -38,7 +38,7 @@ struct Refund {
 /// The status of a refund at Stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum RefundProgress {
     Pending,
     RequiresAction,
     Succeeded,
@@ -52,13 +52,13 @@ impl Refund {
         let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| "it has no valid currency".to_owned())?;
         let amount = amount::from_stripe(self.amount, currency).ok_or_else(|| "it has no valid amount".to_owned())?;
         let state = match self.status {
-            Some(Status::Succeeded) => RefundState::Succeeded,
+            Some(RefundProgress::Succeeded) => RefundState::Succeeded,
             // A refund without a status has neither succeeded nor failed.
-            Some(Status::Pending | Status::RequiresAction) | None => RefundState::Pending,
-            Some(Status::Failed) => {
+            Some(RefundProgress::Pending | RefundProgress::RequiresAction) | None => RefundState::Pending,
+            Some(RefundProgress::Failed) => {
                 RefundState::Failed { code: self.failure_reason.unwrap_or_else(|| "failed".to_owned()) }
             }
-            Some(Status::Canceled) => RefundState::Failed { code: "canceled".to_owned() },
+            Some(RefundProgress::Canceled) => RefundState::Failed { code: "canceled".to_owned() },
         };
         let our_id = self.metadata.get(REFUND_METADATA_KEY).and_then(|name| name.parse().ok());
         Ok(GatewayRefund { id: self.id, refund: our_id, amount, state })

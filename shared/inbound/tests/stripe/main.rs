@@ -24,7 +24,7 @@ use gateways::{InboundWebhookError, SigningSecrets, Stripe};
 use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
 use store::{Counts as _, Paging, Table};
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, RecordedMails, config, fault_at_call, replaced_secret, sample};
+use testkit::{FAULTS_AT_EACH_CALL, RecordedMails, config, create_replaced_secret, fault_at_call, sample};
 use tower::ServiceExt as _;
 use ulid::Ulid;
 

@@ -73,7 +73,7 @@ async fn event_is_verified_with_the_signing_secret_that_has_replaced_the_known_o
     let world = World::new("pm_card_visa").await;
     world.run_payments("2026-03-10T06:00:00Z").await;
     let parse = |text: &str| SigningSecrets::parse(text).unwrap();
-    let secret = replaced_secret(parse("whsec_fedcba9876543210"), parse(SECRET), &world.system.clock).await;
+    let secret = create_replaced_secret(parse("whsec_fedcba9876543210"), parse(SECRET), &world.system.clock).await;
     let clock = world.system.clock.clone();
     let handler = StripeEventHandler::new(world.table().clone(), world.stripe.clone(), secret, clock);
     let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");

@@ -6,7 +6,7 @@ use clock::{SimulatedClock, SystemClock};
 use config::Env;
 use mail::MailFault::{RecipientPermanent, RecipientTransient, ServiceTransient, Settings};
 use mail::{Mail, MailError, MailKind, Mailer as _, SmtpMailer, parse_login};
-use testkit::{RefusedAt, ServerFault, SmtpServer, replaced_secret, start_secrets_manager};
+use testkit::{RefusedAt, ServerFault, SmtpServer, create_replaced_secret, start_secrets_manager};
 
 use crate::example_mails::{
     FROM, assert_message_is, assert_no_personal_data, example_mail, example_mails, mail_with_injection,
@@ -141,7 +141,7 @@ async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused()
     let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
     let login = |password: &str| parse_login(&format!("dueday:{password}\n")).unwrap();
     let (mail, secret) =
-        (example_mail(MailKind::Paid, "en"), replaced_secret(login("old"), login("new"), &clock).await);
+        (example_mail(MailKind::Paid, "en"), create_replaced_secret(login("old"), login("new"), &clock).await);
     server.set_login(("dueday", "new"));
     let smtp = SmtpMailer::new(&url, FROM).unwrap().with_login(secret);
     smtp.send(&mail).await.unwrap();

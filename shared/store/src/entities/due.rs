@@ -6,7 +6,7 @@ use chrono::NaiveDate;
 
 use crate::entities::subscriptions::read_subscription;
 use crate::items::DueItem;
-use crate::items::{Due, Position};
+use crate::items::{DueEntry, Position};
 use crate::table::batch::Batch;
 use crate::table::payments_table::Table;
 use dynamo::{IndexSchema, Query, n, s, values};
@@ -17,7 +17,7 @@ use dynamo::{Item, TableError};
 pub struct DueRow {
     pub position: Position,
     /// The row; an error if its index entry cannot be read.
-    pub due: Result<Due, TableError>,
+    pub due: Result<DueEntry, TableError>,
 }
 
 /// One page of the due list of one shard.
@@ -64,7 +64,7 @@ pub struct DueList {
 /// A row of a due list, with the stored subscription of the row.
 #[derive(Debug)]
 pub struct DueSubscription {
-    pub due: Due,
+    pub due: DueEntry,
     pub subscription: Subscription,
 }
 

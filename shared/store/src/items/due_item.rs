@@ -11,7 +11,7 @@ use dynamo::{from_item, key_of};
 
 /// One row of the list of due subscriptions, read from an index. The row may be stale, so no write is computed from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Due {
+pub struct DueEntry {
     pub key: SubscriptionKey,
     /// The date of the index entry: the next payment date in the payment index, the next reminder date in the reminder
     /// index.
@@ -29,7 +29,7 @@ pub struct Due {
     pub cancel_from: Option<Period>,
 }
 
-impl Due {
+impl DueEntry {
     /// Returns whether the payment of `due_on` may be charged: the subscription is not stopped (paused, unpaid or
     /// cancelled), and its scheduled cancellation (if any) takes effect in a later month. Whether the payment will be
     /// charged is known only from the subscription, which may be disputed.
@@ -38,7 +38,7 @@ impl Due {
     }
 }
 
-/// The attributes of an index entry from which a [`Due`] is read.
+/// The attributes of an index entry from which a [`DueEntry`] is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DueItem {
@@ -69,13 +69,13 @@ const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
 
 impl DueItem {
     /// Reads a row from an entry of the payment index or the reminder index.
-    pub fn read(item: &Item) -> Result<Due, TableError> {
+    pub fn read(item: &Item) -> Result<DueEntry, TableError> {
         let row: DueItem = from_item(item)?;
         let key = Key { pk: row.pk, sk: row.sk };
         let key = SubscriptionKey::parse(&key)
             .ok_or_else(|| TableError::unreadable(key, "its key is not the key of a subscription"))?;
         let is_stopped = row.status.is_some_and(|status| !status.is_chargeable());
-        Ok(Due {
+        Ok(DueEntry {
             key,
             on: row.on,
             due_on: row.due_date,

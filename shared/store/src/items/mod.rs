@@ -22,7 +22,7 @@ mod waived_period;
 
 pub(super) use account::{CREATIONS, creations_of_account};
 pub(super) use due_item::DueItem;
-pub use due_item::{Due, Lane, Position};
+pub use due_item::{DueEntry, Lane, Position};
 pub(super) use erasure::{is_erased_account, read_account};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;

@@ -18,7 +18,7 @@ use deployment::{Deployment, Faulty, InMemoryDeployment};
 use emulator::{EngineConnection, Fault, Injector, Operation};
 use sandbox::LedgerEntry;
 use store::Batch;
-use sweep::{BatchRequest, Report, Task};
+use sweep::{BatchRequest, RunReport, Task};
 use testkit::{RecordedMails, config, fault_at_call, sample, short_or_long};
 use ulid::Ulid;
 
@@ -119,7 +119,7 @@ impl World {
         day: NaiveDate,
         injector: Injector,
         task: impl FnOnce(&Deployment) -> T,
-    ) -> Option<Report<T::Outcome>> {
+    ) -> Option<RunReport<T::Outcome>> {
         let injector = Arc::new(injector);
         let deployment = Deployment {
             gateway: Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),

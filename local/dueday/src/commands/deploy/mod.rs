@@ -21,12 +21,12 @@ use profiles::ProfileError;
 #[derive(Debug, Args)]
 pub struct DeployArgs {
     #[command(subcommand)]
-    pub action: Action,
+    pub action: DeployAction,
 }
 
 /// The subcommands of `dueday deploy`.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum DeployAction {
     /// Ask questions about the deployment, and write the profiles dev and prod to samconfig.toml
     Init(InitArgs),
 }
@@ -77,7 +77,7 @@ pub struct InitArgs {
 /// Runs `dueday deploy`.
 pub fn deploy(context: &Context, args: &DeployArgs) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Init(args) => init(context, args),
+        DeployAction::Init(args) => init(context, args),
     }
 }
 

@@ -1,17 +1,17 @@
 //! Checks that a person receives the alarms.
 
 use super::aws_cli::{AwsCli, Response, list_field, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check in the output.
 const CHECK_NAME: &str = "receivers of alarms";
 
 /// Checks the subscriptions of the topic to which all alarms are sent.
-pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
-    let Some(stack) = stack else { return Finding::not_checked(CHECK_NAME, "the stack is not known") };
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> DoctorCheck {
+    let Some(stack) = stack else { return DoctorCheck::not_checked(CHECK_NAME, "the stack is not known") };
     let Some(topic) = stack.outputs.get("AlarmTopicArn") else {
-        return Finding::not_checked(CHECK_NAME, "the stack has no output AlarmTopicArn");
+        return DoctorCheck::not_checked(CHECK_NAME, "the stack has no output AlarmTopicArn");
     };
     let subscriptions = aws.run(&["sns", "list-subscriptions-by-topic", "--topic-arn", topic]).await;
     check_subscriptions(subscriptions, stack.is_prod())
@@ -19,10 +19,10 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
 
 /// Checks that at least one subscription of the topic is confirmed, and that no subscription waits for confirmation.
 /// The finding contains no mail address.
-fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
+fn check_subscriptions(response: Response, is_prod: bool) -> DoctorCheck {
     let subscriptions = match response {
         Ok(subscriptions) => subscriptions,
-        Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(CHECK_NAME, error.to_string()),
     };
     let count = |is_counted: fn(&str) -> bool| {
         let all = list_field(&subscriptions, "Subscriptions");
@@ -30,16 +30,16 @@ fn check_subscriptions(response: Response, is_prod: bool) -> Finding {
     };
     let (confirmed, pending) = (count(|arn| arn.starts_with("arn:")), count(|arn| arn == "PendingConfirmation"));
     match (confirmed, pending) {
-        (0, 0) if is_prod => Finding::wrong(
+        (0, 0) if is_prod => DoctorCheck::wrong(
             CHECK_NAME,
             "there are none, so failures stay unnoticed",
             "Deploy with the parameter AlarmEmail",
         ),
-        (0, 0) => Finding::good(CHECK_NAME, "there are none, which Stage=dev allows"),
-        (confirmed, 0) => Finding::good(CHECK_NAME, format!("{confirmed} confirmed")),
+        (0, 0) => DoctorCheck::good(CHECK_NAME, "there are none, which Stage=dev allows"),
+        (confirmed, 0) => DoctorCheck::good(CHECK_NAME, format!("{confirmed} confirmed")),
         (_, pending) => {
             let advice = "Open the link in the mail of Amazon SNS to each unconfirmed address; `aws sns subscribe` sends it again";
-            Finding::wrong(
+            DoctorCheck::wrong(
                 CHECK_NAME,
                 format!("{pending} not confirmed: they get no alarms until they are confirmed"),
                 advice,

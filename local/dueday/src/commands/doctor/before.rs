@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::aws_cli::{AwsCli, Response, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 use super::{mails, rights};
 use crate::Failure;
@@ -21,7 +21,7 @@ const UNRESERVED_CONCURRENCY: i64 = 100;
 ///
 /// # Errors
 /// If there is no such profile, or the AWS region or the AWS credentials are missing.
-pub async fn check(name: &str) -> Result<Vec<Finding>, Failure> {
+pub async fn check(name: &str) -> Result<Vec<DoctorCheck>, Failure> {
     let path = PathBuf::from("samconfig.toml");
     let text = std::fs::read_to_string(&path);
     let text = text.map_err(|error| Failure::File { path: path.clone(), reason: error.to_string() })?;
@@ -49,25 +49,25 @@ pub async fn check(name: &str) -> Result<Vec<Finding>, Failure> {
 }
 
 /// Reports the user or role whose credentials are used.
-fn check_caller(caller: &Response) -> Finding {
+fn check_caller(caller: &Response) -> DoctorCheck {
     match caller {
-        Ok(caller) => Finding::good(CALLER_CHECK, text_field(caller, "Arn")),
-        Err(error) => Finding::not_checked(CALLER_CHECK, error.to_string()),
+        Ok(caller) => DoctorCheck::good(CALLER_CHECK, text_field(caller, "Arn")),
+        Err(error) => DoctorCheck::not_checked(CALLER_CHECK, error.to_string()),
     }
 }
 
 /// Checks that the quota of Lambda is sufficient for the reserved concurrency and, in production, for a flood of
 /// requests.
-fn check_concurrency(response: Response, stack: &Stack) -> Finding {
+fn check_concurrency(response: Response, stack: &Stack) -> DoctorCheck {
     let settings = match response {
         Ok(settings) => settings,
-        Err(error) => return Finding::not_checked(CONCURRENCY_CHECK, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(CONCURRENCY_CHECK, error.to_string()),
     };
     let limit = &settings["AccountLimit"];
     let (Some(quota), Some(unreserved)) =
         (limit["ConcurrentExecutions"].as_i64(), limit["UnreservedConcurrentExecutions"].as_i64())
     else {
-        return Finding::not_checked(CONCURRENCY_CHECK, "AWS returned no quota");
+        return DoctorCheck::not_checked(CONCURRENCY_CHECK, "AWS returned no quota");
     };
     // The functions for payments and for reminders reserve it each.
     let reserved = 2 * stack.parameter("ReservedConcurrency").parse::<i64>().unwrap_or(0);
@@ -75,13 +75,13 @@ fn check_concurrency(response: Response, stack: &Stack) -> Finding {
     if reserved > 0 && unreserved - reserved < UNRESERVED_CONCURRENCY {
         let detail =
             format!("ReservedConcurrency needs {}, but {unreserved} are free", reserved + UNRESERVED_CONCURRENCY);
-        return Finding::wrong(CONCURRENCY_CHECK, detail, format!("{increase}, or lower ReservedConcurrency"));
+        return DoctorCheck::wrong(CONCURRENCY_CHECK, detail, format!("{increase}, or lower ReservedConcurrency"));
     }
     if stack.is_prod() && quota < UNRESERVED_CONCURRENCY {
         let detail = format!("the quota is {quota}, so that many requests can delay the daily runs");
-        return Finding::wrong(CONCURRENCY_CHECK, detail, increase);
+        return DoctorCheck::wrong(CONCURRENCY_CHECK, detail, increase);
     }
-    Finding::good(CONCURRENCY_CHECK, format!("the quota is {quota}, and {unreserved} are not reserved"))
+    DoctorCheck::good(CONCURRENCY_CHECK, format!("the quota is {quota}, and {unreserved} are not reserved"))
 }
 
 #[cfg(test)]

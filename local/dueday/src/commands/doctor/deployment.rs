@@ -15,7 +15,7 @@ use gateways::{
 
 use super::aws_cli::AwsCli;
 use super::dynamodb_table::{ORDERS_TABLE, PAYMENTS_TABLE};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::gateway_account::{self, ACCOUNT_CHECK, MODE_CHECK, RESPONDS_CHECK};
 use super::secrets::{self, GatewayKey};
 use super::stack::{self, Stack};
@@ -31,7 +31,7 @@ use crate::machine::open_table::signed_in_sdk;
 ///
 /// # Errors
 /// If the AWS region or the AWS credentials are missing.
-pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result<Vec<Finding>, Failure> {
+pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result<Vec<DoctorCheck>, Failure> {
     let sdk = signed_in_sdk().await?;
     let region = sdk.region().map(ToString::to_string).unwrap_or_default();
     let (aws, table) = (AwsCli { region }, context.config.table.connect(&sdk));
@@ -68,17 +68,17 @@ pub async fn check(context: &Context, name: &str, stack: Option<&str>) -> Result
 }
 
 /// Checks the table of the order desk and its stream. Returns nothing if the stack has no order desk.
-async fn check_orders_table(client: &Client, aws: &AwsCli, stack: Option<&Stack>) -> Vec<Finding> {
+async fn check_orders_table(client: &Client, aws: &AwsCli, stack: Option<&Stack>) -> Vec<DoctorCheck> {
     let Some(stack) = stack else {
         let reason = "the stack is not known, and therefore not whether it has an order desk";
-        return vec![Finding::not_checked(ORDERS_TABLE.table, reason)];
+        return vec![DoctorCheck::not_checked(ORDERS_TABLE.table, reason)];
     };
     if stack.parameter("Orders") != "on" {
         return Vec::new();
     }
     let Some(name) = stack.outputs.get("OrdersTableName") else {
         let advice = "Deploy the template again, with Orders=on";
-        return vec![Finding::wrong(ORDERS_TABLE.table, "the stack has no output OrdersTableName", advice)];
+        return vec![DoctorCheck::wrong(ORDERS_TABLE.table, "the stack has no output OrdersTableName", advice)];
     };
     let (mut findings, stream) = dynamodb_table::check(client, &ORDERS_TABLE, name, stack.is_prod()).await;
     findings.push(stream_reader::check(aws, Some(stack), READER_OF_ORDERS, stream.as_deref()).await);
@@ -90,9 +90,9 @@ async fn check_gateway(
     stack: Option<&Stack>,
     key: Option<GatewayKey>,
     stored: Option<&GatewayAccount>,
-) -> Vec<Finding> {
+) -> Vec<DoctorCheck> {
     let not_checked = |reason: &str| {
-        [RESPONDS_CHECK, ACCOUNT_CHECK, MODE_CHECK].map(|check| Finding::not_checked(check, reason)).into()
+        [RESPONDS_CHECK, ACCOUNT_CHECK, MODE_CHECK].map(|check| DoctorCheck::not_checked(check, reason)).into()
     };
     let Some(stack) = stack else { return not_checked("the stack is not known") };
     let (name, api) = (stack.parameter("Gateway"), stack.outputs.get("ApiUrl").map_or("", String::as_str));
@@ -100,7 +100,7 @@ async fn check_gateway(
         return check_sandbox(stack, stored).await;
     }
     let invalid =
-        |error: ConfigError| vec![Finding::wrong(RESPONDS_CHECK, error.to_string(), "Deploy with a valid value")];
+        |error: ConfigError| vec![DoctorCheck::wrong(RESPONDS_CHECK, error.to_string(), "Deploy with a valid value")];
     match key {
         None => not_checked("its key is not known"),
         Some(GatewayKey::Stripe(key)) => {
@@ -121,7 +121,7 @@ async fn check_gateway(
             let url = match name.parse::<GatewayUrl>() {
                 Ok(url) => url,
                 Err(error) => {
-                    return vec![Finding::wrong(
+                    return vec![DoctorCheck::wrong(
                         RESPONDS_CHECK,
                         format!("Gateway must be {error}"),
                         "Deploy with a valid value",
@@ -142,10 +142,10 @@ async fn check_gateway(
 
 /// Checks the sandbox gateway of the stack. This gateway needs no key: the requests are signed with the credentials of
 /// the AWS CLI. The template refuses a sandbox gateway with `Stage=prod`.
-async fn check_sandbox(stack: &Stack, stored: Option<&GatewayAccount>) -> Vec<Finding> {
+async fn check_sandbox(stack: &Stack, stored: Option<&GatewayAccount>) -> Vec<DoctorCheck> {
     let url = stack.outputs.get("SandboxUrl").cloned();
     match Gateway::sandbox_of_stack(Env(&|name| url.clone().filter(|_| name == SANDBOX_URL.name))).await {
-        Err(failure) => vec![Finding::not_checked(RESPONDS_CHECK, failure.message())],
+        Err(failure) => vec![DoctorCheck::not_checked(RESPONDS_CHECK, failure.message())],
         Ok(gateway) => {
             let client = gateway.client(Arc::new(SystemClock));
             let identity = gateway_account::identify_gateway_account(client.as_ref(), false, stored).await;
@@ -160,7 +160,7 @@ pub(super) async fn check_stripe(
     stored: Option<&GatewayAccount>,
     (is_live, is_prod): (bool, bool),
     api: Option<&str>,
-) -> Vec<Finding> {
+) -> Vec<DoctorCheck> {
     let identity = match stripe.hides_account().await {
         Ok(hides_account) => {
             gateway_account::identify_gateway_account(stripe as &dyn FullGateway, hides_account, stored).await

@@ -11,7 +11,7 @@ use orders::ORDERS_SCHEMA;
 use store::{SCHEMA, TIME_TO_LIVE};
 
 use super::aws_cli::AwsError;
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 
 /// The checks of one table of a deployment: the required schema of the table, and the texts in the output of the
 /// checks.
@@ -74,24 +74,29 @@ pub static ORDERS_TABLE: TableChecks = TableChecks {
 /// Makes the `checks` for the table `name` with the requests DescribeTable, DescribeTimeToLive and
 /// DescribeContinuousBackups. Returns the findings and the ARN of the table's stream, if the table has a stream.
 /// `is_prod` states whether the table contains data of paying customers.
-pub async fn check(client: &Client, checks: &TableChecks, name: &str, is_prod: bool) -> (Vec<Finding>, Option<String>) {
+pub async fn check(
+    client: &Client,
+    checks: &TableChecks,
+    name: &str,
+    is_prod: bool,
+) -> (Vec<DoctorCheck>, Option<String>) {
     let described = match client.describe_table().table_name(name).send().await {
         Ok(described) => described.table.unwrap_or_else(|| TableDescription::builder().build()),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
             let detail = format!("there is no table {name:?} in this region");
-            return (vec![Finding::wrong(checks.table, detail, checks.deploy)], None);
+            return (vec![DoctorCheck::wrong(checks.table, detail, checks.deploy)], None);
         }
         Err(error) => {
-            return (vec![Finding::not_checked(checks.table, reason(&error, "dynamodb:DescribeTable"))], None);
+            return (vec![DoctorCheck::not_checked(checks.table, reason(&error, "dynamodb:DescribeTable"))], None);
         }
     };
     let expiry = match client.describe_time_to_live().table_name(name).send().await {
         Ok(response) => checks.check_expiry(response.time_to_live_description.as_ref(), name),
-        Err(error) => Finding::not_checked(checks.expiry, reason(&error, "dynamodb:DescribeTimeToLive")),
+        Err(error) => DoctorCheck::not_checked(checks.expiry, reason(&error, "dynamodb:DescribeTimeToLive")),
     };
     let recovery = match client.describe_continuous_backups().table_name(name).send().await {
         Ok(response) => checks.check_recovery(response.continuous_backups_description.as_ref(), name),
-        Err(error) => Finding::not_checked(checks.recovery, reason(&error, "dynamodb:DescribeContinuousBackups")),
+        Err(error) => DoctorCheck::not_checked(checks.recovery, reason(&error, "dynamodb:DescribeContinuousBackups")),
     };
     let findings = vec![
         checks.check_status(&described),
@@ -114,12 +119,12 @@ fn reason<E: ProvideErrorMetadata>(error: &SdkError<E>, permission: &str) -> Str
 
 impl TableChecks {
     /// Checks that the table can be used.
-    fn check_status(&self, table: &TableDescription) -> Finding {
+    fn check_status(&self, table: &TableDescription) -> DoctorCheck {
         match &table.table_status {
-            Some(TableStatus::Active | TableStatus::Updating) => Finding::good(self.table, "it exists"),
+            Some(TableStatus::Active | TableStatus::Updating) => DoctorCheck::good(self.table, "it exists"),
             status => {
                 let status = status.as_ref().map_or("unknown", TableStatus::as_str);
-                Finding::wrong(self.table, format!("its status is {status}"), "Wait until it is ACTIVE")
+                DoctorCheck::wrong(self.table, format!("its status is {status}"), "Wait until it is ACTIVE")
             }
         }
     }
@@ -166,19 +171,19 @@ impl TableChecks {
     }
 
     /// Checks the keys, the indexes and the projections of the table.
-    fn check_keys(&self, table: &TableDescription) -> Finding {
+    fn check_keys(&self, table: &TableDescription) -> DoctorCheck {
         match self.schema_difference(table) {
-            None => Finding::good(self.keys, "as in the template"),
+            None => DoctorCheck::good(self.keys, "as in the template"),
             Some(difference) => {
                 let advice =
                     "Deploy the template again; see \"Upgrade an index of an older version\" in docs/operations.md";
-                Finding::wrong(self.keys, difference, advice)
+                DoctorCheck::wrong(self.keys, difference, advice)
             }
         }
     }
 
     /// Checks that items expire by the attribute [`TIME_TO_LIVE`].
-    fn check_expiry(&self, described: Option<&TimeToLiveDescription>, name: &str) -> Finding {
+    fn check_expiry(&self, described: Option<&TimeToLiveDescription>, name: &str) -> DoctorCheck {
         let advice = format!(
             "Run `aws dynamodb update-time-to-live --table-name {name} --time-to-live-specification \
          Enabled=true,AttributeName={TIME_TO_LIVE}`"
@@ -186,62 +191,62 @@ impl TableChecks {
         let attribute = described.and_then(TimeToLiveDescription::attribute_name).unwrap_or_default();
         match described.and_then(TimeToLiveDescription::time_to_live_status) {
             Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) if attribute == TIME_TO_LIVE => {
-                Finding::good(self.expiry, format!("on, with the expected attribute {TIME_TO_LIVE}"))
+                DoctorCheck::good(self.expiry, format!("on, with the expected attribute {TIME_TO_LIVE}"))
             }
             Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) => {
                 let detail = format!("on, but with the attribute {attribute} instead of {TIME_TO_LIVE}");
-                Finding::wrong(self.expiry, detail, format!("First switch off this expiry of items. {advice}"))
+                DoctorCheck::wrong(self.expiry, detail, format!("First switch off this expiry of items. {advice}"))
             }
-            _ => Finding::wrong(self.expiry, self.without_expiry, advice),
+            _ => DoctorCheck::wrong(self.expiry, self.without_expiry, advice),
         }
     }
 
     /// Checks that the table can be restored to a point in time.
-    fn check_recovery(&self, described: Option<&ContinuousBackupsDescription>, name: &str) -> Finding {
+    fn check_recovery(&self, described: Option<&ContinuousBackupsDescription>, name: &str) -> DoctorCheck {
         let recovery = described.and_then(ContinuousBackupsDescription::point_in_time_recovery_description);
         match recovery.and_then(|recovery| recovery.point_in_time_recovery_status()) {
-            Some(PointInTimeRecoveryStatus::Enabled) => Finding::good(self.recovery, "it is on"),
+            Some(PointInTimeRecoveryStatus::Enabled) => DoctorCheck::good(self.recovery, "it is on"),
             _ => {
                 let advice = format!(
                     "Run `aws dynamodb update-continuous-backups --table-name {name} \
                  --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true`"
                 );
-                Finding::wrong(self.recovery, "it is off, so damaged data cannot be restored", advice)
+                DoctorCheck::wrong(self.recovery, "it is off, so damaged data cannot be restored", advice)
             }
         }
     }
 
     /// Checks that the stream of the table contains the new and the old images of items.
-    fn check_stream(&self, table: &TableDescription) -> Finding {
+    fn check_stream(&self, table: &TableDescription) -> DoctorCheck {
         let stream = table.stream_specification().filter(|stream| stream.stream_enabled());
         match stream.and_then(|stream| stream.stream_view_type()) {
-            Some(StreamViewType::NewAndOldImages) => Finding::good(self.stream, "it has new and old images"),
+            Some(StreamViewType::NewAndOldImages) => DoctorCheck::good(self.stream, "it has new and old images"),
             Some(other) => {
                 let detail = format!("it contains {}, so no events can be computed", other.as_str());
                 let advice = format!(
                     "Switch it off, deploy with the view type NEW_AND_OLD_IMAGES, and set {}",
                     self.stream_parameter
                 );
-                Finding::wrong(self.stream, detail, advice)
+                DoctorCheck::wrong(self.stream, detail, advice)
             }
             None => {
                 let advice =
                     format!("Deploy the template again, or set {} for an existing table", self.stream_parameter);
-                Finding::wrong(self.stream, self.without_stream, advice)
+                DoctorCheck::wrong(self.stream, self.without_stream, advice)
             }
         }
     }
 
     /// Checks that a table in production cannot be deleted by accident.
-    fn check_protection(&self, table: &TableDescription, name: &str, is_prod: bool) -> Finding {
+    fn check_protection(&self, table: &TableDescription, name: &str, is_prod: bool) -> DoctorCheck {
         if table.deletion_protection_enabled() == Some(true) {
-            return Finding::good(self.protection, "it is on");
+            return DoctorCheck::good(self.protection, "it is on");
         }
         if !is_prod {
-            return Finding::good(self.protection, "it is off, which Stage=dev allows");
+            return DoctorCheck::good(self.protection, "it is off, which Stage=dev allows");
         }
         let advice = format!("Run `aws dynamodb update-table --table-name {name} --deletion-protection-enabled`");
-        Finding::wrong(self.protection, "it is off, so one request can delete all data", advice)
+        DoctorCheck::wrong(self.protection, "it is off, so one request can delete all data", advice)
     }
 }
 
@@ -264,14 +269,14 @@ mod tests {
     }
 
     /// Returns the detail of a good or wrong finding.
-    fn detail(finding: &Finding) -> String {
+    fn detail(finding: &DoctorCheck) -> String {
         serde_json::to_value(finding).unwrap()["detail"].as_str().unwrap_or_default().to_owned()
     }
 
     #[tokio::test]
     async fn table_of_the_program_has_the_right_keys_and_each_difference_is_found() {
         let (_engine, right) = table().await;
-        assert_eq!(PAYMENTS_TABLE.check_keys(&right), Finding::good(PAYMENTS_TABLE.keys, "as in the template"));
+        assert_eq!(PAYMENTS_TABLE.check_keys(&right), DoctorCheck::good(PAYMENTS_TABLE.keys, "as in the template"));
         assert!(PAYMENTS_TABLE.check_status(&right).is_good());
 
         let mut other_sort_key = right.clone();
@@ -307,13 +312,13 @@ mod tests {
         let (engine, payments) = table().await;
         OrdersTable::new(engine.client(), "orders").create_if_absent().await.unwrap();
         let orders = engine.client().describe_table().table_name("orders").send().await.unwrap().table.unwrap();
-        assert_eq!(ORDERS_TABLE.check_keys(&orders), Finding::good(ORDERS_TABLE.keys, "as in the template"));
+        assert_eq!(ORDERS_TABLE.check_keys(&orders), DoctorCheck::good(ORDERS_TABLE.keys, "as in the template"));
         for (checks, other) in [(&ORDERS_TABLE, &payments), (&PAYMENTS_TABLE, &orders)] {
             assert_eq!(detail(&checks.check_keys(other)), "the keys of the index GSI-1 are different");
         }
         let no_stream = TableDescription::builder().build();
         let advice = "Deploy the template again, or set ExistingOrdersTableStream for an existing table";
-        let expected = Finding::wrong("stream of the orders table", ORDERS_TABLE.without_stream, advice);
+        let expected = DoctorCheck::wrong("stream of the orders table", ORDERS_TABLE.without_stream, advice);
         assert_eq!(ORDERS_TABLE.check_stream(&no_stream), expected);
     }
 
@@ -327,7 +332,7 @@ mod tests {
         let recovery = findings.iter().find(|finding| finding.check == PAYMENTS_TABLE.recovery).unwrap();
         assert_eq!(
             *recovery,
-            Finding::not_checked(PAYMENTS_TABLE.recovery, "AWS returned ValidationException"),
+            DoctorCheck::not_checked(PAYMENTS_TABLE.recovery, "AWS returned ValidationException"),
             "the engine has no backups"
         );
     }

@@ -6,7 +6,7 @@ use crate::terminal::output::{green, red};
 
 /// The result of one check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finding {
+pub struct DoctorCheck {
     /// The name of the check.
     pub check: &'static str,
     #[serde(flatten)]
@@ -25,7 +25,7 @@ pub enum CheckResult {
     NotChecked { reason: String },
 }
 
-impl Finding {
+impl DoctorCheck {
     /// Creates the finding of a part that is correct.
     pub fn good(check: &'static str, detail: impl Into<String>) -> Self {
         Self { check, result: CheckResult::Good { detail: detail.into() } }
@@ -66,11 +66,11 @@ impl Finding {
 }
 
 /// Returns one line for each finding, and the number of findings by result.
-pub fn format_findings(findings: &[Finding]) -> String {
+pub fn format_findings(findings: &[DoctorCheck]) -> String {
     let count = |is_counted: fn(&CheckResult) -> bool| findings.iter().filter(|f| is_counted(&f.result)).count();
     let good = count(|result| matches!(result, CheckResult::Good { .. }));
     let wrong = count(|result| matches!(result, CheckResult::Wrong { .. }));
-    let lines: String = findings.iter().map(Finding::line).collect();
+    let lines: String = findings.iter().map(DoctorCheck::line).collect();
     format!("{lines}\n{good} good, {wrong} wrong, {} not checked.\n", findings.len() - good - wrong)
 }
 
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn text_of_findings_has_one_line_for_each_check_and_the_count_of_each_result() {
         let findings = [
-            Finding::good("table", "it exists"),
-            Finding::wrong("TTL", "it is off", "Switch it on"),
-            Finding::not_checked("stream", "the permission is missing"),
+            DoctorCheck::good("table", "it exists"),
+            DoctorCheck::wrong("TTL", "it is off", "Switch it on"),
+            DoctorCheck::not_checked("stream", "the permission is missing"),
         ];
         let expected = "good         table: it exists\n\
                         wrong        TTL: it is off. Switch it on\n\

@@ -3,7 +3,7 @@
 use billing::GatewayAccount;
 use gateways::{FullGateway, GatewayError};
 
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 
 /// The name of the check whether the gateway responds.
 pub(super) const RESPONDS_CHECK: &str = "gateway";
@@ -50,22 +50,22 @@ pub fn check(
     stored: Option<&GatewayAccount>,
     is_live: Option<bool>,
     is_prod: bool,
-) -> Vec<Finding> {
+) -> Vec<DoctorCheck> {
     let identity = match identity {
         Ok(identity) => identity,
         Err(error) => {
             let reachable = match error {
                 GatewayError::Unusable { .. } => {
-                    Finding::wrong(RESPONDS_CHECK, error.to_string(), "Store a key that the gateway accepts")
+                    DoctorCheck::wrong(RESPONDS_CHECK, error.to_string(), "Store a key that the gateway accepts")
                 }
-                GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } => Finding::wrong(
+                GatewayError::Unknown { .. } | GatewayError::Unreadable { .. } => DoctorCheck::wrong(
                     RESPONDS_CHECK,
                     error.to_string(),
                     "Check the URL of the gateway, and whether it runs",
                 ),
-                GatewayError::Throttled { .. } => Finding::not_checked(RESPONDS_CHECK, error.to_string()),
+                GatewayError::Throttled { .. } => DoctorCheck::not_checked(RESPONDS_CHECK, error.to_string()),
             };
-            let not_checked = |check| Finding::not_checked(check, "the gateway does not respond as it should");
+            let not_checked = |check| DoctorCheck::not_checked(check, "the gateway does not respond as it should");
             let mode = is_live.map_or_else(|| not_checked(MODE_CHECK), |is_live| check_mode(is_live, is_prod));
             return vec![reachable, not_checked(ACCOUNT_CHECK), mode];
         }
@@ -76,39 +76,39 @@ pub fn check(
     };
     let mode = match is_live {
         Some(is_live) => check_mode(is_live, is_prod),
-        None => Finding::not_checked(MODE_CHECK, "the key does not show its mode"),
+        None => DoctorCheck::not_checked(MODE_CHECK, "the key does not show its mode"),
     };
-    vec![Finding::good(RESPONDS_CHECK, "it responds"), check_gateway_account_id(identity, stored), mode]
+    vec![DoctorCheck::good(RESPONDS_CHECK, "it responds"), check_gateway_account_id(identity, stored), mode]
 }
 
 /// Checks that the account at the gateway is the account that the settings of the table contain.
-fn check_gateway_account_id(identity: &GatewayIdentity, stored: Option<&GatewayAccount>) -> Finding {
+fn check_gateway_account_id(identity: &GatewayIdentity, stored: Option<&GatewayAccount>) -> DoctorCheck {
     let advice = "Use a key of the account in which this table's payments were made, or run `dueday move-gateway`";
     match (identity, stored) {
         (GatewayIdentity::Account(account), None) => {
-            Finding::good(ACCOUNT_CHECK, format!("{account}; the first payment run stores it in the table"))
+            DoctorCheck::good(ACCOUNT_CHECK, format!("{account}; the first payment run stores it in the table"))
         }
         (GatewayIdentity::Account(account), Some(stored)) if account == stored => {
-            Finding::good(ACCOUNT_CHECK, account.to_string())
+            DoctorCheck::good(ACCOUNT_CHECK, account.to_string())
         }
         (GatewayIdentity::Account(account), Some(stored)) => {
             let detail = format!("the payments of this table were made at {stored}, but the key belongs to {account}");
-            Finding::wrong(ACCOUNT_CHECK, detail, advice)
+            DoctorCheck::wrong(ACCOUNT_CHECK, detail, advice)
         }
         (GatewayIdentity::Hidden { has_marker: Some(true) }, _) => {
-            Finding::good(ACCOUNT_CHECK, "the key belongs to the account with the stored marker customer")
+            DoctorCheck::good(ACCOUNT_CHECK, "the key belongs to the account with the stored marker customer")
         }
-        (GatewayIdentity::Hidden { has_marker: Some(false) }, _) => Finding::wrong(
+        (GatewayIdentity::Hidden { has_marker: Some(false) }, _) => DoctorCheck::wrong(
             ACCOUNT_CHECK,
             "the key does not belong to the account with the stored marker customer",
             advice,
         ),
         (GatewayIdentity::Hidden { has_marker: None }, None) => {
-            Finding::good(ACCOUNT_CHECK, "the key may not read it, so the first run creates a marker customer")
+            DoctorCheck::good(ACCOUNT_CHECK, "the key may not read it, so the first run creates a marker customer")
         }
         (GatewayIdentity::Hidden { has_marker: None }, Some(stored)) => {
             let detail = format!("the table stores {stored}, which the key may not read, so runs refuse to start");
-            Finding::wrong(
+            DoctorCheck::wrong(
                 ACCOUNT_CHECK,
                 detail,
                 "Run `dueday move-gateway` with this key: it creates a marker customer",
@@ -118,16 +118,16 @@ fn check_gateway_account_id(identity: &GatewayIdentity, stored: Option<&GatewayA
 }
 
 /// Checks that the key is a live key in production, and a test key otherwise.
-fn check_mode(is_live: bool, is_prod: bool) -> Finding {
+fn check_mode(is_live: bool, is_prod: bool) -> DoctorCheck {
     match (is_live, is_prod) {
-        (true, true) => Finding::good(MODE_CHECK, "live"),
-        (false, false) => Finding::good(MODE_CHECK, "test"),
-        (false, true) => Finding::wrong(
+        (true, true) => DoctorCheck::good(MODE_CHECK, "live"),
+        (false, false) => DoctorCheck::good(MODE_CHECK, "test"),
+        (false, true) => DoctorCheck::wrong(
             MODE_CHECK,
             "a test key in Stage=prod, so customers pay nothing",
             "Store a live key, in a new stack",
         ),
-        (true, false) => Finding::wrong(
+        (true, false) => DoctorCheck::wrong(
             MODE_CHECK,
             "a live key in Stage=dev, so tests charge real money",
             "Store a test key, or deploy with Stage=prod",
@@ -150,7 +150,7 @@ mod tests {
         is_live: Option<bool>,
         is_prod: bool,
     ) -> Vec<bool> {
-        check(&Ok(identity), stored, is_live, is_prod).iter().map(Finding::is_good).collect()
+        check(&Ok(identity), stored, is_live, is_prod).iter().map(DoctorCheck::is_good).collect()
     }
 
     #[test]
@@ -191,7 +191,11 @@ mod tests {
             GatewayError::Throttled { retry_after: None },
         ] {
             let findings = check(&Err(error), None, Some(true), true);
-            assert_eq!(findings.iter().map(Finding::is_good).collect::<Vec<_>>(), [false, false, true], "{findings:?}");
+            assert_eq!(
+                findings.iter().map(DoctorCheck::is_good).collect::<Vec<_>>(),
+                [false, false, true],
+                "{findings:?}"
+            );
         }
     }
 }

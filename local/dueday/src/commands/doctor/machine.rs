@@ -10,7 +10,7 @@ use gateways::{STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, SigningSecrets, is_live
 use store::Settings;
 
 use super::deployment::check_stripe;
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::{gateway_account, settings};
 #[cfg(unix)]
 use crate::Failure;
@@ -39,14 +39,14 @@ const GATEWAY_CHECK: &str = "gateway";
 const LISTENER_CHECK: &str = "Stripe's events";
 
 /// Checks the system on this machine. `serve` contains the ports that the servers of this system will use.
-pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
+pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<DoctorCheck> {
     let folder = &context.options.data;
     // The modes are checked first, because the other checks open the database, which may create files in the folder.
     let mut findings = vec![check_modes(context)];
     let running = match running_server(folder) {
         Ok(running) => running,
         Err(error) => {
-            findings.push(Finding::not_checked(TABLE_CHECK, error.to_string()));
+            findings.push(DoctorCheck::not_checked(TABLE_CHECK, error.to_string()));
             return findings;
         }
     };
@@ -56,11 +56,15 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
             Some(settings)
         }
         Ok(None) => {
-            findings.push(Finding::good(TABLE_CHECK, "there is none yet; the first start creates it"));
+            findings.push(DoctorCheck::good(TABLE_CHECK, "there is none yet; the first start creates it"));
             None
         }
         Err(failure) => {
-            findings.push(Finding::wrong(TABLE_CHECK, failure.message(), "Restore a backup, or choose another folder"));
+            findings.push(DoctorCheck::wrong(
+                TABLE_CHECK,
+                failure.message(),
+                "Restore a backup, or choose another folder",
+            ));
             None
         }
     };
@@ -75,7 +79,7 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
     if let Some(policy) = policy {
         findings.extend(settings::check_variables(configured, &policy));
         let today = policy.date_at(context.clock.now());
-        findings.push(Finding::good(ZONE_CHECK, format!("{}, where today is {today}", policy.zone)));
+        findings.push(DoctorCheck::good(ZONE_CHECK, format!("{}, where today is {today}", policy.zone)));
     }
     findings.extend(
         check_gateway(context, (serve, running.as_ref()), stored.and_then(|stored| stored.gateway).as_ref()).await,
@@ -85,48 +89,55 @@ pub async fn check(context: &Context, serve: &ServeArgs) -> Vec<Finding> {
 
 /// Checks that the data folder and its files belong to the user, and that other users have no rights on them.
 #[cfg(unix)]
-fn check_modes(context: &Context) -> Finding {
+fn check_modes(context: &Context) -> DoctorCheck {
     let folder = &context.options.data;
     if let Err(failure @ Failure::ForeignOwner { .. }) = private_folder::check_owners(folder) {
-        return Finding::wrong(FOLDER_CHECK, failure.message(), "Only you and root may own files in the data folder");
+        return DoctorCheck::wrong(
+            FOLDER_CHECK,
+            failure.message(),
+            "Only you and root may own files in the data folder",
+        );
     }
     match private_folder::list_files_accessible_to_others(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Finding::good(FOLDER_CHECK, format!("{} does not exist yet; the first start creates it", folder.display()))
-        }
-        Err(error) => Finding::not_checked(FOLDER_CHECK, format!("{}: {error}", folder.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => DoctorCheck::good(
+            FOLDER_CHECK,
+            format!("{} does not exist yet; the first start creates it", folder.display()),
+        ),
+        Err(error) => DoctorCheck::not_checked(FOLDER_CHECK, format!("{}: {error}", folder.display())),
         Ok(open) => match open.first() {
-            None => Finding::good(FOLDER_CHECK, format!("only its owner can read {} and its files", folder.display())),
+            None => {
+                DoctorCheck::good(FOLDER_CHECK, format!("only its owner can read {} and its files", folder.display()))
+            }
             Some(first) => {
                 let detail = format!(
                     "other users have rights on {}, such as {}",
                     format_count(open.len() as u64, "file"),
                     first.display()
                 );
-                Finding::wrong(FOLDER_CHECK, detail, format!("Run `chmod -R go= {}`", folder.display()))
+                DoctorCheck::wrong(FOLDER_CHECK, detail, format!("Run `chmod -R go= {}`", folder.display()))
             }
         },
     }
 }
 
 #[cfg(not(unix))]
-fn check_modes(_: &Context) -> Finding {
-    Finding::not_checked(FOLDER_CHECK, "this system has no file modes")
+fn check_modes(_: &Context) -> DoctorCheck {
+    DoctorCheck::not_checked(FOLDER_CHECK, "this system has no file modes")
 }
 
 /// Checks that each port is free, or used by the server of this data folder.
-fn check_ports(serve: &ServeArgs, running: Option<&RunningServer>) -> Vec<Finding> {
+fn check_ports(serve: &ServeArgs, running: Option<&RunningServer>) -> Vec<DoctorCheck> {
     if let Some(running) = running {
         let detail = format!("process {} serves this folder, with the API at {}", running.pid, running.api);
-        return vec![Finding::good("ports", detail)];
+        return vec![DoctorCheck::good("ports", detail)];
     }
     let check =
         |(check, flag, address, port): (&'static str, &str, IpAddr, u16)| match TcpListener::bind((address, port)) {
-            Ok(_) => Finding::good(check, format!("{port} is free")),
+            Ok(_) => DoctorCheck::good(check, format!("{port} is free")),
             Err(error) => {
                 let reason =
                     if error.kind() == io::ErrorKind::AddrInUse { "is in use".to_owned() } else { error.to_string() };
-                Finding::wrong(check, format!("{port}: {reason}"), format!("Choose another port with {flag}"))
+                DoctorCheck::wrong(check, format!("{port}: {reason}"), format!("Choose another port with {flag}"))
             }
         };
     [
@@ -140,17 +151,19 @@ fn check_ports(serve: &ServeArgs, running: Option<&RunningServer>) -> Vec<Findin
 }
 
 /// Checks that the clock is not behind the latest run.
-fn check_clock(now: DateTime<Utc>, stored: Option<&Settings>) -> Finding {
+fn check_clock(now: DateTime<Utc>, stored: Option<&Settings>) -> DoctorCheck {
     let shown = now.format("%F %H:%M");
     match stored.and_then(|stored| stored.latest_run_at) {
-        None => Finding::good(CLOCK_CHECK, format!("it shows {shown} UTC; there is no earlier run to compare with")),
-        Some(latest) if latest <= now => Finding::good(
+        None => {
+            DoctorCheck::good(CLOCK_CHECK, format!("it shows {shown} UTC; there is no earlier run to compare with"))
+        }
+        Some(latest) if latest <= now => DoctorCheck::good(
             CLOCK_CHECK,
             format!("it shows {shown} UTC, after the latest run at {}", latest.format("%F %H:%M")),
         ),
         Some(latest) => {
             let detail = format!("it shows {shown} UTC, before the latest run at {}", latest.format("%F %H:%M"));
-            Finding::wrong(CLOCK_CHECK, detail, "Correct it, or run `dueday confirm-clock`")
+            DoctorCheck::wrong(CLOCK_CHECK, detail, "Correct it, or run `dueday confirm-clock`")
         }
     }
 }
@@ -161,16 +174,16 @@ async fn check_gateway(
     context: &Context,
     (serve, running): (&ServeArgs, Option<&RunningServer>),
     stored: Option<&GatewayAccount>,
-) -> Vec<Finding> {
+) -> Vec<DoctorCheck> {
     let api = running.map_or_else(|| api_url(serve.api_port), |running| running.api.clone());
     let named = context.options.gateway().or(running.map(|running| running.gateway.as_str()));
     let Some(name) = named else {
-        return vec![Finding::good(GATEWAY_CHECK, "the sandbox gateway in this process: no money moves")];
+        return vec![DoctorCheck::good(GATEWAY_CHECK, "the sandbox gateway in this process: no money moves")];
     };
     let gateway = match Gateway::from_name(name).await {
         Ok(gateway) => gateway,
         Err(failure) => {
-            return vec![Finding::wrong(
+            return vec![DoctorCheck::wrong(
                 GATEWAY_CHECK,
                 failure.message(),
                 "Set the variable, or choose another gateway",
@@ -201,13 +214,15 @@ async fn check_gateway(
 
 /// Checks that the server accepts Stripe's events. Stripe cannot reach this machine, so the Stripe CLI must forward the
 /// events to `api`, the URL of the API.
-fn check_listener(secret: Option<String>, api: &str) -> Finding {
+fn check_listener(secret: Option<String>, api: &str) -> DoctorCheck {
     let forward =
         format!("Run `stripe listen --forward-to {api}/webhooks/stripe`, and set {}", STRIPE_WEBHOOK_SECRET.name);
     match secret.map(|secret| SigningSecrets::parse(&secret)) {
-        Some(Ok(_)) => Finding::good(LISTENER_CHECK, "the signing secret is set"),
-        Some(Err(error)) => Finding::wrong(LISTENER_CHECK, format!("{} {error}", STRIPE_WEBHOOK_SECRET.name), forward),
-        None => Finding::wrong(
+        Some(Ok(_)) => DoctorCheck::good(LISTENER_CHECK, "the signing secret is set"),
+        Some(Err(error)) => {
+            DoctorCheck::wrong(LISTENER_CHECK, format!("{} {error}", STRIPE_WEBHOOK_SECRET.name), forward)
+        }
+        None => DoctorCheck::wrong(
             LISTENER_CHECK,
             "no signing secret is set, so disputes and returned refunds stay unnoticed",
             forward,

@@ -5,7 +5,7 @@ use mail::{Login, SmtpMailer};
 use serde_json::Value;
 
 use super::aws_cli::{AwsCli, Response, list_field, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check whether the sender is verified.
@@ -19,9 +19,9 @@ const FEEDBACK_CHECK: &str = "bounces and complaints";
 
 /// Checks that the stack can send mails. `login` contains the user and the password of its mail server; `None` if the
 /// mail server needs no login or the login is not known.
-pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) -> Vec<Finding> {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) -> Vec<DoctorCheck> {
     let not_checked = |reason: &str| {
-        [SENDER_CHECK, ACCOUNT_CHECK, FEEDBACK_CHECK].map(|check| Finding::not_checked(check, reason)).into()
+        [SENDER_CHECK, ACCOUNT_CHECK, FEEDBACK_CHECK].map(|check| DoctorCheck::not_checked(check, reason)).into()
     };
     let Some(stack) = stack else { return not_checked("the stack is not known") };
     if stack.resources.is_empty() {
@@ -44,7 +44,7 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>, login: Option<Login>) ->
 
 /// Checks that Amazon SES accepts the mails of a stack that will be deployed with the parameters of `stack`. Returns
 /// nothing if the stack will use a mail server.
-pub async fn check_before(aws: &AwsCli, stack: &Stack) -> Vec<Finding> {
+pub async fn check_before(aws: &AwsCli, stack: &Stack) -> Vec<DoctorCheck> {
     if stack.parameter("MailUrl") != "ses:" {
         return Vec::new();
     }
@@ -53,23 +53,27 @@ pub async fn check_before(aws: &AwsCli, stack: &Stack) -> Vec<Finding> {
 }
 
 /// Checks that the mail server of the stack accepts the login.
-async fn check_server(stack: &Stack, login: Option<Login>) -> Finding {
+async fn check_server(stack: &Stack, login: Option<Login>) -> DoctorCheck {
     let has_login = login.is_some();
     if !has_login && !stack.parameter("MailLoginSecret").is_empty() {
-        return Finding::not_checked(SERVER_CHECK, "its user and password are not known");
+        return DoctorCheck::not_checked(SERVER_CHECK, "its user and password are not known");
     }
     let smtp = match SmtpMailer::new(stack.parameter("MailUrl"), stack.parameter("MailFrom")) {
         Ok(smtp) => smtp,
-        Err(error) => return Finding::wrong(SERVER_CHECK, error.reason, "Deploy with a valid MailUrl and MailFrom"),
+        Err(error) => {
+            return DoctorCheck::wrong(SERVER_CHECK, error.reason, "Deploy with a valid MailUrl and MailFrom");
+        }
     };
     let smtp = match login {
         Some(login) => smtp.with_login(login.into()),
         None => smtp,
     };
     match smtp.connect().await {
-        Ok(()) if has_login => Finding::good(SERVER_CHECK, "it accepts the user and the password"),
-        Ok(()) => Finding::good(SERVER_CHECK, "it responds, and needs no user"),
-        Err(error) => Finding::wrong(SERVER_CHECK, error.reason, "Correct MailUrl or the secret in MailLoginSecret"),
+        Ok(()) if has_login => DoctorCheck::good(SERVER_CHECK, "it accepts the user and the password"),
+        Ok(()) => DoctorCheck::good(SERVER_CHECK, "it responds, and needs no user"),
+        Err(error) => {
+            DoctorCheck::wrong(SERVER_CHECK, error.reason, "Correct MailUrl or the secret in MailLoginSecret")
+        }
     }
 }
 
@@ -86,8 +90,8 @@ fn identities(stack: &Stack) -> Vec<String> {
 }
 
 /// Checks that one of the identities of the sender is verified.
-async fn check_sender(aws: &AwsCli, stack: &Stack) -> Finding {
-    let mut finding = Finding::not_checked(SENDER_CHECK, "the stack has no sender");
+async fn check_sender(aws: &AwsCli, stack: &Stack) -> DoctorCheck {
+    let mut finding = DoctorCheck::not_checked(SENDER_CHECK, "the stack has no sender");
     for identity in identities(stack) {
         let response = aws.run(&["sesv2", "get-email-identity", "--email-identity", &identity]).await;
         finding = check_identity(&identity, response);
@@ -99,10 +103,10 @@ async fn check_sender(aws: &AwsCli, stack: &Stack) -> Finding {
 }
 
 /// Checks that Amazon SES has verified `identity`, an address or a domain.
-fn check_identity(identity: &str, response: Response) -> Finding {
+fn check_identity(identity: &str, response: Response) -> DoctorCheck {
     match response {
         Ok(found) if found["VerifiedForSendingStatus"] == true => {
-            Finding::good(SENDER_CHECK, format!("{identity} is verified"))
+            DoctorCheck::good(SENDER_CHECK, format!("{identity} is verified"))
         }
         Ok(found) => {
             let status = text_field(&found, "VerificationStatus");
@@ -110,43 +114,48 @@ fn check_identity(identity: &str, response: Response) -> Finding {
                 "EMAIL_ADDRESS" => "Open the link in the mail of Amazon SES to this address",
                 _ => "Add the DKIM records that Amazon SES shows to the DNS of the domain",
             };
-            Finding::wrong(SENDER_CHECK, format!("{identity} is not verified ({status})"), advice)
+            DoctorCheck::wrong(SENDER_CHECK, format!("{identity} is not verified ({status})"), advice)
         }
         Err(error) if error.is_missing() => {
             let advice = format!("Run `aws sesv2 create-email-identity --email-identity {identity}`");
-            Finding::wrong(SENDER_CHECK, format!("{identity} is not an identity of Amazon SES in this region"), advice)
+            DoctorCheck::wrong(
+                SENDER_CHECK,
+                format!("{identity} is not an identity of Amazon SES in this region"),
+                advice,
+            )
         }
-        Err(error) => Finding::not_checked(SENDER_CHECK, error.to_string()),
+        Err(error) => DoctorCheck::not_checked(SENDER_CHECK, error.to_string()),
     }
 }
 
 /// Checks that Amazon SES allows the AWS account to send mails to all customers.
-fn check_account(response: Response, is_prod: bool) -> Finding {
+fn check_account(response: Response, is_prod: bool) -> DoctorCheck {
     let account = match response {
         Ok(account) => account,
-        Err(error) => return Finding::not_checked(ACCOUNT_CHECK, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(ACCOUNT_CHECK, error.to_string()),
     };
     let enforcement = text_field(&account, "EnforcementStatus");
     if account["SendingEnabled"] != true || enforcement == "SHUTDOWN" {
         let advice = "See the account dashboard and the reputation metrics of Amazon SES";
-        return Finding::wrong(ACCOUNT_CHECK, format!("sending is paused ({enforcement})"), advice);
+        return DoctorCheck::wrong(ACCOUNT_CHECK, format!("sending is paused ({enforcement})"), advice);
     }
     match (account["ProductionAccessEnabled"] == true, is_prod) {
-        (true, _) if enforcement == "PROBATION" => Finding::wrong(
+        (true, _) if enforcement == "PROBATION" => DoctorCheck::wrong(
             ACCOUNT_CHECK,
             "the account is under review",
             "Reduce bounces and complaints; see the support case that AWS has opened",
         ),
-        (true, _) => {
-            Finding::good(ACCOUNT_CHECK, format!("it is out of the sandbox, and may send {}", describe_quota(&account)))
-        }
-        (false, false) => Finding::good(
+        (true, _) => DoctorCheck::good(
+            ACCOUNT_CHECK,
+            format!("it is out of the sandbox, and may send {}", describe_quota(&account)),
+        ),
+        (false, false) => DoctorCheck::good(
             ACCOUNT_CHECK,
             "it is in the sandbox: only verified addresses get mails, which Stage=dev allows",
         ),
         (false, true) => {
             let advice = "Request production access: \"Moving out of the Amazon SES sandbox\" in its developer guide";
-            Finding::wrong(ACCOUNT_CHECK, "it is in the sandbox, so customers get no mails", advice)
+            DoctorCheck::wrong(ACCOUNT_CHECK, "it is in the sandbox, so customers get no mails", advice)
         }
     }
 }
@@ -160,14 +169,14 @@ fn describe_quota(account: &Value) -> String {
 }
 
 /// Checks that Amazon SES sends bounces and complaints to the stack's `topic`.
-fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
+fn check_feedback(response: Response, topic: Option<&str>) -> DoctorCheck {
     let destinations = match response {
         Ok(destinations) => destinations,
         Err(error) if error.is_missing() => {
             let detail = "the configuration set of the stack does not exist, so no mail can be sent";
-            return Finding::wrong(FEEDBACK_CHECK, detail, "Deploy the template again");
+            return DoctorCheck::wrong(FEEDBACK_CHECK, detail, "Deploy the template again");
         }
-        Err(error) => return Finding::not_checked(FEEDBACK_CHECK, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(FEEDBACK_CHECK, error.to_string()),
     };
     let is_complete = |destination: &&Value| {
         let has = |wanted: &str| list_field(destination, "MatchingEventTypes").any(|kind| kind == wanted);
@@ -175,10 +184,10 @@ fn check_feedback(response: Response, topic: Option<&str>) -> Finding {
         destination["Enabled"] == true && has("BOUNCE") && has("COMPLAINT") && topic.is_none_or(|topic| arn == topic)
     };
     if list_field(&destinations, "EventDestinations").any(|destination| is_complete(&destination)) {
-        return Finding::good(FEEDBACK_CHECK, "they are sent to the topic of the stack");
+        return DoctorCheck::good(FEEDBACK_CHECK, "they are sent to the topic of the stack");
     }
     let detail = "they are not sent to the topic of the stack, so mails to wrong addresses continue";
-    Finding::wrong(FEEDBACK_CHECK, detail, "Deploy the template again")
+    DoctorCheck::wrong(FEEDBACK_CHECK, detail, "Deploy the template again")
 }
 
 #[cfg(test)]
@@ -231,7 +240,7 @@ mod tests {
         let line = serde_json::to_string(&missing).unwrap();
         assert!(line.contains("wrong") && line.contains("create-email-identity"), "{line}");
         let denied = check_identity("example.com", Err(AwsError::Denied("ses:GetEmailIdentity".to_owned())));
-        assert_eq!(denied, Finding::not_checked(SENDER_CHECK, "the permission ses:GetEmailIdentity is missing"));
+        assert_eq!(denied, DoctorCheck::not_checked(SENDER_CHECK, "the permission ses:GetEmailIdentity is missing"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use clap::Args;
 use super::serve::ServeArgs;
 use crate::context::Context;
 use crate::{Exit, Failure};
-use finding::Finding;
+use finding::DoctorCheck;
 
 /// The arguments of `dueday doctor`.
 #[derive(Debug, Args)]
@@ -69,5 +69,5 @@ pub async fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit, Failur
         (None, None) => machine::check(context, &args.serve).await,
     };
     context.print(&findings, || finding::format_findings(&findings))?;
-    Ok(Exit::done_if(findings.iter().all(Finding::is_good)))
+    Ok(Exit::done_if(findings.iter().all(DoctorCheck::is_good)))
 }

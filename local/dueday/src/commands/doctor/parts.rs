@@ -2,7 +2,7 @@
 
 use api::Parts;
 
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check in the output.
@@ -10,11 +10,11 @@ const CHECK_NAME: &str = "parts";
 
 /// Returns the finding about the parts of the stack; `None` if the stack is not known. A stack with only the core is no
 /// fault, so the finding is always good.
-pub fn check(stack: Option<&Stack>) -> Option<Finding> {
+pub fn check(stack: Option<&Stack>) -> Option<DoctorCheck> {
     let parts = stack?.parts();
     let detail = match parts {
         Parts::Full => "Parts=full".to_owned(),
         Parts::Core => format!("Parts=core. Not deployed: {}", parts.missing_parts().join("; ")),
     };
-    Some(Finding::good(CHECK_NAME, detail))
+    Some(DoctorCheck::good(CHECK_NAME, detail))
 }

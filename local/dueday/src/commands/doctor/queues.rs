@@ -5,7 +5,7 @@ use days::{QUEUE_OF_HEARTBEATS, QueueState, SQS_ATTRIBUTES};
 use futures::future::join_all;
 
 use super::aws_cli::AwsCli;
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::{self, RESOURCES_CHECK};
 use crate::Failure;
 use crate::machine::open_table::signed_in_sdk;
@@ -34,7 +34,7 @@ pub async fn read_queues(table: &str, name: Option<&str>) -> Result<(Parts, Stac
 
 /// Returns the reason why no queue is known: the text of the first finding that is not good and that `is_wanted`
 /// accepts.
-fn reason(findings: &[Finding], is_wanted: impl Fn(&Finding) -> bool) -> String {
+fn reason(findings: &[DoctorCheck], is_wanted: impl Fn(&DoctorCheck) -> bool) -> String {
     let finding = findings.iter().find(|finding| !finding.is_good() && is_wanted(finding));
     finding.map_or("the stack has no queues".to_owned(), |finding| finding.detail().to_owned())
 }

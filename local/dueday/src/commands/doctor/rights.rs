@@ -6,7 +6,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::aws_cli::{AwsCli, AwsError, Response, list_field, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 
 /// The name of the check of the permissions.
 const CHECK_NAME: &str = "permissions to deploy";
@@ -27,8 +27,8 @@ struct Simulation {
 }
 
 /// Checks that `caller`, the response of AWS STS, may deploy the stack `stack`.
-pub async fn check(aws: &AwsCli, caller: &Response, stack: &str) -> Finding {
-    let not_checked = |error: AwsError| Finding::not_checked(CHECK_NAME, error.to_string());
+pub async fn check(aws: &AwsCli, caller: &Response, stack: &str) -> DoctorCheck {
+    let not_checked = |error: AwsError| DoctorCheck::not_checked(CHECK_NAME, error.to_string());
     let caller = match caller {
         Ok(caller) => caller,
         Err(error) => return not_checked(error.clone()),
@@ -36,7 +36,7 @@ pub async fn check(aws: &AwsCli, caller: &Response, stack: &str) -> Finding {
     let principal = match principal_arn(aws, text_field(caller, "Arn")).await {
         Ok(Some(principal)) => principal,
         Ok(None) => {
-            return Finding::not_checked(CHECK_NAME, "the policy simulator knows only users and roles of IAM");
+            return DoctorCheck::not_checked(CHECK_NAME, "the policy simulator knows only users and roles of IAM");
         }
         Err(error) => return not_checked(error),
     };
@@ -53,14 +53,14 @@ pub async fn check(aws: &AwsCli, caller: &Response, stack: &str) -> Finding {
         }
     }
     if denied.is_empty() {
-        return Finding::good(CHECK_NAME, format!("{principal} has all {number}"));
+        return DoctorCheck::good(CHECK_NAME, format!("{principal} has all {number}"));
     }
     let listed = denied.iter().take(LISTED_ACTIONS).cloned().collect::<Vec<_>>().join(", ");
     let more = match denied.len().saturating_sub(LISTED_ACTIONS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Finding::wrong(
+    DoctorCheck::wrong(
         CHECK_NAME,
         format!("{principal} lacks {listed}{more}"),
         "Give it the policy deploy/policy.json, with the name of this stack in place of dueday",

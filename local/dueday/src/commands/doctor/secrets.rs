@@ -6,7 +6,7 @@ use gateways::{GatewayKeys, SigningSecrets, parse_stripe_key};
 use mail::{Login, parse_login};
 
 use super::aws_cli::{AwsCli, AwsError, Response, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check of the gateway's key.
@@ -34,9 +34,9 @@ pub struct StoredSecrets {
 }
 
 /// Checks the secrets of the stack. Returns the findings, and the valid secrets.
-pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<Finding>) {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<DoctorCheck>) {
     let Some(stack) = stack else {
-        let not_checked = |check| Finding::not_checked(check, "the stack is not known");
+        let not_checked = |check| DoctorCheck::not_checked(check, "the stack is not known");
         return (
             StoredSecrets::default(),
             [GATEWAY_KEY_CHECK, WEBHOOK_SECRET_CHECK, ENCRYPTION_KEYS_CHECK].map(not_checked).into(),
@@ -54,9 +54,9 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> (StoredSecrets, Vec<F
     });
     // The sandbox gateway of a stack needs no key.
     let needs_key = stack.parameter("Gateway") != "sandbox";
-    let mut findings: Vec<Finding> = Some(key_finding).filter(|_| needs_key).into_iter().collect();
+    let mut findings: Vec<DoctorCheck> = Some(key_finding).filter(|_| needs_key).into_iter().collect();
     if is_stripe && webhook.is_empty() {
-        findings.push(Finding::wrong(
+        findings.push(DoctorCheck::wrong(
             WEBHOOK_SECRET_CHECK,
             "StripeWebhookSecret is blank, so disputes and returned refunds stay unnoticed",
             "See \"Receive Stripe's events\" in docs/cards.md",
@@ -98,21 +98,21 @@ fn check_secret<T>(
     check: &'static str,
     response: Response,
     parse: impl FnOnce(&str) -> Result<T, String>,
-) -> (Option<T>, Finding) {
+) -> (Option<T>, DoctorCheck) {
     let secret = match response {
         Ok(secret) => secret,
         Err(error) if error.is_missing() => {
             let advice = "Create it, and deploy with its ARN";
-            return (None, Finding::wrong(check, "the secret does not exist", advice));
+            return (None, DoctorCheck::wrong(check, "the secret does not exist", advice));
         }
-        Err(error) => return (None, Finding::not_checked(check, error.to_string())),
+        Err(error) => return (None, DoctorCheck::not_checked(check, error.to_string())),
     };
     let advice = "Store the right value with `aws secretsmanager put-secret-value`";
     match text_field(&secret, "SecretString").trim() {
-        "" => (None, Finding::wrong(check, "the secret is empty", advice)),
+        "" => (None, DoctorCheck::wrong(check, "the secret is empty", advice)),
         text => match parse(text) {
-            Ok(parsed) => (Some(parsed), Finding::good(check, "readable and valid")),
-            Err(reason) => (None, Finding::wrong(check, format!("the secret {reason}"), advice)),
+            Ok(parsed) => (Some(parsed), DoctorCheck::good(check, "readable and valid")),
+            Err(reason) => (None, DoctorCheck::wrong(check, format!("the secret {reason}"), advice)),
         },
     }
 }
@@ -149,12 +149,12 @@ mod tests {
         let (_, missing) = check(Err(AwsError::Refused("ResourceNotFoundException".to_owned())));
         assert_eq!(
             missing,
-            Finding::wrong(GATEWAY_KEY_CHECK, "the secret does not exist", "Create it, and deploy with its ARN")
+            DoctorCheck::wrong(GATEWAY_KEY_CHECK, "the secret does not exist", "Create it, and deploy with its ARN")
         );
         let (_, denied) = check(Err(AwsError::Denied("secretsmanager:GetSecretValue".to_owned())));
         assert_eq!(
             denied,
-            Finding::not_checked(GATEWAY_KEY_CHECK, "the permission secretsmanager:GetSecretValue is missing")
+            DoctorCheck::not_checked(GATEWAY_KEY_CHECK, "the permission secretsmanager:GetSecretValue is missing")
         );
     }
 }

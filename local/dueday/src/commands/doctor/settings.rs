@@ -6,7 +6,7 @@ use store::{Settings, TableError};
 use strum::IntoEnumIterator as _;
 
 use super::aws_cli::AwsError;
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check whether the table has settings.
@@ -22,98 +22,98 @@ const LIMITS_CHECK: &str = "limits of the payment batch";
 const TIME_ZONE_CHECK: &str = "time zone";
 
 /// Checks the settings item. `read` is the result of the request for this item.
-pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<Finding> {
+pub fn check(read: &Result<Option<Settings>, TableError>) -> Vec<DoctorCheck> {
     let settings = match read {
         Ok(Some(settings)) => settings,
         Ok(None) => {
             let advice =
                 "The deployed functions create it when they first start: send GET /health to the output ApiUrl";
-            return vec![Finding::wrong(SETTINGS_CHECK, "the table has no settings item", advice)];
+            return vec![DoctorCheck::wrong(SETTINGS_CHECK, "the table has no settings item", advice)];
         }
         Err(TableError::Request { source, .. }) => {
             let reason = match &source.code {
                 Some(code) => AwsError::from_code(code, "dynamodb:GetItem", source.innermost_text()).to_string(),
                 None => source.short_text(),
             };
-            return vec![Finding::not_checked(SETTINGS_CHECK, reason)];
+            return vec![DoctorCheck::not_checked(SETTINGS_CHECK, reason)];
         }
         Err(error) => {
             let advice = "Deploy the version that wrote the table, or repair the item";
-            return vec![Finding::wrong(SETTINGS_CHECK, error.to_string(), advice)];
+            return vec![DoctorCheck::wrong(SETTINGS_CHECK, error.to_string(), advice)];
         }
     };
     let charging = match settings.charging {
-        true => Finding::good(CHARGING_CHECK, "it is on"),
-        false => Finding::wrong(
+        true => DoctorCheck::good(CHARGING_CHECK, "it is on"),
+        false => DoctorCheck::wrong(
             CHARGING_CHECK,
             "it is off, so runs charge nothing",
             "If that is not intended, run `dueday charging on` for this table",
         ),
     };
     let limits = PaymentLimit::iter().map(|limit| format!("{limit} {}", settings.payment_limits.text_of(limit)));
-    let limits = Finding::good(LIMITS_CHECK, limits.collect::<Vec<_>>().join(", "));
-    let mut findings = vec![Finding::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits];
+    let limits = DoctorCheck::good(LIMITS_CHECK, limits.collect::<Vec<_>>().join(", "));
+    let mut findings = vec![DoctorCheck::good(SETTINGS_CHECK, format!("{} shards", settings.shards)), charging, limits];
     findings.push(check_policy(settings.policy.as_ref()));
     findings
 }
 
 /// Checks that the policy of the table, `stored`, exists and can be read, and shows it.
-fn check_policy(stored: Option<&StoredPolicy>) -> Finding {
+fn check_policy(stored: Option<&StoredPolicy>) -> DoctorCheck {
     let Some(stored) = stored else {
         let advice = "Run `dueday settings adopt` for this table, with a flag for each value that is not a default";
-        return Finding::wrong(POLICY_CHECK, "the table has none, because an earlier version wrote it", advice);
+        return DoctorCheck::wrong(POLICY_CHECK, "the table has none, because an earlier version wrote it", advice);
     };
     match stored.read() {
         Ok(policy) => {
             let settings = Policy::settings().map(|setting| format!("{setting} {}", policy.text_of(setting)));
-            Finding::good(POLICY_CHECK, settings.collect::<Vec<_>>().join(", "))
+            DoctorCheck::good(POLICY_CHECK, settings.collect::<Vec<_>>().join(", "))
         }
         Err(error) => {
             let advice =
                 format!("Run `dueday settings set {} VALUE` for this table: until then, no run begins", error.setting);
-            Finding::wrong(POLICY_CHECK, error.to_string(), advice)
+            DoctorCheck::wrong(POLICY_CHECK, error.to_string(), advice)
         }
     }
 }
 
 /// Returns a finding for each variable of this process that differs from the policy of the table, `stored`.
-pub fn check_variables(configured: &ConfiguredPolicy, stored: &Policy) -> Vec<Finding> {
+pub fn check_variables(configured: &ConfiguredPolicy, stored: &Policy) -> Vec<DoctorCheck> {
     let finding = |difference: PolicyDifference| {
         let PolicyDifference { setting, given, stored } = &difference;
         let advice = format!("Correct it to {stored}, or run `dueday settings set {setting} {given}` for this table");
-        Finding::wrong(POLICY_CHECK, difference.to_string(), advice)
+        DoctorCheck::wrong(POLICY_CHECK, difference.to_string(), advice)
     };
     configured.differences(stored).into_iter().map(finding).collect()
 }
 
 /// Checks the parameter `TimeZone` of the stack with the rule that the functions use, and compares it with `stored`, the
 /// policy of the table. The schedules start in the time zone of the parameter.
-pub fn check_time_zone(stack: Option<&Stack>, stored: Option<&StoredPolicy>) -> Finding {
+pub fn check_time_zone(stack: Option<&Stack>, stored: Option<&StoredPolicy>) -> DoctorCheck {
     let setting = PolicySetting::TimeZone;
-    let Some(stack) = stack else { return Finding::not_checked(TIME_ZONE_CHECK, "the stack is not known") };
+    let Some(stack) = stack else { return DoctorCheck::not_checked(TIME_ZONE_CHECK, "the stack is not known") };
     let mut given = Policy::default();
     let value = stack.parameter("TimeZone");
     if !value.is_empty()
         && let Err(error) = given.set(setting, value)
     {
         let advice = "Deploy again with a valid value of the parameter TimeZone";
-        return Finding::wrong(TIME_ZONE_CHECK, format!("TimeZone {}", error.reason), advice);
+        return DoctorCheck::wrong(TIME_ZONE_CHECK, format!("TimeZone {}", error.reason), advice);
     }
     let given = given.text_of(setting);
     match stored.map(|stored| stored.text_of(setting)) {
-        Some(stored) if Policy::default().set(setting, &stored).is_err() => Finding::wrong(
+        Some(stored) if Policy::default().set(setting, &stored).is_err() => DoctorCheck::wrong(
             TIME_ZONE_CHECK,
             format!("the table has {stored}, which cannot be read, and TimeZone={given}"),
             format!("Run `dueday settings set {setting} {given}` for this table"),
         ),
-        Some(stored) if stored != given => Finding::wrong(
+        Some(stored) if stored != given => DoctorCheck::wrong(
             TIME_ZONE_CHECK,
             format!("the table has {stored}, which is used, but TimeZone={given}"),
             format!(
                 "Deploy again with TimeZone={stored}, or run `dueday settings set {setting} {given}` for this table"
             ),
         ),
-        _ => Finding::good(TIME_ZONE_CHECK, format!("TimeZone={given}")),
+        _ => DoctorCheck::good(TIME_ZONE_CHECK, format!("TimeZone={given}")),
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn settings_of_the_table_must_exist_and_charging_must_be_on() {
-        assert!(check(&Ok(Some(settings(true)))).iter().all(Finding::is_good));
+        assert!(check(&Ok(Some(settings(true)))).iter().all(DoctorCheck::is_good));
         let off = check(&Ok(Some(settings(false))));
         assert_eq!(
             off.iter().map(|finding| (finding.check, finding.is_good())).collect::<Vec<_>>(),
@@ -145,7 +145,7 @@ mod tests {
             transient: false,
             source: AwsRequestError::of_code("AccessDeniedException", None),
         };
-        let expected = Finding::not_checked(SETTINGS_CHECK, "the permission dynamodb:GetItem is missing");
+        let expected = DoctorCheck::not_checked(SETTINGS_CHECK, "the permission dynamodb:GetItem is missing");
         assert_eq!(check(&Err(denied)), [expected]);
     }
 

@@ -6,7 +6,7 @@ use api::Parts;
 use serde_json::Value;
 
 use super::aws_cli::{AwsCli, AwsError, Response, list_field, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 
 /// The name of the check of the stack.
 const CHECK_NAME: &str = "stack";
@@ -46,7 +46,7 @@ impl Stack {
 
 /// Finds the stack of the table `table`. If `name` is given, only the stack with this name is searched. Returns the
 /// stack, if it was found, and the findings of the checks.
-pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<Finding>) {
+pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stack>, Vec<DoctorCheck>) {
     let described = match name {
         Some(name) => aws.run(&["cloudformation", "describe-stacks", "--stack-name", name]).await,
         None => aws.run(&["cloudformation", "describe-stacks"]).await,
@@ -61,24 +61,28 @@ pub async fn find(aws: &AwsCli, name: Option<&str>, table: &str) -> (Option<Stac
             // The physical id of a queue is its URL ("AWS::SQS::Queue" in the AWS CloudFormation template reference).
             stack.queues = resource_ids(&listed, |kind| kind == "AWS::SQS::Queue");
         }
-        Err(error) => findings.push(Finding::not_checked(RESOURCES_CHECK, error.to_string())),
+        Err(error) => findings.push(DoctorCheck::not_checked(RESOURCES_CHECK, error.to_string())),
     }
     (Some(stack), findings)
 }
 
 /// Returns the stack of `table` among the described stacks, and a finding that states whether the last deployment of
 /// this stack succeeded.
-fn select_stack(described: Response, table: &str) -> (Option<Stack>, Vec<Finding>) {
+fn select_stack(described: Response, table: &str) -> (Option<Stack>, Vec<DoctorCheck>) {
     let described = match described {
         Ok(described) => described,
         // CloudFormation reports a stack that does not exist as an invalid parameter.
         Err(AwsError::Refused(code)) if code == "ValidationError" => {
             return (
                 None,
-                vec![Finding::wrong(CHECK_NAME, "there is no such stack", "Give the name of the stack with --stack")],
+                vec![DoctorCheck::wrong(
+                    CHECK_NAME,
+                    "there is no such stack",
+                    "Give the name of the stack with --stack",
+                )],
             );
         }
-        Err(error) => return (None, vec![Finding::not_checked(CHECK_NAME, error.to_string())]),
+        Err(error) => return (None, vec![DoctorCheck::not_checked(CHECK_NAME, error.to_string())]),
     };
     let pairs = |stack: &Value, name: &str, key: &str, value: &str| -> BTreeMap<String, String> {
         list_field(stack, name)
@@ -98,16 +102,16 @@ fn select_stack(described: Response, table: &str) -> (Option<Stack>, Vec<Finding
     let Some((stack, status)) = of_table.next() else {
         let detail = format!("no stack in this region has the output TableName={table}");
         let advice = "Deploy it, or check the region and the name of the table";
-        return (None, vec![Finding::wrong(CHECK_NAME, detail, advice)]);
+        return (None, vec![DoctorCheck::wrong(CHECK_NAME, detail, advice)]);
     };
     if let Some((other, _)) = of_table.next() {
         let detail = format!("the stacks {} and {} use the table {table}", stack.name, other.name);
-        return (None, vec![Finding::wrong(CHECK_NAME, detail, "Delete one of them, so that only one charges")]);
+        return (None, vec![DoctorCheck::wrong(CHECK_NAME, detail, "Delete one of them, so that only one charges")]);
     }
     let detail = format!("{}, {status}", stack.name);
     let finding = match status {
-        "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => Finding::good(CHECK_NAME, detail),
-        _ => Finding::wrong(
+        "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => DoctorCheck::good(CHECK_NAME, detail),
+        _ => DoctorCheck::wrong(
             CHECK_NAME,
             detail,
             format!("See `aws cloudformation describe-stack-events --stack-name {}`", stack.name),
@@ -155,7 +159,7 @@ mod tests {
         let (stack, findings) = select_stack(Ok(both.clone()), "t1");
         let stack = stack.unwrap();
         assert_eq!((stack.name.as_str(), stack.parameter("Stage"), stack.is_prod()), ("dueday", "dev", false));
-        assert_eq!(findings, [Finding::good(CHECK_NAME, "dueday, UPDATE_COMPLETE")]);
+        assert_eq!(findings, [DoctorCheck::good(CHECK_NAME, "dueday, UPDATE_COMPLETE")]);
         assert!(Stack::default().is_prod(), "an unknown stage is checked strictly");
 
         let (stack, findings) = select_stack(Ok(both), "t3");
@@ -173,12 +177,12 @@ mod tests {
         let (_, denied) = select_stack(Err(AwsError::Denied("cloudformation:DescribeStacks".to_owned())), "t1");
         assert_eq!(
             denied,
-            [Finding::not_checked(CHECK_NAME, "the permission cloudformation:DescribeStacks is missing")]
+            [DoctorCheck::not_checked(CHECK_NAME, "the permission cloudformation:DescribeStacks is missing")]
         );
         let (_, missing) = select_stack(Err(AwsError::Refused("ValidationError".to_owned())), "t1");
         assert_eq!(
             missing,
-            [Finding::wrong(CHECK_NAME, "there is no such stack", "Give the name of the stack with --stack")]
+            [DoctorCheck::wrong(CHECK_NAME, "there is no such stack", "Give the name of the stack with --stack")]
         );
     }
 }

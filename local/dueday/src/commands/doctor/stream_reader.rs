@@ -1,7 +1,7 @@
 //! Checks that the function `events` reads the stream of a table.
 
 use super::aws_cli::{AwsCli, Response, list_field, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check for the stream of the payments table.
@@ -11,9 +11,9 @@ pub const READER_OF_PAYMENTS: &str = "reader of the stream";
 pub const READER_OF_ORDERS: &str = "reader of the stream of the orders table";
 
 /// Checks that the function `events` reads the stream with the ARN `stream`. `check` is the name of the check.
-pub async fn check(aws: &AwsCli, stack: Option<&Stack>, check: &'static str, stream: Option<&str>) -> Finding {
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>, check: &'static str, stream: Option<&str>) -> DoctorCheck {
     let Some(stream) = stream else {
-        return Finding::not_checked(check, "no stream of the table is known");
+        return DoctorCheck::not_checked(check, "no stream of the table is known");
     };
     let function = stack.and_then(|stack| stack.resources.get("EventsFunction"));
     let mappings = aws.run(&["lambda", "list-event-source-mappings", "--event-source-arn", stream]).await;
@@ -22,30 +22,36 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>, check: &'static str, str
 
 /// Checks that one of the event source mappings of the stream starts `function`. If `function` is `None`, any function
 /// is accepted.
-fn check_mappings(check: &'static str, mappings: Response, function: Option<&str>) -> Finding {
+fn check_mappings(check: &'static str, mappings: Response, function: Option<&str>) -> DoctorCheck {
     let mappings = match mappings {
         Ok(mappings) => mappings,
-        Err(error) => return Finding::not_checked(check, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(check, error.to_string()),
     };
     let is_of_function = |arn: &str| function.is_none_or(|function| arn.rsplit(':').next() == Some(function));
     let found =
         list_field(&mappings, "EventSourceMappings").find(|mapping| is_of_function(text_field(mapping, "FunctionArn")));
     let Some(mapping) = found else {
         let detail = "no function reads the stream, so no events are published";
-        return Finding::wrong(check, detail, "Deploy the template again");
+        return DoctorCheck::wrong(check, detail, "Deploy the template again");
     };
     let (uuid, result) = (text_field(mapping, "UUID"), text_field(mapping, "LastProcessingResult"));
     match text_field(mapping, "State") {
-        "Enabled" if result.starts_with("PROBLEM") => {
-            Finding::wrong(check, format!("its last run ended with: {result}"), "See the log of the function `events`")
-        }
-        "Enabled" => Finding::good(check, "the function `events` is started"),
+        "Enabled" if result.starts_with("PROBLEM") => DoctorCheck::wrong(
+            check,
+            format!("its last run ended with: {result}"),
+            "See the log of the function `events`",
+        ),
+        "Enabled" => DoctorCheck::good(check, "the function `events` is started"),
         "Creating" | "Enabling" | "Updating" => {
-            Finding::wrong(check, "it is not ready yet", "Wait a minute, and check again")
+            DoctorCheck::wrong(check, "it is not ready yet", "Wait a minute, and check again")
         }
         state => {
             let advice = format!("Run `aws lambda update-event-source-mapping --uuid {uuid} --enabled`");
-            Finding::wrong(check, format!("its event source mapping is {state}, so no events are published"), advice)
+            DoctorCheck::wrong(
+                check,
+                format!("its event source mapping is {state}, so no events are published"),
+                advice,
+            )
         }
     }
 }
@@ -89,7 +95,7 @@ mod tests {
         );
         assert!(!check_mappings(CHECK_NAME, Ok(json!({"EventSourceMappings": []})), function).is_good());
         let denied = AwsError::Denied("lambda:ListEventSourceMappings".to_owned());
-        let expected = Finding::not_checked(CHECK_NAME, "the permission lambda:ListEventSourceMappings is missing");
+        let expected = DoctorCheck::not_checked(CHECK_NAME, "the permission lambda:ListEventSourceMappings is missing");
         assert_eq!(check_mappings(CHECK_NAME, Err(denied), function), expected);
     }
 }

@@ -2,7 +2,7 @@
 
 use gateways::{DEBIT_EVENTS, GatewayError, NEEDED_EVENTS, StripeWebhookEndpoint};
 
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 
 /// The name of the check of the read permissions of the Stripe key.
 const PERMISSIONS_CHECK: &str = "read permissions at Stripe";
@@ -12,45 +12,45 @@ const ENDPOINT_CHECK: &str = "webhook endpoint at Stripe";
 const WEBHOOK_PATH: &str = "/webhooks/stripe";
 
 /// Checks that the Stripe key has all needed read permissions. `missing` are the permissions that it lacks.
-pub fn check_permissions(missing: &Result<Vec<String>, GatewayError>) -> Finding {
+pub fn check_permissions(missing: &Result<Vec<String>, GatewayError>) -> DoctorCheck {
     match missing {
         Ok(missing) if missing.is_empty() => {
-            Finding::good(PERMISSIONS_CHECK, "the key has all of them; write permissions show at the first charge")
+            DoctorCheck::good(PERMISSIONS_CHECK, "the key has all of them; write permissions show at the first charge")
         }
         Ok(missing) => {
             let detail = format!("the key lacks {}", missing.join(", "));
-            Finding::wrong(
+            DoctorCheck::wrong(
                 PERMISSIONS_CHECK,
                 detail,
                 "Add them to the key in Stripe's Dashboard; docs/cards.md lists all",
             )
         }
-        Err(error) => Finding::not_checked(PERMISSIONS_CHECK, error.to_string()),
+        Err(error) => DoctorCheck::not_checked(PERMISSIONS_CHECK, error.to_string()),
     }
 }
 
 /// Checks that Stripe sends the needed events to the API at the URL `api`. `endpoints` are the webhook endpoints at
 /// Stripe; `None` if the key may not read this list.
-pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, GatewayError>, api: &str) -> Finding {
+pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, GatewayError>, api: &str) -> DoctorCheck {
     let endpoints = match endpoints {
         Ok(Some(endpoints)) => endpoints,
         Ok(None) => {
             let reason = "the key lacks the optional permission Webhook Endpoints read (rak_webhook_read); look at \
                           Stripe's Dashboard (Developers, Webhooks)";
-            return Finding::not_checked(ENDPOINT_CHECK, reason);
+            return DoctorCheck::not_checked(ENDPOINT_CHECK, reason);
         }
-        Err(error) => return Finding::not_checked(ENDPOINT_CHECK, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(ENDPOINT_CHECK, error.to_string()),
     };
     let url = format!("{}{WEBHOOK_PATH}", api.trim_end_matches('/'));
     let Some(ours) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
         let other = endpoints.iter().find(|endpoint| endpoint.url.ends_with(WEBHOOK_PATH));
         return match other {
             // This endpoint may belong to the deployment, because a merchant can use another domain name for the API.
-            Some(other) => Finding::not_checked(
+            Some(other) => DoctorCheck::not_checked(
                 ENDPOINT_CHECK,
                 format!("Stripe sends to {}; check that this is your own domain for {api}", other.url),
             ),
-            None => Finding::wrong(
+            None => DoctorCheck::wrong(
                 ENDPOINT_CHECK,
                 "there is none",
                 format!("Add {url} in Stripe's Dashboard (docs/cards.md)"),
@@ -58,7 +58,7 @@ pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, Gat
         };
     };
     if ours.status != "enabled" {
-        return Finding::wrong(ENDPOINT_CHECK, format!("it is {}", ours.status), "Enable it in Stripe's Dashboard");
+        return DoctorCheck::wrong(ENDPOINT_CHECK, format!("it is {}", ours.status), "Enable it in Stripe's Dashboard");
     }
     let lacks = |events: &[&'static str]| -> Vec<&'static str> {
         let is_sent = |event: &&str| ours.enabled_events.iter().any(|enabled| enabled == *event || enabled == "*");
@@ -67,11 +67,11 @@ pub fn check_endpoint(endpoints: &Result<Option<Vec<StripeWebhookEndpoint>>, Gat
     let missing = lacks(&NEEDED_EVENTS);
     if !missing.is_empty() {
         let detail = format!("Stripe does not send {}", missing.join(", "));
-        return Finding::wrong(ENDPOINT_CHECK, detail, "Add these events to the endpoint in Stripe's Dashboard");
+        return DoctorCheck::wrong(ENDPOINT_CHECK, detail, "Add these events to the endpoint in Stripe's Dashboard");
     }
     match lacks(&DEBIT_EVENTS).as_slice() {
-        [] => Finding::good(ENDPOINT_CHECK, "it is enabled and gets all events"),
-        missing => Finding::good(
+        [] => DoctorCheck::good(ENDPOINT_CHECK, "it is enabled and gets all events"),
+        missing => DoctorCheck::good(
             ENDPOINT_CHECK,
             format!("it is enabled; merchants with bank debits also need {}", missing.join(", ")),
         ),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::aws_cli::{AwsCli, Response, list_field, text_field};
-use super::finding::Finding;
+use super::finding::DoctorCheck;
 use super::stack::Stack;
 
 /// The name of the check in the output.
@@ -37,18 +37,18 @@ const DEFAULT_WRITABLE: [&str; 17] = [
 ];
 
 /// Checks the claim from which the API of the stack reads the account of a caller.
-pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
-    let Some(stack) = stack else { return Finding::not_checked(CHECK_NAME, "the stack is not known") };
+pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> DoctorCheck {
+    let Some(stack) = stack else { return DoctorCheck::not_checked(CHECK_NAME, "the stack is not known") };
     // If the stack has its own user pool, the template sets the claim to `username`.
     let own_pool = stack.outputs.get("UserPoolId").map(String::as_str);
     let claim = if own_pool.is_some() { "username" } else { stack.parameter("AccountClaim") };
     let issuer = stack.parameter("JwtIssuer");
     if ISSUED_CLAIMS.contains(&claim) {
-        return Finding::good(CHECK_NAME, format!("{claim}, which only the issuer sets"));
+        return DoctorCheck::good(CHECK_NAME, format!("{claim}, which only the issuer sets"));
     }
     let Some(pool) = own_pool.or_else(|| user_pool_id(issuer)) else {
         let reason = format!("{issuer} is not Amazon Cognito; check that its users cannot change the claim {claim}");
-        return Finding::not_checked(CHECK_NAME, reason);
+        return DoctorCheck::not_checked(CHECK_NAME, reason);
     };
     if USER_NAME_CLAIMS.contains(&claim) {
         let described = aws.run(&["cognito-idp", "describe-user-pool", "--user-pool-id", pool]).await;
@@ -57,7 +57,7 @@ pub async fn check(aws: &AwsCli, stack: Option<&Stack>) -> Finding {
     let clients = aws.run(&["cognito-idp", "list-user-pool-clients", "--user-pool-id", pool]).await;
     let clients = match clients {
         Ok(clients) => clients,
-        Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(CHECK_NAME, error.to_string()),
     };
     let ids: Vec<&str> = list_field(&clients, "UserPoolClients").map(|client| text_field(client, "ClientId")).collect();
     let describe = async |id: &str| {
@@ -79,19 +79,19 @@ fn user_pool_id(issuer: &str) -> Option<&str> {
 
 /// Checks that users of the pool cannot choose their user name. Otherwise a user could choose the id of another account
 /// as user name.
-fn check_user_names(claim: &str, described: Response) -> Finding {
+fn check_user_names(claim: &str, described: Response) -> DoctorCheck {
     let pool = match described {
         Ok(described) => described["UserPool"].clone(),
-        Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
+        Err(error) => return DoctorCheck::not_checked(CHECK_NAME, error.to_string()),
     };
     let only_administrators = pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] == true;
     // If users sign in with a mail address or phone number, Cognito generates the user name in the token.
     let is_generated = list_field(&pool, "UsernameAttributes").next().is_some();
     if only_administrators || is_generated {
-        return Finding::good(CHECK_NAME, format!("{claim}, which users cannot choose"));
+        return DoctorCheck::good(CHECK_NAME, format!("{claim}, which users cannot choose"));
     }
     let detail = format!("users who sign up choose {claim}, and could choose the id of another account");
-    Finding::wrong(
+    DoctorCheck::wrong(
         CHECK_NAME,
         detail,
         "Set AdminCreateUserConfig.AllowAdminCreateUserOnly of the user pool, or use the claim sub",
@@ -100,19 +100,19 @@ fn check_user_names(claim: &str, described: Response) -> Finding {
 
 /// Checks that no app client of the pool can write the attribute `claim`. With a token of an app client, a user can
 /// change the attributes that this app client can write.
-fn check_clients(claim: &str, described: Vec<Response>) -> Finding {
+fn check_clients(claim: &str, described: Vec<Response>) -> DoctorCheck {
     for response in described {
         let client = match response {
             Ok(response) => response["UserPoolClient"].clone(),
-            Err(error) => return Finding::not_checked(CHECK_NAME, error.to_string()),
+            Err(error) => return DoctorCheck::not_checked(CHECK_NAME, error.to_string()),
         };
         if can_write(&client, claim) {
             let detail = format!("users of the app client {:?} can change {claim}", text_field(&client, "ClientName"));
             let advice = "Remove the attribute from WriteAttributes of the app client, or use the claim sub";
-            return Finding::wrong(CHECK_NAME, detail, advice);
+            return DoctorCheck::wrong(CHECK_NAME, detail, advice);
         }
     }
-    Finding::good(CHECK_NAME, format!("{claim}, which no app client of the user pool can write"))
+    DoctorCheck::good(CHECK_NAME, format!("{claim}, which no app client of the user pool can write"))
 }
 
 /// Returns whether users of the app client `client` can write `attribute`. Cognito leaves out `WriteAttributes` if the

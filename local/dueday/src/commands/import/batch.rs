@@ -18,7 +18,7 @@ use tokio::sync::MutexGuard;
 
 use super::importer::{Importer, MAX_BATCH_ROWS};
 use super::outcome::{LineOutcome, Outcome, compare_with_stored};
-use super::row::Row;
+use super::row::ImportRow;
 use super::rows::ReadRow;
 use crate::Failure;
 use crate::commands::hash::hash;
@@ -36,7 +36,7 @@ enum BatchRow {
     /// The row is invalid, so its outcome is already known.
     Invalid(LineOutcome),
     /// The row can be read.
-    Valid { line: u64, row: Box<Row>, id: SubscriptionId },
+    Valid { line: u64, row: Box<ImportRow>, id: SubscriptionId },
 }
 
 /// An account that was read before the transaction.

@@ -17,7 +17,7 @@ use super::column::Column;
 use super::file_rows::ALLOW_SECOND;
 use super::outcome::{LineOutcome, Outcome, compare_with_stored};
 use super::rejects::Rejected;
-use super::row::Row;
+use super::row::ImportRow;
 use super::rows::ReadRow;
 use crate::Failure;
 use crate::commands::hash::hash;
@@ -107,7 +107,12 @@ impl<'a> Importer<'a> {
 
     /// Creates the subscription of a row without the other rows of its batch, unless the subscription exists. Retries
     /// transient errors.
-    pub(super) async fn create_row(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<LineOutcome, Failure> {
+    pub(super) async fn create_row(
+        &self,
+        line: u64,
+        row: &ImportRow,
+        id: SubscriptionId,
+    ) -> Result<LineOutcome, Failure> {
         let _lock = self.identifier_locks[usize::from(hash(&id) as u8)].lock().await;
         let delays = ExponentialBuilder::new().with_max_times(MAX_RETRIES).with_jitter();
         let create = || self.try_create_row(line, row, id);
@@ -121,7 +126,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Creates the subscription of `row` and its account, unless they exist.
-    async fn try_create_row(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<Outcome, TableError> {
+    async fn try_create_row(&self, line: u64, row: &ImportRow, id: SubscriptionId) -> Result<Outcome, TableError> {
         let table = &self.open_table.table;
         if let Some(stored) = table.get_subscription(&row.account, id).await? {
             return Ok(compare_with_stored(line, &stored, row));
@@ -182,7 +187,7 @@ impl<'a> Importer<'a> {
     pub(super) fn new_subscription(
         &self,
         line: u64,
-        row: &Row,
+        row: &ImportRow,
         id: SubscriptionId,
         existing: &AccountRecords,
         now: DateTime<Utc>,
@@ -224,7 +229,7 @@ impl<'a> Importer<'a> {
 }
 
 /// Returns the rejection of the row on `line`, whose subscription is not created because of `refusal`.
-fn rejected_creation(line: u64, row: &Row, refusal: &CreationRefusal) -> Rejected {
+fn rejected_creation(line: u64, row: &ImportRow, refusal: &CreationRefusal) -> Rejected {
     match refusal {
         CreationRefusal::FirstPayment(refusal) => {
             let date = row.first_payment_on.map(|date| date.to_string()).unwrap_or_default();

@@ -34,7 +34,7 @@ mod rows;
 mod summary;
 
 pub use parse_cell::parse_payment_day;
-pub use row::Row;
+pub use row::ImportRow;
 pub use rows::{parse_rows, read_rows};
 
 use importer::Importer;

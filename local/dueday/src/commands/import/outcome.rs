@@ -4,7 +4,7 @@ use billing::{EmailAddress, Period, Subscription};
 
 use super::column::Column;
 use super::rejects::Rejected;
-use super::row::Row;
+use super::row::ImportRow;
 
 /// The outcome of the import of one row.
 pub(super) enum Outcome {
@@ -48,7 +48,7 @@ pub(super) fn file_values(subscription: &Subscription) -> [(Column, String, bool
 
 /// Compares the stored subscription with `row`, which is on `line`. Blank optional cells are not compared. The first
 /// payment date may also be the current due date, which an export contains.
-pub(super) fn compare_with_stored(line: u64, stored: &Subscription, row: &Row) -> Outcome {
+pub(super) fn compare_with_stored(line: u64, stored: &Subscription, row: &ImportRow) -> Outcome {
     let intended = Subscription {
         sku: row.sku.clone(),
         product_name: row.product_name.clone(),

@@ -15,7 +15,7 @@ use crate::terminal::spreadsheet_cell::unescape_formulas;
 
 /// A valid row of an import: a subscription, and the account that it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct ImportRow {
     pub account: AccountId,
     pub email: EmailAddress,
     pub name: Label,
@@ -39,7 +39,7 @@ pub struct Row {
     pub cancel_on: Option<NaiveDate>,
 }
 
-impl Row {
+impl ImportRow {
     /// Returns the data to create the row's subscription with the id `id`.
     pub fn subscription(self, id: SubscriptionId) -> NewSubscription {
         NewSubscription {
@@ -144,7 +144,7 @@ struct Cells<'a> {
 
 impl<'a> Cells<'a> {
     /// Parses all cells of the row; `None` if a cell is invalid.
-    fn parse_row(&mut self) -> Option<Row> {
+    fn parse_row(&mut self) -> Option<ImportRow> {
         // Read all cells before returning, so that all invalid cells are reported.
         let account = self.cell(Column::Account, parse);
         let email = self.cell(Column::Email, parse);
@@ -177,7 +177,7 @@ impl<'a> Cells<'a> {
         no_obstacle?;
         let (account, external_id) = (account?, external_id?);
         let id = self.subscription_id(id?, external_id.as_ref(), &account)?;
-        Some(Row {
+        Some(ImportRow {
             account,
             id,
             email: email?,

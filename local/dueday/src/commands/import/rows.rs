@@ -10,7 +10,7 @@ use encoding_rs_io::{DecodeReaderBytes, DecodeReaderBytesBuilder};
 use super::column::Header;
 use super::line_counter::LineCounter;
 use super::rejects::Rejected;
-use super::row::Row;
+use super::row::ImportRow;
 use crate::Failure;
 
 /// The largest size of the first line, the header, in bytes.
@@ -34,14 +34,14 @@ pub struct Rows<R> {
 }
 
 /// A row and its line number, or the reasons to reject the row.
-pub type ReadRow = Result<(u64, Row), Vec<Rejected>>;
+pub type ReadRow = Result<(u64, ImportRow), Vec<Rejected>>;
 
 /// Reads all rows of the file at `path`. `today` is the date on which their subscriptions will be created.
 ///
 /// # Errors
 /// [`Failure::File`] if the file cannot be read or a row is invalid. The message states the line, the column and the
 /// allowed values.
-pub fn read_rows(path: &Path, today: NaiveDate) -> Result<Vec<Row>, Failure> {
+pub fn read_rows(path: &Path, today: NaiveDate) -> Result<Vec<ImportRow>, Failure> {
     let file_failure = |reason: String| Failure::File { path: path.to_owned(), reason };
     parse_rows(&std::fs::read(path).map_err(|error| file_failure(error.to_string()))?, today).map_err(file_failure)
 }
@@ -50,7 +50,7 @@ pub fn read_rows(path: &Path, today: NaiveDate) -> Result<Vec<Row>, Failure> {
 ///
 /// # Errors
 /// If a row is invalid. The message states the line, the column and the allowed values.
-pub fn parse_rows(bytes: &[u8], today: NaiveDate) -> Result<Vec<Row>, String> {
+pub fn parse_rows(bytes: &[u8], today: NaiveDate) -> Result<Vec<ImportRow>, String> {
     let mut rows = Rows::new(bytes)?.created_on(today);
     let mut all = Vec::new();
     while let Some(row) = rows.next_row().map_err(|error| error.to_string())? {
@@ -140,8 +140,8 @@ impl<R: Read> Rows<R> {
             let hint = "a field that contains the delimiter must be in double quotes";
             return reject_row(format!("must have {} fields, not {}; {hint}", self.header.width, record.len()));
         }
-        let row = Row::read(&self.header, &record, line, self.today);
-        Ok(Some(row.map(|row| (line, Row { allow_second: row.allow_second || self.allow_second, ..row }))))
+        let row = ImportRow::read(&self.header, &record, line, self.today);
+        Ok(Some(row.map(|row| (line, ImportRow { allow_second: row.allow_second || self.allow_second, ..row }))))
     }
 }
 

@@ -35,11 +35,11 @@ Examples:
   dueday settings adopt --time-zone Europe/Berlin --reminder-lead-days 7 --table TABLE")]
 pub struct SettingsArgs {
     #[command(subcommand)]
-    pub action: Action,
+    pub action: SettingsAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum SettingsAction {
     /// Show all settings, or one
     Get {
         #[arg(value_name = "SETTING", value_parser = parse_name)]
@@ -121,16 +121,16 @@ pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Fa
     }
     let limits = &open_table.settings.payment_limits;
     let change = match &args.action {
-        Action::Get { name } => {
+        SettingsAction::Get { name } => {
             print_settings(context, limits, open_table.settings.policy.as_ref(), *name)?;
             return Ok(Exit::Done);
         }
-        Action::Adopt { confirmation } => {
+        SettingsAction::Adopt { confirmation } => {
             let policy = policy::adopt(context, &open_table, *confirmation).await?;
             print_settings(context, limits, Some(&policy), None)?;
             return Ok(Exit::Done);
         }
-        Action::Set { name: SettingName::Limit(limit), value, .. } => {
+        SettingsAction::Set { name: SettingName::Limit(limit), value, .. } => {
             let mut changed = limits.clone();
             changed.set(*limit, value).map_err(|error| Failure::Refused(error.to_string()))?;
             let action = context.action(ActionKind::ChangeSettings, None);
@@ -140,7 +140,7 @@ pub async fn settings(context: &Context, args: &SettingsArgs) -> Result<Exit, Fa
             }
             SettingChange { setting: limit.to_string(), before: limits.text_of(*limit), after: changed.text_of(*limit) }
         }
-        Action::Set { name: SettingName::Policy(setting), value, confirmation } => {
+        SettingsAction::Set { name: SettingName::Policy(setting), value, confirmation } => {
             policy::set(context, &open_table, (*setting, value), *confirmation).await?
         }
     };

@@ -103,7 +103,7 @@ pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Fa
 }
 
 /// Converts a row of an import to a subscriber of the simulation.
-fn to_new_subscriber(row: import::Row) -> NewSubscriber {
+fn to_new_subscriber(row: import::ImportRow) -> NewSubscriber {
     let account = row.new_account(DateTime::UNIX_EPOCH);
     NewSubscriber { account, subscription: row.subscription(SubscriptionId::new(Ulid::nil())) }
 }

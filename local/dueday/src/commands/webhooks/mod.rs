@@ -36,12 +36,12 @@ Examples:
   dueday webhooks redeliver ENDPOINT --failed")]
 pub struct WebhooksArgs {
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<WebhooksAction>,
 }
 
 /// The subcommands of `dueday webhooks`. Without a subcommand, the command lists the endpoints.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum WebhooksAction {
     /// Create an endpoint, and print its secret once
     Create(CreateArgs),
     /// Show an endpoint
@@ -144,34 +144,34 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
     };
     match &args.action {
         None => list_endpoints(context, &open_table, keys).await,
-        Some(Action::Create(args)) => {
+        Some(WebhooksAction::Create(args)) => {
             // Earlier changes are published first, so that their events are not sent to the new endpoint.
             open_table.publish_all_changes(context).await?;
             let (new, secret) = endpoints.prepare(&args.url, args.types.clone()).await.map_err(failure_of)?;
             open_table.table.create_webhook_endpoint(&new, Some(&action(ActionKind::CreateEndpoint))).await?;
             print_with_secret(context, &EndpointWithSecret::new(&new, &secret, clock.now()))
         }
-        Some(Action::Show(args)) => {
+        Some(WebhooksAction::Show(args)) => {
             let stored = endpoints.get(args.endpoint).await.map_err(failure_of)?;
             print_endpoint(context, &EndpointView::new(&stored, clock.now()))
         }
-        Some(Action::Enable(args)) => {
+        Some(WebhooksAction::Enable(args)) => {
             change(*args, EndpointChange { enabled: Some(true), ..EndpointChange::default() }).await
         }
-        Some(Action::Disable(args)) => {
+        Some(WebhooksAction::Disable(args)) => {
             change(*args, EndpointChange { enabled: Some(false), ..EndpointChange::default() }).await
         }
-        Some(Action::Change(args)) => {
+        Some(WebhooksAction::Change(args)) => {
             let types = Some(args.types.clone()).filter(|types| !types.is_empty());
             change(args.endpoint, EndpointChange { url: args.url.clone(), types, enabled: None }).await
         }
-        Some(Action::RotateSecret(args)) => {
+        Some(WebhooksAction::RotateSecret(args)) => {
             let action = action(ActionKind::RotateEndpointSecret);
             let (rotated, secret) = endpoints.rotate_secret(args.endpoint, &action).await.map_err(failure_of)?;
             print_with_secret(context, &EndpointWithSecret::new(&rotated, &secret, clock.now()))
         }
-        Some(Action::EncryptSecrets) => encrypt_secrets(context, &open_table, &endpoints).await,
-        Some(Action::Remove(args)) => {
+        Some(WebhooksAction::EncryptSecrets) => encrypt_secrets(context, &open_table, &endpoints).await,
+        Some(WebhooksAction::Remove(args)) => {
             let id = args.endpoint.endpoint;
             args.confirmation.confirm(&format!("Remove the webhook endpoint {id}?"))?;
             endpoints.remove(id, &action(ActionKind::RemoveEndpoint)).await.map_err(failure_of)?;
@@ -179,8 +179,8 @@ pub async fn webhooks(context: &Context, args: &WebhooksArgs) -> Result<Exit, Fa
                 .print(&serde_json::json!({ "removed": id.to_string() }), || format!("removed the endpoint {id}\n"))?;
             Ok(Exit::Done)
         }
-        Some(Action::Deliveries(args)) => deliveries::list(context, &open_table, &endpoints, args).await,
-        Some(Action::Redeliver(args)) => deliveries::redeliver(context, &open_table, &endpoints, args).await,
+        Some(WebhooksAction::Deliveries(args)) => deliveries::list(context, &open_table, &endpoints, args).await,
+        Some(WebhooksAction::Redeliver(args)) => deliveries::redeliver(context, &open_table, &endpoints, args).await,
     }
 }
 
