@@ -1,6 +1,7 @@
 //! Tests of the events and mails of orders in a local installation, with and without a server.
 
 use crate::orders::import_places;
+use crate::process::wait_for;
 use crate::server::Server;
 use crate::terminal;
 
@@ -137,21 +138,17 @@ async fn request_to_ship_an_order_is_published_and_mailed_by_the_server() {
         assert_eq!(response.status(), 200, "{step}");
     }
     // The server publishes the change and sends the mail within seconds.
-    let shipped = loop {
+    let shipped = wait_for("the event of the shipment", async || {
+        assert!(!server.process.has_ended(), "the server has ended");
         let events = order_events(&data, "bell");
-        if let Some(shipped) = events.into_iter().find(|(event_type, _)| event_type == "order.shipped") {
-            break shipped.1;
-        }
-        assert!(!server.process.has_ended(), "the server has ended");
-    };
+        events.into_iter().find_map(|(event_type, data)| (event_type == "order.shipped").then_some(data))
+    })
+    .await;
     assert_eq!((&shipped["order"], &shipped["carrier"]), (&json!(order), &json!("An Post")));
-    let sent = loop {
-        let sent = mails_of_kind(&data, "shipped");
-        if !sent.is_empty() {
-            break sent;
-        }
+    let sent = wait_for("the mail about the shipment", async || {
         assert!(!server.process.has_ended(), "the server has ended");
-        tokio::task::yield_now().await;
-    };
+        Some(mails_of_kind(&data, "shipped")).filter(|sent| !sent.is_empty())
+    })
+    .await;
     assert!(sent[0].contains("Carrier: An Post") && !sent[0].contains("Tracking number"), "{}", sent[0]);
 }

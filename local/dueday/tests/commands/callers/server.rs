@@ -9,6 +9,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::process::wait_for;
 use crate::terminal::{dueday, output};
 
 /// The response to a request of a test.
@@ -152,14 +153,14 @@ impl Server {
         assert_eq!(code, 0, "{stdout}{stderr}");
         let mut all = Vec::new();
         for account in accounts {
-            let first = async |list: &str| loop {
-                // Wait for the order: the server places it after it has read the event of the payment.
-                let authorization = format!("Bearer {}", self.operator);
-                let listed = self.send(Some(&authorization), &Method::GET, &format!("/{list}"), None).await;
-                if let Some(id) = listed.json()["data"][0]["id"].as_str() {
-                    break id.to_owned();
-                }
-                tokio::task::yield_now().await;
+            // The server places the order after it has read the event of the payment.
+            let first = async |list: &str| {
+                wait_for(list, async || {
+                    let authorization = format!("Bearer {}", self.operator);
+                    let listed = self.send(Some(&authorization), &Method::GET, &format!("/{list}"), None).await;
+                    listed.json()["data"][0]["id"].as_str().map(str::to_owned)
+                })
+                .await
             };
             all.push(Ids {
                 account: account.to_owned(),

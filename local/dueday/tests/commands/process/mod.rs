@@ -5,10 +5,28 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 /// Returns the number of complete lines in `text`.
 pub fn count_lines(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Repeats `attempt` until it returns a value, and returns the value. `what` names the expected change.
+///
+/// # Panics
+/// If there is no value after a minute.
+pub async fn wait_for<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    let repeat = async {
+        loop {
+            if let Some(value) = attempt().await {
+                return value;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let value = tokio::time::timeout(Duration::from_secs(60), repeat).await;
+    value.unwrap_or_else(|_| panic!("{what}: not within a minute"))
 }
 
 /// A process, killed when dropped.
