@@ -1,6 +1,6 @@
 //! `/customers/{account}`: the shipping address, the representative and the orders of a customer.
 
-use ::orders::{Customer, EmployeeId, OrderList, all_days};
+use ::orders::{Customer, EmployeeId, OrderList};
 use axum::Json;
 use axum::extract::State;
 use billing::AccountId;
@@ -40,20 +40,8 @@ pub struct CustomerView {
 #[serde(deny_unknown_fields)]
 #[schema(as = Representative)]
 pub struct RepresentativeFields {
-    /// The employee who will represent the customer. This employee must be a customer representative, and no
-    /// planned change that is due may end that.
+    /// The employee who will represent the customer. This employee must be a customer representative.
     representative: EmployeeId,
-}
-
-/// A customer with the new representative, and the number of orders that were handed over.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HandOverResult)]
-pub struct HandOverResult {
-    #[serde(flatten)]
-    #[schema(inline)]
-    customer: CustomerView,
-    /// The number of orders that still have to be shipped, and that this request credited to the new representative.
-    orders_handed_over: u32,
 }
 
 impl From<Customer> for CustomerView {
@@ -123,7 +111,8 @@ pub async fn read(
 
 /// Hand a customer over to another representative
 ///
-/// The new representative is also credited with the orders of the customer that still have to be shipped.
+/// Later orders of the customer are credited to the new representative. Orders that were placed before stay credited to
+/// the representative whom the customer had then.
 #[utoipa::path(
     put,
     path = "/customers/{account}/representative",
@@ -131,7 +120,7 @@ pub async fn read(
     tag = "customers",
     params(AccountPath),
     request_body = RepresentativeFields,
-    responses((status = 200, description = "The customer with its new representative", body = HandOverResult,
+    responses((status = 200, description = "The customer with its new representative", body = CustomerView,
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn hand_over_customer(
@@ -140,12 +129,10 @@ pub async fn hand_over_customer(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
-) -> Result<WithETag<Json<HandOverResult>>, DeskProblem> {
+) -> Result<WithETag<Json<CustomerView>>, DeskProblem> {
     desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
-    let orders_handed_over = desk.hand_over(&account, &body.value.representative, all_days()).await?;
-    let customer = desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
-    let version = customer.version;
-    Ok(WithETag(version, Json(HandOverResult { customer: customer.into(), orders_handed_over })))
+    let customer = desk.hand_over(&account, &body.value.representative).await?;
+    Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
 /// List the orders of a customer

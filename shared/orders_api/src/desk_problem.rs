@@ -42,8 +42,7 @@ impl From<DeskError> for DeskProblem {
             | DeskError::Products(_)
             | DeskError::OtherParcel(_)
             | DeskError::AlreadyRestored(_)
-            | DeskError::StillHasCustomers { .. }
-            | DeskError::HandedOverToAnother { .. } => Problem::conflict(error.to_string()),
+            | DeskError::StillHasCustomers { .. } => Problem::conflict(error.to_string()),
             // The response must be the same as for an order of another account, so that it does not reveal whether that
             // order exists.
             DeskError::NoOrder(_) => Problem::not_found("there is no such order"),
@@ -67,13 +66,9 @@ impl From<DeskError> for DeskProblem {
             DeskError::Movement(error) => Problem::conflict(error.to_string()),
             DeskError::BeforeCurrentJob(_) => Problem::conflict(error.to_string()),
             DeskError::UnknownReference { kind, .. } => Problem::refused_field(kind.name(), error),
-            DeskError::NoCountryNamed { .. } => Problem::refused_field("country_name", error),
             DeskError::DateOutOfRange { field, .. } => Problem::refused_field(field, error),
-            DeskError::NoLaterJob(_) => Problem::refused_field("job_start", error),
             DeskError::NoWarehouse(_) => Problem::refused_field("warehouse", error),
-            DeskError::NotRepresentative(_) | DeskError::StopsRepresenting(_) => {
-                Problem::refused_field("representative", error)
-            }
+            DeskError::NotRepresentative(_) => Problem::refused_field("representative", error),
             DeskError::NoWarehouseInRegion { .. } => Problem::refused_field("region", error),
         })
     }

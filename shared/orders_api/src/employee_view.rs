@@ -2,7 +2,7 @@
 
 use ::orders::{
     Assignment, ConfidentialData, CreditedOrder, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId,
-    OrderStatus, PlannedChange, WarehouseId,
+    OrderStatus, WarehouseId,
 };
 use billing::{AccountId, Currency, Label};
 use chrono::{DateTime, NaiveDate, Utc};
@@ -55,64 +55,8 @@ pub struct EmployeeFields {
 #[serde(deny_unknown_fields)]
 #[schema(as = PutAssignment)]
 pub struct AssignmentFields {
-    /// The new assignment.
+    /// The assignment from today (UTC) on.
     pub(super) assignment: AssignmentView,
-    /// The first day of the new assignment, at most 366 days in the future. Default: today (UTC). A day in the past needs the
-    /// role admin. If the day is in the future, the change is planned, and replaces the planned change of the employee.
-    #[serde(default)]
-    #[schema(value_type = Option<NaiveDate>)]
-    pub(super) from: Option<CivilDate>,
-}
-
-/// A correction of the data of an employee. Fields that are absent stay as they are.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = CorrectEmployee)]
-pub struct CorrectionFields {
-    /// The correct name of the employee.
-    #[serde(default)]
-    pub(super) name: Option<Label>,
-    /// The correct first day of employment. Needs the role admin.
-    #[serde(default)]
-    #[schema(value_type = Option<NaiveDate>)]
-    pub(super) hired_on: Option<CivilDate>,
-    /// The correct salary per year, in minor units of the currency. Needs the role admin.
-    #[serde(default)]
-    pub(super) salary: Option<MinorUnits>,
-    /// The currency of the salary; required if `salary` is present.
-    #[serde(default)]
-    pub(super) currency: Option<Currency>,
-    /// The correct first day of a later job: a job that is not the first one. Needs the role admin.
-    #[serde(default)]
-    pub(super) job_start: Option<JobStartFields>,
-}
-
-/// A correction of the first day of a job of an employee.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = JobStart)]
-pub struct JobStartFields {
-    /// The first day of the job in the job history. If no later job begins on this day, but one begins on `correct`, the
-    /// correction was made before, and nothing is changed.
-    #[schema(value_type = NaiveDate)]
-    pub(super) recorded: CivilDate,
-    /// The correct first day of the job. It must be after the first day of the job before, before the first day of the job after
-    /// it, and not in the future.
-    #[schema(value_type = NaiveDate)]
-    pub(super) correct: CivilDate,
-}
-
-/// The request to end the employment of an employee.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = LeaveEmployee)]
-pub struct LeavingFields {
-    /// The first day on which the employee no longer works for the merchant, at most 366 days in the future. A day in the past
-    /// needs the role admin. A day in the future is planned, and replaces the planned change of the employee.
-    /// Default: the stored day if the employee has left or if the leaving is planned; otherwise today (UTC).
-    #[serde(default)]
-    #[schema(value_type = Option<NaiveDate>)]
-    pub(super) on: Option<CivilDate>,
 }
 
 /// A current or former employee.
@@ -127,19 +71,6 @@ pub struct EmployeeView {
     pub(super) assignment: Option<AssignmentView>,
     /// The first day on which the employee no longer works for the merchant; null for a current employee.
     pub(super) left_on: Option<NaiveDate>,
-    /// The planned change of the assignment; null if there is none. The order desk makes the change within minutes after its day
-    /// begins (UTC). If the employee would no longer represent customers, the change waits until all customers are handed over.
-    pub(super) planned_change: Option<PlannedChangeView>,
-}
-
-/// A change of the assignment of an employee that takes effect on a later day.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PlannedChange)]
-pub struct PlannedChangeView {
-    /// The first day of the change.
-    pub(super) from: NaiveDate,
-    /// The assignment from that day on; null if the employee leaves on that day.
-    pub(super) assignment: Option<AssignmentView>,
 }
 
 /// An employee with the job history, and with the total amounts of the orders that are credited to the employee.
@@ -150,7 +81,7 @@ pub struct EmployeeDetailsView {
     #[schema(inline)]
     pub(super) employee: EmployeeView,
     /// The job history, current job first.
-    pub(super) jobs: Vec<JobView>,
+    pub(super) jobs: Vec<JobRecordView>,
     /// The total amounts of the orders that are credited to the employee, oldest quarter first.
     pub(super) totals: Vec<QuarterTotalView>,
 }
@@ -158,7 +89,7 @@ pub struct EmployeeDetailsView {
 /// An entry of the job history of an employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = JobRecord)]
-pub struct JobView {
+pub struct JobRecordView {
     /// The merchant's identifier of the job.
     pub(super) job: JobId,
     /// The title of the job.
@@ -229,16 +160,12 @@ impl From<AssignmentView> for Assignment {
 }
 
 impl From<Employee> for EmployeeView {
-    fn from(Employee { id, name, assignment, left_on, planned, .. }: Employee) -> Self {
-        let planned_change = planned.map(|PlannedChange { from, assignment }| PlannedChangeView {
-            from,
-            assignment: assignment.map(AssignmentView::from),
-        });
-        Self { id, name, assignment: assignment.map(AssignmentView::from), left_on, planned_change }
+    fn from(Employee { id, name, assignment, left_on, .. }: Employee) -> Self {
+        Self { id, name, assignment: assignment.map(AssignmentView::from), left_on }
     }
 }
 
-impl From<JobRecord> for JobView {
+impl From<JobRecord> for JobRecordView {
     fn from(JobRecord { job, job_title, department, from, .. }: JobRecord) -> Self {
         Self { job, job_title, department, from: Some(from) }
     }

@@ -1,14 +1,10 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
-use ::orders::{
-    Assignment, ConfidentialData, Employee, EmployeeCorrection, EmployeeDetails, EmployeeId, JobStartCorrection,
-    OrderDesk, WriteOutcome,
-};
+use ::orders::{Assignment, ConfidentialData, Employee, EmployeeDetails, WriteOutcome};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use chrono::NaiveDate;
-use rest::body::{Body, MinorUnits};
+use rest::body::{Body, EmptyObject, MinorUnits};
 use rest::etag::{IfMatch, WithETag};
 use rest::parameters::{CivilDate, NoParameters, Path, Query};
 use rest::{AdminAccess, ConfidentialAccess, Operator, Problem, RequestTime};
@@ -17,8 +13,7 @@ use super::OrdersApi;
 use super::desk_for_caller::DeskForCaller;
 use super::desk_problem::{DeskProblem, check_version};
 use super::employee_view::{
-    AssignmentFields, ConfidentialView, CorrectionFields, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
-    LeavingFields,
+    AssignmentFields, ConfidentialView, EmployeeDetailsView, EmployeeFields, EmployeeView, JobRecordView,
 };
 use super::order_view::QuarterTotalView;
 use super::parameters::EmployeePath;
@@ -64,7 +59,6 @@ pub async fn hire_employee(
         name,
         assignment: Some(assignment.clone()),
         left_on: None,
-        planned: None,
         created_at: now.at,
         version: 1,
     };
@@ -106,7 +100,7 @@ pub async fn read(
     let details = api.desk.table.employee_details(&employee).await?.ok_or_else(employee_not_found)?;
     let EmployeeDetails { employee, jobs, totals } = details;
     let version = employee.version;
-    let mut jobs: Vec<JobView> = jobs.into_iter().map(JobView::from).collect();
+    let mut jobs: Vec<JobRecordView> = jobs.into_iter().map(JobRecordView::from).collect();
     if let (Some(first), Err(_)) = (jobs.last_mut(), confidential_access) {
         first.from = None;
     }
@@ -116,10 +110,9 @@ pub async fn read(
 
 /// Change the assignment of an employee
 ///
-/// If the employee has this assignment already, nothing changes. If the first day is in the future, the change is
-/// planned, and the current assignment does not change before that day. A day before today needs the role
-/// admin, because the response can show the hire date. An employee who still represents customers can only
-/// get a job that represents customers; otherwise the response is a conflict (409). Hand over the customers first.
+/// The employee has the new assignment from today (UTC) on. If the employee has this assignment already, nothing changes.
+/// An employee who still represents customers can only get a job that represents customers; otherwise the response is a
+/// conflict (409). Hand over the customers first.
 #[utoipa::path(
     put,
     path = "/employees/{employee}/assignment",
@@ -132,150 +125,43 @@ pub async fn read(
 )]
 pub async fn assign_employee(
     DeskForCaller(desk): DeskForCaller,
-    now: RequestTime,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    (_, confidential_access): (AdminAccess, Result<ConfidentialAccess, Problem>),
+    _: AdminAccess,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
 ) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
-    let from = body.value.from.map_or(now.today, NaiveDate::from);
-    check_past_day(from, &now, confidential_access)?;
-    let assignment = Some(Assignment::from(body.value.assignment));
-    change_assignment(&desk, &employee, assignment.as_ref(), from, &if_match).await
+    let assignment = Assignment::from(body.value.assignment);
+    let precondition = |employee: &Employee| check_version(&if_match, employee.version);
+    let employee = desk.assign(&employee, &assignment, precondition).await?;
+    Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
 
 /// End the employment of an employee
 ///
-/// A day before today needs the role admin, because the response can show the hire date. If the employee still
-/// represents customers, the response is a conflict (409). Hand over the customers first.
+/// Today (UTC) is the first day on which the employee no longer works for the merchant. If the employee has left already,
+/// nothing changes. If the employee still represents customers, the response is a conflict (409). Hand over the customers
+/// first.
 #[utoipa::path(
     post,
     path = "/employees/{employee}/leave",
     operation_id = "leave_employee",
     tag = "employees",
     params(EmployeePath, IfMatch),
-    request_body = LeavingFields,
+    request_body = EmptyObject,
     responses((status = 200, description = "The changed employee", body = EmployeeView,
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn end_employment(
     DeskForCaller(desk): DeskForCaller,
-    now: RequestTime,
-    Path(EmployeePath { employee }): Path<EmployeePath>,
-    (_, confidential_access): (AdminAccess, Result<ConfidentialAccess, Problem>),
-    _: Query<NoParameters>,
-    if_match: IfMatch,
-    body: Body<LeavingFields>,
-) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
-    let on = match body.value.on {
-        Some(CivilDate(date)) => {
-            check_past_day(date, &now, confidential_access)?;
-            date
-        }
-        // Without a date in the request, keep the stored date of an employee who has left or whose leaving is planned,
-        // so that a repeated request changes nothing.
-        None => {
-            let stored = desk.table.get_employee(&employee).await?;
-            stored.and_then(|employee| employee.first_day_after_leaving()).unwrap_or(now.today)
-        }
-    };
-    change_assignment(&desk, &employee, None, on, &if_match).await
-}
-
-/// Returns a problem if `day` is before today and the caller has no access to confidential data. A change before the
-/// first day of employment is refused. So without this check, a caller who tries past days one after the other could
-/// find the hire date.
-fn check_past_day(
-    day: NaiveDate,
-    now: &RequestTime,
-    confidential_access: Result<ConfidentialAccess, Problem>,
-) -> Result<(), Problem> {
-    if day < now.today {
-        confidential_access?;
-    }
-    Ok(())
-}
-
-/// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves on
-/// this day. Changes nothing and returns a problem if the stored version of the employee does not match `if_match`.
-async fn change_assignment(
-    desk: &OrderDesk,
-    employee: &EmployeeId,
-    assignment: Option<&Assignment>,
-    from: NaiveDate,
-    if_match: &IfMatch,
-) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
-    let precondition = |employee: &Employee| check_version(if_match, employee.version);
-    let employee = desk.assign(employee, assignment, from, precondition).await?;
-    Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
-}
-
-/// Remove the planned change of an employee
-///
-/// The current assignment does not change. If no change is planned, nothing changes.
-#[utoipa::path(
-    delete,
-    path = "/employees/{employee}/planned-change",
-    operation_id = "remove_planned_change",
-    tag = "employees",
-    params(EmployeePath, IfMatch),
-    responses((status = 200, description = "The employee without a planned change", body = EmployeeView,
-        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
-)]
-pub async fn remove_planned_change(
-    DeskForCaller(desk): DeskForCaller,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: AdminAccess,
     _: Query<NoParameters>,
     if_match: IfMatch,
+    _: Body<EmptyObject>,
 ) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
     let precondition = |employee: &Employee| check_version(&if_match, employee.version);
-    let employee = desk.remove_planned_change(&employee, precondition).await?;
-    Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
-}
-
-/// Correct the data of an employee
-///
-/// Corrects the name, the hire date, the salary, and the first day of a later job. All fields except the name need the
-/// role admin: the range of possible days in an error response can
-/// show the hire date. The first job starts on the corrected hire date.
-#[utoipa::path(
-    patch,
-    path = "/employees/{employee}",
-    operation_id = "correct_employee",
-    tag = "employees",
-    params(EmployeePath, IfMatch),
-    request_body = CorrectionFields,
-    responses((status = 200, description = "The corrected employee", body = EmployeeView,
-        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
-)]
-pub async fn correct(
-    DeskForCaller(desk): DeskForCaller,
-    Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: AdminAccess,
-    confidential_access: Result<ConfidentialAccess, Problem>,
-    _: Query<NoParameters>,
-    if_match: IfMatch,
-    body: Body<CorrectionFields>,
-) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
-    let CorrectionFields { name, hired_on, salary, currency, job_start } = body.value;
-    if hired_on.is_some() || salary.is_some() || currency.is_some() || job_start.is_some() {
-        confidential_access?;
-    }
-    let salary = match (salary, currency) {
-        (None, None) => None,
-        (Some(MinorUnits(salary)), Some(currency)) => {
-            Some(currency.price(salary).map_err(|error| Problem::invalid_field("salary", error))?)
-        }
-        (Some(_), None) => return Err(Problem::refused_field("currency", "must be given together with salary").into()),
-        (None, Some(_)) => return Err(Problem::refused_field("salary", "must be given together with currency").into()),
-    };
-    let job_start =
-        job_start.map(|start| JobStartCorrection { recorded: start.recorded.into(), correct: start.correct.into() });
-    let correction = EmployeeCorrection { name, hired_on: hired_on.map(NaiveDate::from), salary, job_start };
-    let precondition = |employee: &Employee| check_version(&if_match, employee.version);
-    let employee = desk.correct_employee(&employee, &correction, precondition).await?;
+    let employee = desk.end_employment(&employee, desk.today(), precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
 

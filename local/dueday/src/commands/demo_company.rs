@@ -53,8 +53,7 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
             salary: Money::new(salary, currency),
         };
         let name = name.parse().map_err(|_| invalid(name))?;
-        let employee =
-            Employee { id, name, assignment: None, left_on: None, planned: None, created_at: now, version: 1 };
+        let employee = Employee { id, name, assignment: None, left_on: None, created_at: now, version: 1 };
         // `hire` does not change an employee that exists already.
         desk.table.hire(&employee, &assignment, &confidential).await?;
     }

@@ -248,7 +248,11 @@ impl OpenTable {
             return machine.order_desk(context).await;
         }
         let table = self.orders_table(name);
-        match table.get_or_store_buckets(initial).await {
+        let set_up = async {
+            table.refuse_planned_changes().await?;
+            table.get_or_store_buckets(initial).await
+        };
+        match set_up.await {
             Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
             Err(error) if error.is_missing_table() => Err(Failure::NoTable { name: name.to_owned() }),
             Err(error) => Err(error.into()),

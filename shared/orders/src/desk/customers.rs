@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::super::table::WriteOutcome;
-use super::super::{Customer, DateRange, Employee, EmployeeId, OrderId, OrderStatus, ShippingAddress};
+use super::super::{Customer, Employee, EmployeeId, ShippingAddress};
 use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
 use billing::AccountId;
-use dynamo::Paging;
 
 impl OrderDesk {
     /// Sets the shipping address of a customer, and requests to fill the backordered orders of the customer. Creates
@@ -83,61 +82,17 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the customer {account}") }.into())
     }
 
-    /// Makes the employee `to` the representative of a customer, and of the customer's orders that were placed in
-    /// `days` and still have to be shipped. Returns the number of orders that were handed over. If the process stops
-    /// before all orders are handed over, a repeated call hands over the remaining orders. If an order was placed
-    /// immediately before the first call, and the index did not contain it yet, a repeated call hands over this order,
-    /// too.
+    /// Makes the employee `to` the representative of a customer. The orders that were placed before stay credited to the
+    /// representatives who had the customer then. Returns the changed customer.
     ///
     /// # Errors
-    /// - `to` is not a customer representative, or a planned change that is due ends the work of `to` as a
-    ///   representative.
-    /// - A concurrent request handed the customer over to another representative.
-    /// - Other requests changed the customer or an order at the same time.
+    /// - `to` is not a customer representative.
+    /// - Other requests changed the customer at the same time.
     /// - The table cannot be used.
-    pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: DateRange) -> Result<u32, DeskError> {
+    pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId) -> Result<Customer, DeskError> {
         let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
-        if !employee.takes_customers_on(self.today()) {
-            return Err(DeskError::StopsRepresenting(to.clone()));
-        }
-        let with_representative = |customer| Customer { representative: Some(to.clone()), ..customer };
-        let customer =
-            self.change_customer(account, |_| Ok::<_, DeskError>(()), with_representative, Some(&employee)).await?;
-        let mut handed_over = 0;
-        // Read the lists in the sequence in which an order changes its status. If an order gets its next status during
-        // this loop, the list of that next status, which is read later, contains the order.
-        for status in [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked] {
-            let orders = self.table.orders_of_customer(account, &[status], days, &Paging::all()).await?;
-            for order in orders.into_items()? {
-                handed_over += u32::from(self.hand_over_order(order.id, to, &customer).await?);
-            }
-        }
-        Ok(handed_over)
-    }
-
-    /// Makes `to` the representative of an order of `customer`. Returns false without a change if the order does not
-    /// have to be shipped any more, or if `to` already is its representative.
-    ///
-    /// The transaction checks that `customer` is unchanged. Without this check, after two concurrent hand-overs the customer
-    /// could have one representative, and the customer's orders the other representative.
-    async fn hand_over_order(&self, id: OrderId, to: &EmployeeId, customer: &Customer) -> Result<bool, DeskError> {
-        let mut customer = customer.clone();
-        for _ in 0..MAX_ATTEMPTS {
-            let (order, _) = self.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?;
-            if !order.status.needs_shipping() || order.representative.as_ref() == Some(to) {
-                return Ok(false);
-            }
-            if self.table.hand_over_order(&order, to, &customer).await? == WriteOutcome::Done {
-                return Ok(true);
-            }
-            // A concurrent request changed the order or the customer. If `to` still represents the customer, try again;
-            // if another employee represents the customer now, stop with an error.
-            let stored = self.table.get_customer(&customer.account).await?;
-            customer = stored.filter(|stored| stored.representative.as_ref() == Some(to)).ok_or_else(|| {
-                DeskError::HandedOverToAnother { account: customer.account.clone(), representative: to.clone() }
-            })?;
-        }
-        Err(DeskError::WriteConflict { item: format!("the order {id}") })
+        let change = |customer| Customer { representative: Some(to.clone()), ..customer };
+        self.change_customer(account, |_| Ok::<_, DeskError>(()), change, Some(&employee)).await
     }
 }

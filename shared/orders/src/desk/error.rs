@@ -7,7 +7,7 @@ use super::super::{
     CorrectionError, EmployeeId, FollowUpError, LinesError, MAX_LINES, MovementError, OrderId, PlaceId, ProductId,
     ProductsError, ReferenceKind, TransitionError, WarehouseId,
 };
-use billing::{AccountId, Label};
+use billing::AccountId;
 use dynamo::TableError;
 
 /// The reason why the order desk did not carry out a request.
@@ -44,16 +44,10 @@ pub enum DeskError {
     #[error("there is no warehouse in the region {region}; the regions with a warehouse are: {regions}")]
     NoWarehouseInRegion { region: PlaceId, regions: String },
     #[error(
-        "there is no {} {id}; {existing}; create it with PUT /company/{}/{id} or `dueday orders places`",
-        .kind.name(), .kind.plural()
+        "there is no {} {id}; {existing}; import it with `dueday orders places`",
+        .kind.name()
     )]
     UnknownReference { kind: ReferenceKind, id: String, existing: String },
-    #[error(
-        "there is no country with the name {}; {existing}; create it with PUT /company/countries/{{country}} or `dueday \
-         orders places`",
-        .name.as_str()
-    )]
-    NoCountryNamed { name: Label, existing: String },
     #[error("the delivery {0} was already received with another quantity or in another warehouse")]
     DeliveryMismatch(Ulid),
     #[error("{0} was already used for another movement of the product")]
@@ -67,21 +61,10 @@ pub enum DeskError {
     // The message does not contain the first day of the current job: it can be the hire date, which is confidential.
     #[error("the current job of {0} cannot end before its first day")]
     BeforeCurrentJob(EmployeeId),
-    #[error("no job of the employee after the first one begins on {0}; the first job begins on the hire date")]
-    NoLaterJob(NaiveDate),
     #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
     StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
     #[error("{0} is not a customer representative")]
     NotRepresentative(EmployeeId),
-    #[error(
-        "{0} gets no customers: a planned change that is due ends the work of this employee as a customer representative"
-    )]
-    StopsRepresenting(EmployeeId),
-    #[error(
-        "a concurrent request handed {account} over to another representative than {representative}; some orders may \
-         have been handed over to {representative} before, and the other request hands them over again"
-    )]
-    HandedOverToAnother { account: AccountId, representative: EmployeeId },
     #[error("other requests changed {item} at the same time; try again")]
     WriteConflict { item: String },
 }
@@ -112,18 +95,14 @@ impl DeskError {
             | Self::NoWarehouse(_)
             | Self::NoWarehouseInRegion { .. }
             | Self::UnknownReference { .. }
-            | Self::NoCountryNamed { .. }
             | Self::NoEmployee(_)
             | Self::DeliveryMismatch(_)
             | Self::MovementMismatch(_)
             | Self::Movement(_)
             | Self::DateOutOfRange { .. }
             | Self::BeforeCurrentJob(_)
-            | Self::NoLaterJob(_)
             | Self::StillHasCustomers { .. }
-            | Self::HandedOverToAnother { .. }
-            | Self::NotRepresentative(_)
-            | Self::StopsRepresenting(_) => false,
+            | Self::NotRepresentative(_) => false,
         }
     }
 }

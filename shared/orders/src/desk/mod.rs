@@ -1,7 +1,6 @@
 //! The order desk: places one order for each paid month, fills backordered orders, and advances orders until they are
 //! delivered, returned or cancelled.
 
-mod corrections;
 mod customers;
 mod employees;
 mod error;
@@ -251,21 +250,9 @@ impl OrderDesk {
         }
     }
 
-    /// Returns a new customer for `account`, with a representative, and without an address. Stores nothing. If a
-    /// planned change that is due ends the work of a representative, but waits until the customers are handed over,
-    /// this representative gets no new customer.
+    /// Returns a new customer for `account`, with a representative, and without an address. Stores nothing.
     async fn new_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
-        let today = self.today();
-        let mut representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
-        for id in self.table.employees_with_due_changes(today).await? {
-            if !representatives.contains(&id) {
-                continue;
-            }
-            let employee = self.table.get_employee(&id).await?;
-            if !employee.is_some_and(|employee| employee.takes_customers_on(today)) {
-                representatives.retain(|representative| *representative != id);
-            }
-        }
+        let representatives = self.table.get_representatives(&Paging::all()).await?.into_items()?;
         let representative = choose_representative(account, &representatives).cloned();
         Ok(Customer::new(account.clone(), representative, self.clock.now()))
     }

@@ -2,24 +2,22 @@
 //! existing entities.
 
 use super::super::table::{ReferencedEntity, WriteOutcome};
-use super::super::{Assignment, Country, PlaceId, ReferenceKind, ShippingAddress};
+use super::super::{Assignment, PlaceId, ReferenceKind, ShippingAddress};
 use super::{DeskError, MAX_ATTEMPTS, OrderDesk};
-use billing::Label;
-use dynamo::Paging;
 
-/// The maximum number of existing ids or names that an error message lists.
+/// The maximum number of existing ids that an error message lists.
 const MAX_LISTED_IDS: usize = 20;
 
-/// Returns the clause of an error message that lists the existing entities of `kind`: the first [`MAX_LISTED_IDS`] of
-/// `texts`, which are their ids or names, and the number of further ones. `what` is "ids" or "names".
-fn clause_of_existing(kind: ReferenceKind, what: &str, mut texts: Vec<String>) -> String {
-    if texts.is_empty() {
+/// Returns the clause of an error message that lists the first [`MAX_LISTED_IDS`] of `ids`, the ids of the existing
+/// entities of `kind`, and the number of further ones.
+fn clause_of_existing(kind: ReferenceKind, mut ids: Vec<String>) -> String {
+    if ids.is_empty() {
         return format!("there are no {} yet", kind.plural());
     }
-    let omitted = texts.len().saturating_sub(MAX_LISTED_IDS);
-    texts.truncate(MAX_LISTED_IDS);
+    let omitted = ids.len().saturating_sub(MAX_LISTED_IDS);
+    ids.truncate(MAX_LISTED_IDS);
     let more = if omitted > 0 { format!(" and {omitted} more") } else { String::new() };
-    format!("the existing {what} are: {}{more}", texts.join(", "))
+    format!("the existing ids are: {}{more}", ids.join(", "))
 }
 
 impl OrderDesk {
@@ -35,28 +33,6 @@ impl OrderDesk {
             }
         }
         Err(DeskError::WriteConflict { item: entity.id().to_owned() })
-    }
-
-    /// Returns an error if there is no country with this name. Upper case, lower case and extra white space make no difference.
-    ///
-    /// # Errors
-    /// There is no such country, or the table cannot be used.
-    pub async fn check_country_name(&self, name: &Label) -> Result<(), DeskError> {
-        if self.table.has_country_named(name).await? {
-            return Ok(());
-        }
-        let countries = self.table.get_entities::<Country>(&Paging::all()).await?.items;
-        let existing = countries.into_iter().map(|country| country.name.as_str().to_owned()).collect();
-        let existing = clause_of_existing(ReferenceKind::Country, "names", existing);
-        Err(DeskError::NoCountryNamed { name: name.clone(), existing })
-    }
-
-    /// Returns an error if there is no location with this id.
-    ///
-    /// # Errors
-    /// There is no location with this id, or the table cannot be used.
-    pub async fn check_location(&self, location: &str) -> Result<(), DeskError> {
-        self.check_reference(ReferenceKind::Location, location).await
     }
 
     /// Returns an error if there is no region with this id.
@@ -89,7 +65,7 @@ impl OrderDesk {
         if self.table.has_entity(kind, id).await? {
             return Ok(());
         }
-        let existing = clause_of_existing(kind, "ids", self.table.ids_of(kind).await?);
+        let existing = clause_of_existing(kind, self.table.ids_of(kind).await?);
         Err(DeskError::UnknownReference { kind, id: id.to_owned(), existing })
     }
 }

@@ -100,15 +100,6 @@ pub struct Assignment {
     pub warehouse: Option<WarehouseId>,
 }
 
-/// A change of the assignment of an employee that takes effect on a later day.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PlannedChange {
-    /// The first day of the change.
-    pub from: NaiveDate,
-    /// The assignment from that day on; `None` if the employee leaves the company on that day.
-    pub assignment: Option<Assignment>,
-}
-
 /// A current or former employee.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Employee {
@@ -118,41 +109,22 @@ pub struct Employee {
     pub assignment: Option<Assignment>,
     /// The first day on which the employee no longer works for the company; `None` for a current employee.
     pub left_on: Option<NaiveDate>,
-    /// The next change of the assignment; `None` if no change is planned.
-    pub planned: Option<PlannedChange>,
     pub created_at: DateTime<Utc>,
     pub version: u64,
 }
 
 impl Employee {
     /// Returns the employee with `assignment` from the day `from` on; `None` means that the employee leaves the
-    /// company. A planned change with a first day on or before `from` is removed. If the employee leaves, any planned
-    /// change is removed.
+    /// company.
     #[must_use]
     pub fn reassigned(&self, assignment: Option<Assignment>, from: NaiveDate) -> Self {
         let left_on = assignment.is_none().then_some(from);
-        let planned = self.planned.clone().filter(|planned| assignment.is_some() && planned.from > from);
-        Self { assignment, left_on, planned, ..self.clone() }
-    }
-
-    /// Returns the first day on which the employee no longer works for the company, past or planned; `None` if there is
-    /// no such day.
-    pub fn first_day_after_leaving(&self) -> Option<NaiveDate> {
-        let planned = self.planned.as_ref().filter(|planned| planned.assignment.is_none());
-        planned.map(|planned| planned.from).or(self.left_on)
+        Self { assignment, left_on, ..self.clone() }
     }
 
     /// Returns whether the employee is a customer representative.
     pub fn represents_customers(&self) -> bool {
         self.assignment.as_ref().is_some_and(|assignment| assignment.represents_customers)
-    }
-
-    /// Returns whether the employee can become the representative of a customer on the day `today`. The employee must
-    /// be a customer representative. Also, no planned change whose first day is `today` or earlier may end this work.
-    pub fn takes_customers_on(&self, today: NaiveDate) -> bool {
-        let due = self.planned.as_ref().filter(|planned| planned.from <= today);
-        let represents = |assignment: &Assignment| assignment.represents_customers;
-        self.represents_customers() && due.is_none_or(|due| due.assignment.as_ref().is_some_and(represents))
     }
 }
 
@@ -174,25 +146,4 @@ pub struct ConfidentialData {
     pub hired_on: NaiveDate,
     /// The salary per year.
     pub salary: Money,
-}
-
-/// A correction of the data of an employee. A field that is `None` is not corrected.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct EmployeeCorrection {
-    pub name: Option<Label>,
-    /// The first day of employment, which is also the first day of the first job.
-    pub hired_on: Option<NaiveDate>,
-    /// The salary per year.
-    pub salary: Option<Money>,
-    /// The correct first day of a later job; `None` if no first day is corrected.
-    pub job_start: Option<JobStartCorrection>,
-}
-
-/// A correction of the first day of a later job of an employee: a job that is not the first one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JobStartCorrection {
-    /// The first day of the job that the job history contains before the correction.
-    pub recorded: NaiveDate,
-    /// The correct first day of the job.
-    pub correct: NaiveDate,
 }

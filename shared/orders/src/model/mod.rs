@@ -29,8 +29,7 @@ mod warehouse_choice;
 
 pub use buckets::{BucketEstimate, Buckets};
 pub use company::{
-    Assignment, ConfidentialData, Country, Department, Employee, EmployeeCorrection, Job, JobRecord,
-    JobStartCorrection, Location, PlannedChange, ReferenceKind, Region,
+    Assignment, ConfidentialData, Country, Department, Employee, Job, JobRecord, Location, ReferenceKind, Region,
 };
 pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use fill_task::{FillPass, FillTarget, FillTask, WaitingOrder};

@@ -8,7 +8,7 @@ use super::items::item_with;
 use super::partition_queries::Selection;
 use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
-use billing::{ActionKind, ItemChange, Label};
+use billing::Label;
 use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of};
 
 /// A region, a country, a location, a job or a department. All its fields are stored in its own item, and also in each
@@ -23,10 +23,6 @@ pub trait ReferencedEntity: Clone + PartialEq + Serialize + DeserializeOwned {
     /// Returns the sort keys of the items by which GSI-1 finds the entity: the key of its name, and the keys of the
     /// entities to which it refers.
     fn relation_keys(&self) -> Vec<String>;
-
-    /// Returns what the entry of the action log for a change of the entity contains: the kind of the entry, and the
-    /// fields of the entity.
-    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>);
 }
 
 impl ReferencedEntity for Region {
@@ -38,10 +34,6 @@ impl ReferencedEntity for Region {
 
     fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_region_name(self.name.as_str())]
-    }
-
-    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
-        (ActionKind::PutRegion, vec![("name", self.name.as_str())])
     }
 }
 
@@ -55,10 +47,6 @@ impl ReferencedEntity for Country {
     fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_country_name(self.name.as_str()), keys::key_of_region(&self.region)]
     }
-
-    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
-        (ActionKind::PutCountry, vec![("name", self.name.as_str()), ("region", self.region.as_str())])
-    }
 }
 
 impl ReferencedEntity for Location {
@@ -70,11 +58,6 @@ impl ReferencedEntity for Location {
 
     fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_country_name(self.country_name.as_str())]
-    }
-
-    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
-        let fields = vec![("address", self.address.as_str()), ("country_name", self.country_name.as_str())];
-        (ActionKind::PutLocation, fields)
     }
 }
 
@@ -88,12 +71,6 @@ impl ReferencedEntity for Job {
     fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_job_title(self.title.as_str())]
     }
-
-    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
-        let represents_customers = if self.represents_customers { "true" } else { "false" };
-        let fields = vec![("title", self.title.as_str()), ("represents_customers", represents_customers)];
-        (ActionKind::PutJob, fields)
-    }
 }
 
 impl ReferencedEntity for Department {
@@ -106,20 +83,6 @@ impl ReferencedEntity for Department {
     fn relation_keys(&self) -> Vec<String> {
         vec![keys::key_of_location(&self.location)]
     }
-
-    fn logged_fields(&self) -> (ActionKind, Vec<(&'static str, &str)>) {
-        (ActionKind::PutDepartment, vec![("name", self.name.as_str()), ("location", self.location.as_str())])
-    }
-}
-
-/// Returns the entry of the action log for the change of an entity; `before` is `None` if the entity is new.
-fn entity_log_entry<E: ReferencedEntity>(before: Option<&E>, after: &E) -> ItemChange {
-    let before = before.map(|before| before.logged_fields().1);
-    let fields = after.logged_fields().1.into_iter().enumerate();
-    fields.fold(ItemChange::new(after.id(), 0), |change, (n, (name, value))| {
-        let old = before.as_ref().and_then(|before| before.get(n)).map(|(_, old)| *old);
-        change.field(name, old, Some(value))
-    })
 }
 
 /// Returns the own item of `entity`.
@@ -194,8 +157,7 @@ impl OrdersTable {
             let is_stored = find(&key_of(&relation).sk).is_some();
             writes = if is_stored { writes.replace(relation) } else { writes.create(relation) };
         }
-        let (kind, _) = entity.logged_fields();
-        writes.log(kind, || entity_log_entry(before.as_ref(), entity)).commit().await
+        writes.commit().await
     }
 
     /// Returns the ids of the countries and of the warehouses of a region, both sorted. Queries the region's partition

@@ -4,8 +4,7 @@ use chrono::NaiveDate;
 use futures::future::join_all;
 
 use super::super::{
-    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobRecord, PlannedChange, QuarterTotal,
-    WarehouseId, all_days,
+    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId, all_days,
 };
 use super::items::{self, relation};
 use super::list_pages::{PartitionRange, check_cursor_list, parse_cursor};
@@ -70,8 +69,8 @@ impl EmployeeList<'_> {
     }
 }
 
-/// Returns the items by which GSI-1 finds an employee: by name, job title, department and warehouse, in the list of
-/// representatives, and in the list of planned changes.
+/// Returns the items by which GSI-1 finds an employee: by name, job title, department and warehouse, and in the list of
+/// representatives.
 pub(super) fn relations_of_employee(employee: &Employee) -> Vec<Item> {
     let partition = keys::key_of_employee(&employee.id);
     let mut relations = vec![items::employee_relation(employee, keys::key_of_employee_name(employee.name.as_str()))];
@@ -81,11 +80,9 @@ pub(super) fn relations_of_employee(employee: &Employee) -> Vec<Item> {
         relations.extend(
             assignment.warehouse.as_ref().map(|id| items::employee_relation(employee, keys::key_of_warehouse(id))),
         );
-        let list = || relation(partition.clone(), keys::REPRESENTATIVES, &partition);
+        let list = || relation(partition.clone(), keys::REPRESENTATIVES, partition);
         relations.extend(assignment.represents_customers.then(list));
     }
-    let planned = employee.planned.as_ref();
-    relations.extend(planned.map(|planned| relation(partition, keys::PLANNED_CHANGES, planned.from.to_string())));
     relations
 }
 
@@ -98,7 +95,6 @@ fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDat
 /// Returns the entry of the action log for the change of an employee, without name and confidential data; `before` is
 /// `None` if the employee is new.
 fn employee_log_entry(before: Option<&Employee>, after: &Employee) -> ItemChange {
-    let planned_on = |employee: &Employee| employee.planned.as_ref().map(|planned| planned.from);
     let (old, new) = (before.and_then(|before| before.assignment.as_ref()), after.assignment.as_ref());
     let warehouse = |assignment: &Assignment| assignment.warehouse.clone();
     ItemChange::new(&after.id, after.version)
@@ -106,7 +102,6 @@ fn employee_log_entry(before: Option<&Employee>, after: &Employee) -> ItemChange
         .field("department", old.map(|old| &old.department), new.map(|new| &new.department))
         .field("warehouse", old.and_then(warehouse), new.and_then(warehouse))
         .field("left_on", before.and_then(|before| before.left_on), after.left_on)
-        .field("planned_change_on", before.and_then(planned_on), planned_on(after))
 }
 
 impl OrdersTable {
@@ -148,8 +143,7 @@ impl OrdersTable {
         from: NaiveDate,
     ) -> Result<WriteOutcome, TableError> {
         let after = employee.reassigned(assignment.cloned(), from);
-        let confidential = self.get_confidential_data(&employee.id).await?;
-        let mut writes = self.change_of_employee(employee, &after, confidential.as_ref().map(|same| (same, same)));
+        let mut writes = self.change_of_employee(employee, &after).await?;
         if let Some(assignment) = assignment {
             // If the employee gets two new assignments from the same day on, the job history keeps only the second: its
             // entry replaces the entry of the first.
@@ -157,53 +151,6 @@ impl OrdersTable {
         }
         let after = Employee { version: employee.version.saturating_add(1), ..after };
         writes.log(ActionKind::ChangeEmployee, || employee_log_entry(Some(employee), &after)).commit().await
-    }
-
-    /// Sets the planned change of `employee` to `planned`; `None` removes the planned change. Returns `Refused` if the
-    /// stored employee changed since it was read.
-    pub async fn plan_change(
-        &self,
-        employee: &Employee,
-        planned: Option<PlannedChange>,
-    ) -> Result<WriteOutcome, TableError> {
-        let after = Employee { planned, ..employee.clone() };
-        let confidential = self.get_confidential_data(&employee.id).await?;
-        let writes = self.change_of_employee(employee, &after, confidential.as_ref().map(|same| (same, same)));
-        let after = Employee { version: employee.version.saturating_add(1), ..after };
-        writes.log(ActionKind::ChangeEmployee, || employee_log_entry(Some(employee), &after)).commit().await
-    }
-
-    /// Corrects the name, the confidential data and the job history of an employee. Returns `Refused` if the stored employee
-    /// changed since it was read.
-    pub async fn correct_employee(
-        &self,
-        (before, after): (&Employee, &Employee),
-        (stored, corrected): (&ConfidentialData, &ConfidentialData),
-        (jobs, corrected_jobs): (&[JobRecord], &[JobRecord]),
-    ) -> Result<WriteOutcome, TableError> {
-        let mut writes = self.change_of_employee(before, after, Some((stored, corrected)));
-        // After the correction, a job can begin on the day on which another job began before. The entry of the
-        // corrected job then replaces the entry of the other job.
-        for removed in jobs.iter().filter(|job| corrected_jobs.iter().all(|corrected| corrected.from != job.from)) {
-            writes = writes.delete(key_of(&items::job_record_item(removed)));
-        }
-        for changed in corrected_jobs.iter().filter(|job| !jobs.contains(job)) {
-            writes = writes.put(items::job_record_item(changed));
-        }
-        let entry = || {
-            let is_changed = [
-                ("name", before.name != after.name),
-                ("hired_on", stored.hired_on != corrected.hired_on),
-                ("salary", stored.salary != corrected.salary),
-            ];
-            let entry = ItemChange::new(&before.id, before.version.saturating_add(1));
-            let changed = is_changed.into_iter().filter(|(_, is_changed)| *is_changed);
-            let entry = changed.fold(entry, |entry, (name, _)| entry.hidden_field(name));
-            // The first job begins on the hire date, which is confidential.
-            let later_jobs = jobs.iter().zip(corrected_jobs).rev().skip(1);
-            later_jobs.fold(entry, |entry, (old, new)| entry.field("job_start", Some(old.from), Some(new.from)))
-        };
-        writes.log(ActionKind::ChangeEmployee, entry).commit().await
     }
 
     /// Writes the confidential data of `employee` under their present key, if an earlier version of Dueday wrote them
@@ -214,7 +161,7 @@ impl OrdersTable {
         let stored = self.query_partition(partition, Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
         match stored.first() {
             Some(item) if key_of(item).sk != keys::CONFIDENTIAL => {
-                self.plan_change(employee, employee.planned.clone()).await
+                self.change_of_employee(employee, employee).await?.commit().await
             }
             _ => Ok(WriteOutcome::Done),
         }
@@ -222,26 +169,25 @@ impl OrdersTable {
 
     /// Returns a transaction that changes an employee from `before` to `after`. The transaction also changes the other
     /// items that contain a copy of the employee: those by which GSI-1 finds the employee, and the item with the
-    /// confidential data. `confidential` are the stored and the new confidential data; if an earlier version of Dueday
-    /// stored them under another key, that item is deleted. The version of the employee always changes, because the
-    /// confidential data can be new although `after` equals `before`.
-    fn change_of_employee(
+    /// confidential data. If an earlier version of Dueday stored the confidential data under another key, that item is
+    /// deleted. Sends one query.
+    async fn change_of_employee(
         &self,
         before: &Employee,
         after: &Employee,
-        confidential: Option<(&ConfidentialData, &ConfidentialData)>,
-    ) -> WriteTransaction<'_> {
+    ) -> Result<WriteTransaction<'_>, TableError> {
+        let confidential = self.get_confidential_data(&before.id).await?;
         let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
         let (old, new) = (relations_of_employee(before), relations_of_employee(&after));
         let mut writes = self.transaction().change(before, &after);
         for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
             writes = writes.delete_if_present(removed);
         }
-        if let Some((stored, _)) = confidential {
-            writes = writes.delete_if_present(items::earlier_key_of_confidential_item(stored));
+        if let Some(confidential) = &confidential {
+            writes = writes.delete_if_present(items::earlier_key_of_confidential_item(confidential));
         }
-        let confidential = confidential.map(|(_, new)| items::confidential_item(&after, new));
-        new.into_iter().chain(confidential).fold(writes, WriteTransaction::put)
+        let confidential = confidential.map(|same| items::confidential_item(&after, &same));
+        Ok(new.into_iter().chain(confidential).fold(writes, WriteTransaction::put))
     }
 
     /// Returns an employee, or `None` if there is no employee with this id. Sends one strongly consistent GetItem
@@ -285,12 +231,17 @@ impl OrdersTable {
         Ok(page.read(|item| items::employee_id_in(&item)))
     }
 
-    /// Returns the employees with a planned change whose first day is `today` or earlier, the earliest change first.
-    /// Queries the partition `PLANNED-CHANGES` of GSI-1 with `Data` up to this day.
-    pub async fn employees_with_due_changes(&self, today: NaiveDate) -> Result<Vec<EmployeeId>, TableError> {
-        let due = Selection::with_sort_key_between((all_days().0.to_string(), today.to_string()));
-        let items = self.query_relations_to(keys::PLANNED_CHANGES, due).await?;
-        items.iter().map(items::employee_id_in).collect()
+    /// Refuses to use a table with a planned change of an employee, which an earlier version of Dueday stored and this
+    /// version would never make. Queries the partition `PLANNED-CHANGES` of GSI-1 for one item.
+    ///
+    /// # Errors
+    /// [`TableError::Unreadable`] if a planned change is stored. The error names the employee and the remedy.
+    pub async fn refuse_planned_changes(&self) -> Result<(), TableError> {
+        let first = Selection { limit: Some(1), ..Selection::all_items() };
+        match self.query_relations_to(keys::PLANNED_CHANGES, first).await?.first() {
+            None => Ok(()),
+            Some(planned) => Err(items::planned_change_error(keys::key_of_own_item(key_of(planned).pk))),
+        }
     }
 
     /// Returns the confidential data of an employee, or `None` if there is no employee with this id. Queries the table

@@ -24,7 +24,7 @@ use ulid::Ulid;
 
 /// The kinds of relations: the items by which GSI-1 finds an entity. [`super::partition_check`] compares their content
 /// with the own item of the entity.
-const RELATIONS: [ItemKind; 26] = [
+const RELATIONS: [ItemKind; 25] = [
     (keys::ORDER_PREFIX, keys::EMPLOYEE_PREFIX, relation_item, None),
     (keys::ORDER_PREFIX, keys::PRODUCT_PREFIX, relation_item, None),
     (keys::ORDER_PREFIX, keys::WAREHOUSE_PREFIX, relation_item, None),
@@ -34,7 +34,6 @@ const RELATIONS: [ItemKind; 26] = [
     (keys::EMPLOYEE_PREFIX, keys::DEPARTMENT_PREFIX, relation_item, None),
     (keys::EMPLOYEE_PREFIX, keys::WAREHOUSE_PREFIX, relation_item, None),
     (keys::EMPLOYEE_PREFIX, keys::REPRESENTATIVES, relation_item, None),
-    (keys::EMPLOYEE_PREFIX, keys::PLANNED_CHANGES, relation_item, None),
     (keys::EMPLOYEE_PREFIX, keys::CONFIDENTIAL, confidential_item, None),
     (keys::PRODUCT_PREFIX, keys::PRODUCT_NAME_PREFIX, relation_item, None),
     (keys::PRODUCT_PREFIX, keys::ALL_PRODUCTS, relation_item, None),

@@ -56,7 +56,7 @@ pub const JOB_HISTORY_PREFIX: &str = "JH#";
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL";
 /// The sort key of the items by which GSI-1 lists all customer representatives.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
-/// The sort key of the items by which GSI-1 lists the employees with a planned change.
+/// The sort key of the items by which an earlier version of Dueday listed the employees with a planned change.
 pub const PLANNED_CHANGES: &str = "PLANNED-CHANGES";
 /// The sort key of the items by which GSI-1 lists all warehouses. `SK` is the partition key of GSI-1, so a query of
 /// GSI-1 with this key returns all warehouses.

@@ -259,29 +259,6 @@ impl OrdersTable {
     pub async fn saved_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
         self.dynamo.get_stored_response(request).await
     }
-
-    /// Makes `representative` the representative of `order`, in one transaction, which also moves the amount of the
-    /// order from the quarter total of the old representative to the total of the new one. Returns `Refused` if the
-    /// stored order, the stored `customer` or a total changed since it was read.
-    pub async fn hand_over_order(
-        &self,
-        order: &Order,
-        representative: &EmployeeId,
-        customer: &Customer,
-    ) -> Result<WriteOutcome, TableError> {
-        let after = Order { representative: Some(representative.clone()), ..order.clone() };
-        let old = keys::key_of_relation(
-            keys::key_of_order(order.id),
-            keys::key_of_representative(order.representative.as_ref()),
-        );
-        let mut writes =
-            self.transaction().change(order, &after).delete(old).create(items::representative_relation(&after));
-        let (quarter, total) = (order.quarter(), order.amount_in_total());
-        let negative = Money::new(-total.minor(), total.currency());
-        writes = self.add_to_total(writes, order.representative.as_ref(), quarter, negative).await?;
-        let writes = self.add_to_total(writes, Some(representative), quarter, total).await?;
-        writes.check_unchanged(customer).commit().await
-    }
 }
 
 /// Adds to `writes` the movement of the products of `order`, and the changes of the stock: for each product, the stock

@@ -1,14 +1,13 @@
 //! Manages stock and representatives.
 
 use billing::AccountId;
-use orders::{EmployeeId, OrderDesk, ProductId, WarehouseId, all_days};
+use orders::{EmployeeId, OrderDesk, ProductId, WarehouseId};
 use serde::Serialize;
 use ulid::Ulid;
 
 use super::fill_waiting_orders::FillReport;
 use crate::context::Context;
 use crate::machine::open_table::OpenTable;
-use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -34,8 +33,8 @@ struct WarehouseStock {
 /// The output of `dueday orders hand-over` with `--json`.
 #[derive(Serialize)]
 struct HandOverReport {
-    /// The number of orders that are now credited to the new representative.
-    orders: u32,
+    /// The number of customers whom the new representative was given.
+    customers: usize,
 }
 
 /// Fills waiting orders after a change of stock or of an address, and prints the text `change` with the number of
@@ -86,21 +85,24 @@ pub async fn receive_delivery(
     fill_orders_after_change(context, desk, &format!("{quantity} x {product} added to the stock of {warehouse}")).await
 }
 
-/// Assigns a customer and its unshipped orders to another representative.
+/// Gives the customers `accounts` to `representative`.
 pub async fn hand_over(
     context: &Context,
     desk: &OrderDesk,
     open_table: &OpenTable,
-    account: &AccountId,
+    accounts: &[AccountId],
     representative: &EmployeeId,
 ) -> Result<Exit, Failure> {
-    require_account(open_table, account).await?;
-    let orders = desk.hand_over(account, representative, all_days()).await?;
-    context.print(&HandOverReport { orders }, || {
-        format!(
-            "{representative} now represents {account}, and is credited with {}\n",
-            format_count(orders.into(), "order")
-        )
+    for account in accounts {
+        require_account(open_table, account).await?;
+    }
+    for account in accounts {
+        desk.hand_over(account, representative).await?;
+    }
+    let customers = accounts.len();
+    context.print(&HandOverReport { customers }, || {
+        let names: Vec<&str> = accounts.iter().map(AccountId::as_str).collect();
+        format!("{representative} now represents {}\n", names.join(", "))
     })?;
     Ok(Exit::Done)
 }

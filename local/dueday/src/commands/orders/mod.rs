@@ -3,7 +3,6 @@
 mod address;
 mod audit;
 mod backfill;
-mod corrections;
 mod csv_file;
 mod fill_waiting_orders;
 mod follow_ups;
@@ -122,8 +121,14 @@ enum Action {
     /// order.
     #[command(after_help = address::AFTER_HELP)]
     Address(address::AddressArgs),
-    /// Assign a customer and unshipped orders to another representative
-    HandOver { account: AccountId, representative: EmployeeId },
+    /// Give customers to another representative
+    ///
+    /// Later orders of the customers are credited to this representative.
+    HandOver {
+        #[arg(value_name = "ACCOUNT", required = true)]
+        accounts: Vec<AccountId>,
+        representative: EmployeeId,
+    },
     /// Show a product's stock by warehouse
     Stock { product: ProductId },
     /// Add a delivery of a product to the stock of a warehouse
@@ -176,9 +181,6 @@ enum Action {
     People { file: PathBuf },
     /// Show employees
     Employees(people::EmployeesArgs),
-    /// Correct the name, a date or the salary of an employee
-    #[command(after_help = corrections::AFTER_HELP)]
-    Correct(corrections::CorrectArgs),
     /// Import regions, countries, locations, departments and jobs
     ///
     /// Reads a CSV file. A repeated import changes nothing.
@@ -300,8 +302,8 @@ async fn run_action(
         Action::Split(args) => follow_ups::split(context, desk, args).await,
         Action::Replace(args) => follow_ups::replace(context, desk, args).await,
         Action::Address(args) => address::set_address(context, desk, open_table, args).await,
-        Action::HandOver { account, representative } => {
-            fulfilment::hand_over(context, desk, open_table, account, representative).await
+        Action::HandOver { accounts, representative } => {
+            fulfilment::hand_over(context, desk, open_table, accounts, representative).await
         }
         Action::Stock { product } => fulfilment::show_stock(context, desk, product).await,
         Action::Receive { product, warehouse, quantity, delivery } => {
@@ -315,7 +317,6 @@ async fn run_action(
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, desk_without_requester, open_table, file).await,
         Action::Employees(args) => people::employees(context, desk, args).await,
-        Action::Correct(args) => corrections::correct(context, desk, args).await,
         Action::Places { file } => places::import(context, desk_without_requester, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
         Action::Import { file } => goods::import(context, desk_without_requester, open_table, file).await,

@@ -26,8 +26,8 @@ The columns of the file: \
 employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on.
 
 A new employee is hired. An employee whose job, department or warehouse differs is reassigned from today on. An \
-employee whose line has a date in left_on leaves on that date, which can be up to 366 days in the future. The name, the hire date and the salary of existing \
-employees are not changed; correct them with `dueday orders correct`. New customers are distributed among the employees who represent customers.
+employee whose line has a date in left_on, today or in the past, leaves on that date. The name, the hire date and the salary of existing \
+employees are not changed. New customers are distributed among the employees who represent customers.
 
 Example:
   employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency
@@ -104,8 +104,6 @@ pub struct EmployeeView {
     department: Option<String>,
     warehouse: Option<String>,
     left_on: Option<NaiveDate>,
-    /// The first day of the planned change of the job, or of the planned leaving; null if no change is planned.
-    planned_from: Option<NaiveDate>,
 }
 
 /// Parses a line of the file of employees.
@@ -145,7 +143,6 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             name,
             assignment: None,
             left_on: None,
-            planned: None,
             created_at: context.clock.now(),
             version: 1,
         };
@@ -153,10 +150,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
         let Some(employee) = desk.table.get_employee(&id).await? else {
             return Err(Failure::Refused(format!("the employee {id} could not be hired: import the file again")));
         };
-        let (new_assignment, from) = match left_on {
-            None => (Some(&assignment), desk.today()),
-            Some(left_on) => (None, left_on),
-        };
+        let new_assignment = if left_on.is_none() { Some(&assignment) } else { None };
         if employee.assignment.as_ref() == new_assignment {
             // If another request changes the employee at the same time, that request also renews the confidential data.
             // So a write conflict is ignored here.
@@ -164,7 +158,11 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             continue;
         }
         let before = employee.version;
-        let after = match desk.assign(&id, new_assignment, from, |_| Ok(())).await {
+        let changed = match left_on {
+            None => desk.assign(&id, &assignment, |_| Ok(())).await,
+            Some(left_on) => desk.end_employment(&id, left_on, |_| Ok(())).await,
+        };
+        let after = match changed {
             Err(DeskError::StillHasCustomers { customers, example, .. }) => {
                 return Err(Failure::Refused(format!(
                     "{id} still represents {}: hand them over first, for example {example} with `{}`",
@@ -234,7 +232,6 @@ impl EmployeeView {
             department: assignment.map(|assignment| assignment.department.to_string()),
             warehouse: assignment.and_then(|assignment| assignment.warehouse.as_ref()).map(ToString::to_string),
             left_on: employee.left_on,
-            planned_from: employee.planned.as_ref().map(|planned| planned.from),
         }
     }
 

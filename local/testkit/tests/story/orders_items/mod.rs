@@ -276,7 +276,9 @@ async fn world_has_an_item_of_each_kind_and_the_kinds_contain_each_key() {
     assert_eq!(kinds, all);
     let keys = include_str!("../../../../../shared/orders/src/table/keys.rs");
     let constants = keys.lines().filter(|line| line.contains("const ") && line.contains(": &str = \""));
-    for text in constants.filter_map(|line| line.split('"').nth(1)).filter(|text| *text != "~") {
+    // `~` is no key, and only an earlier version of Dueday wrote items with the key of planned changes.
+    let no_kinds = ["~", "PLANNED-CHANGES"];
+    for text in constants.filter_map(|line| line.split('"').nth(1)).filter(|text| !no_kinds.contains(text)) {
         assert!(item_kinds().any(|(pk, sk)| pk == text || sk == text), "no kind of item has the key {text}");
     }
 }

@@ -64,7 +64,7 @@ impl DeskWorld {
         new
     }
 
-    /// Stores the company and its employees: one with a planned change, and one who left.
+    /// Stores the company and its employees: one with another assignment, and one who left.
     async fn store_company(&self) {
         let table = &self.desk.table;
         table.set_ordered_from(billing_time("2026-01-01")).await.unwrap();
@@ -96,7 +96,6 @@ impl DeskWorld {
                 name: parse("Ada Example"),
                 assignment: None,
                 left_on: None,
-                planned: None,
                 created_at: audit_time(),
                 version: 1,
             };
@@ -105,11 +104,8 @@ impl DeskWorld {
             self.desk.hire(&employee, &assignment, &confidential).await.unwrap();
         }
         let later = Assignment { warehouse: None, ..assignment };
-        let assign = async |id: &str, assignment: Option<&Assignment>, from| {
-            self.desk.assign::<DeskError>(&parse(id), assignment, date(from), |_| Ok(())).await.unwrap();
-        };
-        assign("ada", Some(&later), "2026-06-01").await;
-        assign("bob", None, "2026-05-01").await;
+        self.desk.assign::<DeskError>(&parse("ada"), &later, |_| Ok(())).await.unwrap();
+        self.desk.end_employment::<DeskError>(&parse("bob"), date("2026-05-01"), |_| Ok(())).await.unwrap();
     }
 
     /// Stores two products, their stock and its movements, the products of a SKU, and the report of another SKU.

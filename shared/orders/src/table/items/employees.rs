@@ -8,8 +8,7 @@ use serde_with::skip_serializing_none;
 use super::super::{OrdersTable, keys};
 use super::{DATA, data_attribute, id_in_pk, id_in_sk, item_with, parse_id};
 use crate::{
-    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobId, JobRecord, PlannedChange, QuarterTotal,
-    WarehouseId,
+    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobId, JobRecord, QuarterTotal, WarehouseId,
 };
 use billing::{Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, Versioned, from_item, key_of, to_item};
@@ -79,13 +78,18 @@ pub struct AssignmentItem {
     warehouse: Option<WarehouseId>,
 }
 
-/// The planned change of the assignment of an employee, as a map in an item.
-#[skip_serializing_none]
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct PlannedItem {
-    from: NaiveDate,
-    assignment: Option<AssignmentItem>,
+/// The planned change of the assignment of an employee, which only an earlier version of Dueday stored. Its content is
+/// not read.
+#[derive(Deserialize)]
+struct PlannedChange {}
+
+/// Returns the error for the employee with the key `key`, whose item contains a planned change.
+pub(in crate::table) fn planned_change_error(key: Key) -> TableError {
+    TableError::unreadable(
+        key,
+        "the employee has a planned change of the assignment, which this version of Dueday does not make; return to the \
+         earlier version, remove the planned change with DELETE /employees/{employee}/planned-change, and upgrade again",
+    )
 }
 
 /// The attributes of the item of an employee. The relations by which employees are listed contain the same attributes.
@@ -96,7 +100,9 @@ pub struct EmployeeItem {
     name: Label,
     assignment: Option<AssignmentItem>,
     left_date: Option<NaiveDate>,
-    planned: Option<PlannedItem>,
+    /// Only an earlier version of Dueday wrote it. An item with it is refused.
+    #[serde(skip_serializing)]
+    planned: Option<PlannedChange>,
     created_date: Instant,
     version: u64,
 }
@@ -125,15 +131,11 @@ impl Entity<OrdersTable> for Employee {
     }
 
     fn attributes(&self) -> EmployeeItem {
-        let planned = self.planned.clone().map(|PlannedChange { from, assignment }| PlannedItem {
-            from,
-            assignment: assignment.map(AssignmentItem::from),
-        });
         EmployeeItem {
             name: self.name.clone(),
             assignment: self.assignment.clone().map(AssignmentItem::from),
             left_date: self.left_on,
-            planned,
+            planned: None,
             created_date: Instant(self.created_at),
             version: self.version,
         }
@@ -142,12 +144,11 @@ impl Entity<OrdersTable> for Employee {
     fn read(key: Key, read: EmployeeItem) -> Result<Self, TableError> {
         let EmployeeItem { name, assignment, left_date, planned, created_date, version } = read;
         let assignment = assignment.map(Assignment::from);
-        let planned = planned.map(|PlannedItem { from, assignment }| PlannedChange {
-            from,
-            assignment: assignment.map(Assignment::from),
-        });
+        if planned.is_some() {
+            return Err(planned_change_error(key));
+        }
         let id = id_in_pk(&key, keys::EMPLOYEE_PREFIX)?;
-        Ok(Self { id, name, assignment, left_on: left_date, planned, created_at: created_date.0, version })
+        Ok(Self { id, name, assignment, left_on: left_date, created_at: created_date.0, version })
     }
 }
 

@@ -14,7 +14,8 @@ use serde::Serialize;
 
 pub(in crate::table) use employees::{
     StoredTotal, confidential_item, earlier_key_of_confidential_item, employee_id_in, employee_relation,
-    expected_confidential_item, job_record_item, read_confidential, read_employee_relation, read_job_record,
+    expected_confidential_item, job_record_item, planned_change_error, read_confidential, read_employee_relation,
+    read_job_record,
 };
 pub(in crate::table) use fill_task::{CHANGE, FURTHER, PASS, PassItem};
 pub(in crate::table) use goods::{

@@ -1,98 +1,25 @@
-//! Tests of the regions, countries, locations, jobs and departments.
+//! Tests of the list of the regions, countries, locations, jobs and departments.
 
+use orders::{Country, Region};
 use serde_json::{Value, json};
 
-use crate::router::test_desk::{TestDesk, address_body, employee_body};
+use crate::router::test_desk::TestDesk;
 
 #[tokio::test]
-async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_page() {
-    let test_desk = TestDesk::without_data().await;
-    // The columns are: the request, its body, and the response: the expected problem, or nothing if it succeeds.
-    for (request, body, expected) in [
-        (
-            "PUT /company/countries/gb",
-            json!({"name": "Britain", "region": "eu"}),
-            Some(
-                "422 refused-field region: there is no region eu; there are no regions yet; create it with PUT \
-                 /company/regions/eu or `dueday orders places`",
-            ),
-        ),
-        (
-            "PUT /warehouses/ams",
-            json!({"name": "Amsterdam", "region": "eu"}),
-            Some(
-                "422 refused-field region: there is no region eu; there are no regions yet; create it with PUT \
-                 /company/regions/eu or `dueday orders places`",
-            ),
-        ),
-        ("PUT /company/regions/eu", json!({"name": "Europe"}), None),
-        ("PUT /company/regions/na", json!({"name": "North America"}), None),
-        (
-            "PUT /company/countries/ca",
-            json!({"name": "Canada", "region": "mars"}),
-            Some(
-                "422 refused-field region: there is no region mars; the existing ids are: eu, na; create it with PUT \
-                 /company/regions/mars or `dueday orders places`",
-            ),
-        ),
-        (
-            "PUT /customers/acme",
-            address_body(),
-            Some(
-                "422 refused-field country: there is no country gb; there are no countries yet; create it with PUT \
-                 /company/countries/gb or `dueday orders places`",
-            ),
-        ),
-        (
-            "PUT /company/locations/leeds",
-            json!({"address": "1 High Street", "country_name": "Britain"}),
-            Some(
-                "422 refused-field country_name: there is no country with the name Britain; there are no countries yet; \
-                 create it with PUT /company/countries/{country} or `dueday orders places`",
-            ),
-        ),
-        ("PUT /company/countries/gb", json!({"name": "Britain", "region": "eu"}), None),
-        ("PUT /company/countries/ca", json!({"name": "Canada", "region": "na"}), None),
-        ("PUT /company/countries/us", json!({"name": "United States", "region": "na"}), None),
-        (
-            "PUT /company/locations/leeds",
-            json!({"address": "1 High Street", "country_name": "Mars"}),
-            Some(
-                "422 refused-field country_name: there is no country with the name Mars; the existing names are: \
-                 Canada, Britain, United States; create it with PUT /company/countries/{country} or `dueday orders places`",
-            ),
-        ),
-        ("PUT /company/locations/leeds", json!({"address": "1 High Street", "country_name": "britain"}), None),
-        (
-            "PUT /company/departments/sales",
-            json!({"name": "Sales", "location": "york"}),
-            Some(
-                "422 refused-field location: there is no location york; the existing ids are: leeds; create it with PUT \
-                 /company/locations/york or `dueday orders places`",
-            ),
-        ),
-        (
-            "PUT /employees/e-1",
-            employee_body("Ada"),
-            Some(
-                "422 refused-field job: there is no job sales; there are no jobs yet; create it with PUT /company/jobs/sales \
-                 or `dueday orders places`",
-            ),
-        ),
-        ("PUT /company/departments/sales", json!({"name": "Sales", "location": "leeds"}), None),
-        (
-            "PUT /company/jobs/am",
-            json!({"title": "Account Manager"}),
-            Some("400 invalid-field represents_customers: is required"),
-        ),
-        ("PUT /company/jobs/am", json!({"title": "Account Manager", "represents_customers": true}), None),
-        ("PUT /customers/acme", address_body(), None),
+async fn each_list_of_the_company_is_read_by_page_with_its_own_cursors() {
+    let test_desk = TestDesk::new().await;
+    for (id, name) in [("ca", "Canada"), ("us", "United States")] {
+        let (id, name, region) = (id.parse().unwrap(), name.parse().unwrap(), "na".parse().unwrap());
+        test_desk.desk.table.put_entity(&Country { id, name, region }).await.unwrap();
+    }
+    for (list, first) in [
+        ("regions", json!({"id": "eu", "name": "Europe"})),
+        ("countries", json!({"id": "ca", "name": "Canada", "region": "na"})),
+        ("locations", json!({"id": "leeds", "address": "1 High Street", "country_name": "Britain"})),
+        ("jobs", json!({"id": "buying", "title": "Buyer", "represents_customers": false})),
+        ("departments", json!({"id": "buying", "name": "buying", "location": "leeds"})),
     ] {
-        let response = test_desk.send_as_operator(request, &body).await;
-        match expected {
-            Some(expected) => assert_eq!(response.problem_line(), expected, "{request}"),
-            None => assert_eq!(response.status, 200, "{request}: {}", response.json),
-        }
+        assert_eq!(test_desk.get_as_operator(&format!("/company/{list}")).await.json["data"][0], first, "{list}");
     }
     let first = test_desk.get_as_operator("/company/countries?limit=2").await;
     assert_eq!(first.list_field("id"), ["ca", "gb"]);
@@ -101,20 +28,21 @@ async fn entities_are_created_in_the_sequence_of_their_references_and_listed_by_
     assert_eq!(last.list_field("id"), ["us"]);
     let of_other_list = test_desk.get_as_operator(&format!("/company/regions?cursor={cursor}")).await;
     assert!(of_other_list.problem_line().starts_with("422 refused-field cursor: "), "{}", of_other_list.problem_line());
+    let unknown = test_desk.get_as_operator("/company/planets").await.problem_line();
+    assert!(unknown.starts_with("400 invalid-field list: "), "{unknown}");
 }
 
 #[tokio::test]
 async fn changed_entity_is_found_by_its_new_data_only() {
     let test_desk = TestDesk::without_data().await;
+    let table = &test_desk.desk.table;
     for region in ["eu", "na"] {
-        test_desk.send_as_operator(&format!("PUT /company/regions/{region}"), &json!({"name": region})).await;
+        table.put_entity(&Region { id: region.parse().unwrap(), name: region.parse().unwrap() }).await.unwrap();
     }
     for region in ["eu", "na"] {
-        let body = json!({"name": "Iceland", "region": region});
-        let response = test_desk.send_as_operator("PUT /company/countries/is", &body).await;
-        assert_eq!(response.json, json!({"id": "is", "name": "Iceland", "region": region}));
+        let (id, name) = ("is".parse().unwrap(), "Iceland".parse().unwrap());
+        table.put_entity(&Country { id, name, region: region.parse().unwrap() }).await.unwrap();
         for other in ["eu", "na"] {
-            let table = &test_desk.desk.table;
             let (countries, _) = table.countries_and_warehouses(&other.parse().unwrap()).await.unwrap();
             assert_eq!(countries.len(), usize::from(other == region), "the countries of {other}");
         }

@@ -191,12 +191,6 @@ impl TestDesk {
         }
     }
 
-    /// Returns an order desk on the same table, for which the current time is noon (UTC) of `day`.
-    pub fn desk_on(&self, day: &str) -> OrderDesk {
-        let clock = SimulatedClock::new(format!("{day}T12:00:00Z").parse().unwrap(), 1);
-        OrderDesk::new(self.desk.table.clone(), self.desk.buckets(), Arc::new(clock))
-    }
-
     /// Places the orders for [`paid_month`] of each of `numbers`.
     pub async fn place_orders(&self, numbers: std::ops::Range<u64>) {
         for n in numbers {

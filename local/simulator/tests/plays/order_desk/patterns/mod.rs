@@ -99,7 +99,7 @@ async fn change_representatives_and_jobs(world: &World, desk: &OrderDesk, rng: &
         let customer = &ordering.choose(rng).unwrap().account;
         let representative = format!("e-{}", 10 * rng.random_range(0..20)).parse().unwrap();
         if desk.table.get_customer(customer).await.unwrap().is_some() {
-            desk.hand_over(customer, &representative, orders::all_days()).await.unwrap();
+            desk.hand_over(customer, &representative).await.unwrap();
         }
     }
     for n in [21, 22, 23] {
