@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::Diagnostic;
-use orders::{FillCounts, OrderDesk};
+use orders_desk::{FillCounts, OrderDesk};
 
 /// The time before the deadline of an invocation in which the function does not begin to fill another order.
 const FILL_TIME_MARGIN: TimeDelta = TimeDelta::seconds(15);

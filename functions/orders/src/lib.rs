@@ -10,7 +10,8 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use clock::Clock;
 use config::Env;
-use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrdersTable};
 use store::{ENDPOINT, TableConfig, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{OrdersToFill, Request, Response, handle};

@@ -4,7 +4,7 @@
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{FillCounts, OrderDesk, ProcessEventError};
+use orders_desk::{FillCounts, OrderDesk, ProcessEventError};
 use serde::{Deserialize, Serialize};
 
 use crate::fill_waiting_orders::fill_waiting_orders;
@@ -76,5 +76,5 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
 
 /// Processes the payment event in one message.
 async fn process_message(desk: &OrderDesk, message: &str) -> Result<(), ProcessEventError> {
-    orders::process_event(desk, &ReceivedEvent::read(message)?).await
+    orders_desk::process_event(desk, &ReceivedEvent::read(message)?).await
 }

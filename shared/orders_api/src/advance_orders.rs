@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ::orders::{DeskError, Order, OrderDesk, OrderId, OrderStatus, Parcel, Step};
+use ::orders::{Order, OrderId, OrderStatus, Parcel, Step};
 use axum::Json;
 use billing::Label;
 use futures::{StreamExt as _, stream};
+use orders_desk::{DeskError, OrderDesk};
 use rest::body::Body;
 use rest::parameters::{NoParameters, Query};
 use rest::{Operator, Problem};

@@ -1,12 +1,11 @@
 //! `/company/{list}`: the regions, countries, locations, jobs and departments to which addresses, warehouses and employees
 //! refer. They are imported from a file (`dueday orders places`), so the API only lists them. Only for operators.
 
-use ::orders::{
-    Country, Department, DepartmentId, Job, JobId, Location, LocationId, OrdersTable, PlaceId, ReferencedEntity, Region,
-};
+use ::orders::{Country, Department, DepartmentId, Job, JobId, Location, LocationId, PlaceId, Region};
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
+use orders_table::{OrdersTable, ReferencedEntity};
 use rest::Operator;
 use rest::list::ListView;
 use rest::parameters::{PageQuery, Path, Query};

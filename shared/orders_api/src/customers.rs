@@ -1,10 +1,11 @@
 //! `/customers/{account}`: the shipping address, the representative and the orders of a customer.
 
-use ::orders::{Customer, EmployeeId, OrderList};
+use ::orders::{Customer, EmployeeId};
 use axum::Json;
 use axum::extract::State;
 use billing::AccountId;
 use chrono::{DateTime, Utc};
+use orders_table::OrderList;
 use rest::body::Body;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;

@@ -4,11 +4,12 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use ::orders::{OrderDesk, PaymentsTable, Requester};
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use billing::{AccountId, LoggedAction};
+use orders_desk::OrderDesk;
+use orders_table::{PaymentsTable, Requester};
 use rest::{RequestActor, RequestTime};
 use store::Table;
 

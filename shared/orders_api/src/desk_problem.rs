@@ -1,7 +1,8 @@
 //! The error responses of the routes that use the order desk.
 
-use ::orders::{DeskError, FollowUpError, LinesError, MovementError};
+use ::orders::{FollowUpError, LinesError, MovementError};
 use axum::response::{IntoResponse, Response};
+use orders_desk::DeskError;
 use rest::Problem;
 use rest::etag::IfMatch;
 use store::TableError;

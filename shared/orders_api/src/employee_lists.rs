@@ -1,9 +1,10 @@
 //! Lists of employees, and of the customers and the orders of an employee. Only for operators.
 
-use ::orders::{DepartmentId, EmployeeList, OrderList, OrdersTable};
+use ::orders::DepartmentId;
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
+use orders_table::{EmployeeList, OrderList, OrdersTable};
 use rest::cursor::ListCursor;
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, PageQuery, Path, Query};

@@ -1,11 +1,12 @@
 //! The JSON form of employees in requests and responses.
 
 use ::orders::{
-    Assignment, ConfidentialData, CreditedOrder, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId,
-    OrderStatus, WarehouseId,
+    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId, OrderStatus,
+    WarehouseId,
 };
 use billing::{AccountId, Currency, Label};
 use chrono::{DateTime, NaiveDate, Utc};
+use orders_table::CreditedOrder;
 use rest::body::MinorUnits;
 use rest::parameters::CivilDate;
 use serde::{Deserialize, Serialize};

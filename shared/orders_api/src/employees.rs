@@ -1,9 +1,10 @@
 //! `/employees`: the employees of the merchant. Only for operators.
 
-use ::orders::{Assignment, ConfidentialData, Employee, EmployeeDetails, WriteOutcome};
+use ::orders::{Assignment, ConfidentialData, Employee};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use orders_table::{EmployeeDetails, WriteOutcome};
 use rest::body::{Body, EmptyObject, MinorUnits};
 use rest::etag::{IfMatch, WithETag};
 use rest::parameters::{CivilDate, NoParameters, Path, Query};

@@ -1,10 +1,11 @@
 //! `/orders/{order}/split` and `/orders/{order}/replacements`: follow-up orders of a month that is paid already.
 
-use ::orders::{CreatedFollowUp, FollowUpOutcome, Order, OrderLine, ReplacementRequest};
+use ::orders::{Order, OrderLine};
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::Label;
 use dynamo::StoredResponse;
+use orders_desk::{CreatedFollowUp, FollowUpOutcome, ReplacementRequest};
 use rest::body::Body;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replayed_response};

@@ -25,10 +25,10 @@ mod warehouses;
 
 use std::sync::Arc;
 
-use ::orders::OrderDesk;
 use axum::Router;
 use axum::extract::FromRef;
 use clock::Clock;
+use orders_desk::OrderDesk;
 use rest::RequestTime;
 use store::Table;
 use utoipa_axum::router::OpenApiRouter;

@@ -1,12 +1,14 @@
 //! `/orders`: the orders of products. A paid month of a subscription has one order, and may have follow-up orders.
 
-use ::orders::{AdvanceOutcome, Order, OrderId, OrderLine, OrderList, OrderStatus, Parcel, Quarter, Step};
+use ::orders::{Order, OrderId, OrderLine, OrderStatus, Parcel, Quarter, Step};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{Currency, Label};
 use dynamo::StoredResponse;
+use orders_desk::AdvanceOutcome;
+use orders_table::OrderList;
 use rest::body::Body;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, json_response, replayed_response};

@@ -1,11 +1,12 @@
 //! `/warehouses/{warehouse}/orders`: the orders that a warehouse picks and ships, as JSON or as packing slips to print.
 
-use ::orders::{NamedLine, OrderList, OrderStatus, OrderToPack, OrdersTable, ProductId};
+use ::orders::{OrderStatus, ProductId};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use billing::Label;
+use orders_table::{NamedLine, OrderList, OrderToPack, OrdersTable};
 use rest::cursor::ListCursor;
 use rest::list::ListView;
 use rest::parameters::{Limit, Path, Query};

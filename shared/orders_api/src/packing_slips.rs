@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use ::orders::{Country, FollowUpReason, NamedLine, OrderToPack, OrdersTable, PlaceId, ShippingAddress};
+use ::orders::{Country, FollowUpReason, PlaceId, ShippingAddress};
 use billing::{AccountId, Label, Locale};
 use dynamo::{Paging, TableError};
 use mail::Language;
 use minijinja::{Value, context};
+use orders_table::{NamedLine, OrderToPack, OrdersTable};
 use qrcode::QrCode;
 use qrcode::render::svg;
 use rest::html_page;

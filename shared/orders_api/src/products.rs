@@ -1,15 +1,14 @@
 //! `/products`: products and their stock. Only for operators.
 
-use ::orders::{
-    DeskError, MAX_QUANTITY, OrderId, OrderList, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock,
-    WarehouseId, WriteOutcome,
-};
+use ::orders::{MAX_QUANTITY, OrderId, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::Label;
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
+use orders_desk::DeskError;
+use orders_table::{OrderList, OrdersTable, ProductOrder, WriteOutcome};
 use rest::body::Body;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
@@ -87,7 +86,7 @@ pub struct ProductOrderView {
 /// The path parameters for a delivery of a product to a warehouse.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
-pub struct DeliveryPath {
+pub struct StockDeliveryPath {
     /// The merchant's identifier of the product.
     product: ProductId,
     /// The identifier of this delivery: a new ULID that you generate.
@@ -131,7 +130,7 @@ pub struct DeliveryFields {
 /// A delivery that was added to the stock of a warehouse.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StockDelivery)]
-pub struct DeliveryView {
+pub struct StockDeliveryView {
     /// The identifier of the delivery.
     #[schema(value_type = UlidText)]
     id: Ulid,
@@ -296,23 +295,23 @@ pub async fn list_orders(
     path = "/products/{product}/deliveries/{delivery}",
     operation_id = "receive_delivery",
     tag = "products",
-    params(DeliveryPath),
+    params(StockDeliveryPath),
     request_body = DeliveryFields,
-    responses((status = 200, description = "The delivered quantity is part of the stock", body = DeliveryView))
+    responses((status = 200, description = "The delivered quantity is part of the stock", body = StockDeliveryView))
 )]
 pub async fn receive_delivery(
     DeskForCaller(desk): DeskForCaller,
-    Path(DeliveryPath { product, delivery }): Path<DeliveryPath>,
+    Path(StockDeliveryPath { product, delivery }): Path<StockDeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<DeliveryFields>,
-) -> Result<Json<DeliveryView>, DeskProblem> {
+) -> Result<Json<StockDeliveryView>, DeskProblem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
     let DeliveryFields { warehouse, quantity } = body.value;
     let quantity = quantity.checked()?;
     match desk.receive_stock(&product, &warehouse, quantity, delivery).await {
         // The product is part of the path of the request, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found().into()),
-        received => Ok(received.map(|()| Json(DeliveryView { id: delivery, product, warehouse, quantity }))?),
+        received => Ok(received.map(|()| Json(StockDeliveryView { id: delivery, product, warehouse, quantity }))?),
     }
 }

@@ -2,13 +2,15 @@
 //! the lists of the recorded movements of a product and of an order. Only for operators.
 
 use ::orders::{
-    DeskError, MAX_QUANTITY, Movement, MovementKind, MovementRequest, OrderDesk, OrderMovement, OrderMovementLine,
-    OrdersTable, ProductId, StockEffect, WarehouseId,
+    MAX_QUANTITY, Movement, MovementKind, MovementRequest, OrderMovement, OrderMovementLine, ProductId, StockEffect,
+    WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
 use billing::Label;
 use chrono::{DateTime, Utc};
+use orders_desk::{DeskError, OrderDesk};
+use orders_table::OrdersTable;
 use rest::body::Body;
 use rest::list::ListView;
 use rest::openapi::UlidText;

@@ -1,10 +1,11 @@
 //! `/warehouses`: the warehouses that orders are shipped from. Only for operators.
 
-use ::orders::{EmployeeList, OrdersTable, PlaceId, Warehouse, WarehouseId, WriteOutcome};
+use ::orders::{PlaceId, Warehouse, WarehouseId};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::Label;
+use orders_table::{EmployeeList, OrdersTable, WriteOutcome};
 use rest::body::Body;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;

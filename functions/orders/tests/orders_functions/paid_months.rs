@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use clock::{Clock, SystemClock};
 use emulator::Engine;
-use orders::{
-    BackOrderReason, Buckets, Country, OrderDesk, OrderLine, OrderStatus, OrdersTable, PlaceId, Region,
-    ShippingAddress, WriteOutcome,
-};
+use orders::{BackOrderReason, Country, OrderLine, OrderStatus, PlaceId, Region, ShippingAddress};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable, WriteOutcome};
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 

@@ -2,7 +2,8 @@
 
 use billing::{Currency, Money};
 use chrono::{DateTime, Utc};
-use orders::{Assignment, ConfidentialData, Employee, OrderDesk, ShippingAddress};
+use orders::{Assignment, ConfidentialData, Employee, ShippingAddress};
+use orders_desk::OrderDesk;
 
 use super::orders::{goods, places};
 use crate::Failure;

@@ -10,7 +10,8 @@ use config::Env;
 use deployment::Deployment;
 use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
 use gateways::{FullGateway, GatewayError, amount_rules_of_account, stripe_amount_rules};
-use orders::{Buckets, OrderDesk, OrdersTable};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
 use super::data_folder::{FolderRequirement, orders_table_name};

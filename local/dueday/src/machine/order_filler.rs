@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use orders::OrderDesk;
+use orders_desk::OrderDesk;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -71,7 +71,8 @@ mod tests {
     use axum::routing::get;
     use clock::{Clock as _, SystemClock};
     use emulator::Engine;
-    use orders::{Buckets, FillTarget, OrdersTable};
+    use orders::FillTarget;
+    use orders_table::{Buckets, OrdersTable};
     use tower::ServiceExt as _;
 
     use super::*;

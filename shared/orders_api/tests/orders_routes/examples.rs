@@ -9,10 +9,11 @@ use billing::Money;
 use clock::SimulatedClock;
 use emulator::Engine;
 use orders::{
-    Assignment, Buckets, ConfidentialData, Country, Department, Employee, Job, Location, OrderDesk, OrdersTable,
-    PaidPeriod, PlaceOutcome, Region, Warehouse, WriteOutcome,
+    Assignment, ConfidentialData, Country, Department, Employee, Job, Location, PaidPeriod, Region, Warehouse,
 };
 use orders_api::OrdersApi;
+use orders_desk::{OrderDesk, PlaceOutcome};
+use orders_table::{Buckets, OrdersTable, WriteOutcome};
 use rest::{Caller, Role};
 use testkit::check_openapi_examples;
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use billing::{AccountId, Label};
 use clap::Args;
-use orders::{Order, OrderDesk, OrderId, OrderStatus, PhoneNumber, PlaceId, ShippingAddress};
+use orders::{Order, OrderId, OrderStatus, PhoneNumber, PlaceId, ShippingAddress};
 use orders_api::read_address;
+use orders_desk::OrderDesk;
 use rest::request_input::Input;
 
 use super::fulfilment::{fill_orders_after_change, require_account};

@@ -8,7 +8,8 @@ use chrono::NaiveDate;
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::ProgressBar;
-use orders::{OrderDesk, OrderId, OrderStatus, PaidPeriod, PlaceOutcome, RefundEvent};
+use orders::{OrderId, OrderStatus, PaidPeriod, RefundEvent};
+use orders_desk::{OrderDesk, PlaceOutcome};
 use serde::Serialize;
 use store::Table;
 

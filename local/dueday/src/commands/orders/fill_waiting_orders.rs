@@ -1,7 +1,7 @@
 //! Fills waiting orders (deducts their products from the stock) after a command that adds stock or sets an address.
 
 use chrono::{DateTime, Utc};
-use orders::{FillCounts, OrderDesk};
+use orders_desk::{FillCounts, OrderDesk};
 use serde::Serialize;
 
 use crate::Exit;

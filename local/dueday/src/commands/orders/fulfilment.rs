@@ -1,7 +1,8 @@
 //! Manages stock and representatives.
 
 use billing::AccountId;
-use orders::{EmployeeId, OrderDesk, ProductId, WarehouseId};
+use orders::{EmployeeId, ProductId, WarehouseId};
+use orders_desk::OrderDesk;
 use serde::Serialize;
 use ulid::Ulid;
 

@@ -7,10 +7,9 @@ use std::path::Path;
 
 use billing::{ActionKind, Label, Sku};
 use chrono::{DateTime, Utc};
-use orders::{
-    FillTarget, MAX_LINES, MAX_QUANTITY, OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId,
-    WriteOutcome,
-};
+use orders::{FillTarget, MAX_LINES, MAX_QUANTITY, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId};
+use orders_desk::OrderDesk;
+use orders_table::WriteOutcome;
 use serde::Serialize;
 
 use super::csv_file::{self, Line};

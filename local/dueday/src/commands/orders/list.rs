@@ -2,10 +2,9 @@
 
 use billing::{Currency, Label};
 use chrono_tz::Tz;
-use orders::{
-    CreditedOrder, DeskError, Order, OrderDesk, OrderId, OrderLine, OrderStatus, Parcel, Quarter, ShippingAddress,
-    Step, all_days,
-};
+use orders::{Order, OrderId, OrderLine, OrderStatus, Parcel, Quarter, ShippingAddress, Step, all_days};
+use orders_desk::{DeskError, OrderDesk};
+use orders_table::CreditedOrder;
 use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use billing::{AccountId, Currency};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
-use orders::{
-    Buckets, EmployeeId, OrderDesk, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId,
-};
+use orders::{EmployeeId, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId};
+use orders_desk::OrderDesk;
+use orders_table::Buckets;
 use store::TableError;
 use ulid::Ulid;
 

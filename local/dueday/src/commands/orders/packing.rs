@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use billing::Label;
 use clap::Args;
-use orders::{NamedLine, OrderDesk, OrderId, OrderStatus, OrderToPack, Parcel, ShippingAddress, Step, WarehouseId};
+use orders::{OrderId, OrderStatus, Parcel, ShippingAddress, Step, WarehouseId};
 use orders_api::SlipPrinter;
+use orders_desk::OrderDesk;
+use orders_table::{NamedLine, OrderToPack};
 use serde::Serialize;
 use store::Paging;
 

@@ -6,10 +6,9 @@ use std::path::Path;
 use billing::{ActionKind, Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::Args;
-use orders::{
-    Assignment, ConfidentialData, DepartmentId, DeskError, Employee, EmployeeId, EmployeeList, OrderDesk, WarehouseId,
-    WriteOutcome,
-};
+use orders::{Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, WarehouseId};
+use orders_desk::{DeskError, OrderDesk};
+use orders_table::{EmployeeList, WriteOutcome};
 use serde::Serialize;
 use store::Paging;
 

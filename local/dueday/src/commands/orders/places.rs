@@ -7,10 +7,9 @@ use std::io::Read;
 use std::path::Path;
 
 use billing::{ActionKind, Label};
-use orders::{
-    Country, Department, DeskError, Job, Location, LocationId, OrderDesk, PlaceId, ReferenceKind, Region,
-    normalize_name,
-};
+use orders::{Country, Department, Job, Location, LocationId, PlaceId, ReferenceKind, Region};
+use orders_desk::{DeskError, OrderDesk};
+use orders_table::normalize_name;
 use serde::Serialize;
 use strum::{Display, EnumString};
 

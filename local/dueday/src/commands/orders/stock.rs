@@ -5,9 +5,10 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use clap::Args;
 use orders::{
-    Movement, MovementKind, MovementRequest, OrderDesk, OrderId, OrderMovement, OrderMovementLine, ProductId,
-    StockEffect, WarehouseId,
+    Movement, MovementKind, MovementRequest, OrderId, OrderMovement, OrderMovementLine, ProductId, StockEffect,
+    WarehouseId,
 };
+use orders_desk::OrderDesk;
 use serde::Serialize;
 use store::Paging;
 use ulid::Ulid;

@@ -9,12 +9,11 @@ use axum::http::Request;
 use billing::{Account, ReceivedEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use orders::{
-    Buckets, Country, Customer, Department, Job, Location, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersTable,
-    PaidPeriod, PlaceOutcome, Region, process_event,
-};
+use orders::{Country, Customer, Department, Job, Location, OrderId, OrderLine, OrderStatus, PaidPeriod, Region};
 use orders_api::OrdersApi;
+use orders_desk::{OrderDesk, PlaceOutcome, process_event};
 use orders_function::StoredPayments;
+use orders_table::{Buckets, OrdersTable};
 use rest::{Caller, ConfidentialAccess, Role};
 use serde_json::Value;
 use simulator::{Company, CompanySize};
@@ -76,7 +75,7 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
     (refunded["type"], refunded["data"]["refund"]) = ("payment.refunded".into(), clock.ulid().to_string().into());
     let refunded = ReceivedEvent::read(&refunded.to_string()).unwrap();
     let refused = process_event(&checking, &refunded).await.unwrap_err();
-    assert!(refused.to_string().starts_with(orders::UNRECORDED_PAYMENT_MESSAGE), "{refused}");
+    assert!(refused.to_string().starts_with(orders_desk::UNRECORDED_PAYMENT_MESSAGE), "{refused}");
     assert_policy("OrdersFunction", &world.connection.permissions());
 }
 

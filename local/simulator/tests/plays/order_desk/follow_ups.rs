@@ -8,9 +8,8 @@ use chrono::TimeDelta;
 use dynamo::{IdempotentRequest, StoredResponse};
 use emulator::{Call, Fault, Injector};
 use futures::future::join_all;
-use orders::{
-    DeskError, FollowUpOutcome, OrderDesk, OrderId, OrderLine, OrderStatus, PaidPeriod, RefundEvent, ReplacementRequest,
-};
+use orders::{OrderId, OrderLine, OrderStatus, PaidPeriod, RefundEvent};
+use orders_desk::{DeskError, FollowUpOutcome, OrderDesk, ReplacementRequest};
 use simulator::{Company, CompanySize};
 use testkit::FAULTS_AFTER_EACH_CALL;
 use ulid::Ulid;

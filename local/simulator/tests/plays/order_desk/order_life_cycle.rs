@@ -1,7 +1,9 @@
 //! Tests of the life cycle of orders: from the payment to the shipment and the return.
 
 use chrono::NaiveDate;
-use orders::{BackOrderReason, EmployeeList, OrderStatus, PaidPeriod, PlaceOutcome, StockEffect};
+use orders::{BackOrderReason, OrderStatus, PaidPeriod, StockEffect};
+use orders_desk::PlaceOutcome;
+use orders_table::EmployeeList;
 use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
@@ -188,7 +190,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     // `stored` was read before the first reassignment, so it is outdated. A reassignment that is computed from it is
     // refused, and changes nothing.
     let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
-    assert_ne!(written, orders::WriteOutcome::Done);
+    assert_ne!(written, orders_table::WriteOutcome::Done);
     let stored = table.get_employee(&employee.id).await.unwrap().unwrap();
     table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     let details = table.employee_details(&employee.id).await.unwrap().unwrap();

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use emulator::{Call, Fault, Faults, Injector};
 use futures::future::join_all;
-use orders::{OrderStatus, PaidPeriod, PlaceOutcome};
+use orders::{OrderStatus, PaidPeriod};
+use orders_desk::PlaceOutcome;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;

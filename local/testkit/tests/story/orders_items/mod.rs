@@ -10,7 +10,8 @@ use audit::Invariant;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use emulator::{Call, EngineConnection, Operation};
-use orders::{BackOrderReason, Order, OrderStatus, OrdersAudit, OrdersTable, item_kinds};
+use orders::{BackOrderReason, Order, OrderStatus};
+use orders_table::{OrdersAudit, OrdersTable, item_kinds};
 use serde_json::json;
 use store::{Item, key_of};
 
@@ -274,7 +275,7 @@ async fn world_has_an_item_of_each_kind_and_the_kinds_contain_each_key() {
     let kinds: BTreeSet<String> = items.iter().map(kind_of).collect();
     let all: BTreeSet<String> = item_kinds().map(|(pk, sk)| format!("{pk} {sk}")).collect();
     assert_eq!(kinds, all);
-    let keys = include_str!("../../../../../shared/orders/src/table/keys.rs");
+    let keys = include_str!("../../../../../shared/orders_table/src/keys.rs");
     let constants = keys.lines().filter(|line| line.contains("const ") && line.contains(": &str = \""));
     // `~` is no key, and only an earlier version of Dueday wrote items with the key of planned changes.
     let no_kinds = ["~", "PLANNED-CHANGES"];

@@ -8,11 +8,12 @@ use billing::{AccountId, Money, Receipt, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{
-    Assignment, Buckets, ConfidentialData, Country, Department, DeskError, Employee, FillPass, FillTarget, Job,
-    Location, MovementRequest, Order, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersAudit, OrdersTable, PaidPeriod,
-    Parcel, Product, ProductId, RefundEvent, Region, ShippingAddress, Step, WaitingOrder, Warehouse, WarehouseId,
-    all_days,
+    Assignment, ConfidentialData, Country, Department, Employee, FillPass, FillTarget, Job, Location, MovementRequest,
+    Order, OrderId, OrderLine, OrderStatus, PaidPeriod, Parcel, Product, ProductId, RefundEvent, Region,
+    ShippingAddress, Step, WaitingOrder, Warehouse, WarehouseId, all_days,
 };
+use orders_desk::{DeskError, OrderDesk};
+use orders_table::{Buckets, OrdersAudit, OrdersTable};
 use store::{IdempotentRequest, Item, Paging, StoredResponse, key_of};
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
@@ -165,7 +166,7 @@ impl DeskWorld {
         let refund = RefundEvent { order, account: account.clone(), refund, amount, has_failed: false };
         self.desk.record_refund(&refund).await.unwrap();
         let keep = [line("beans", 1)];
-        let to_json = |_: &orders::CreatedFollowUp| String::new();
+        let to_json = |_: &orders_desk::CreatedFollowUp| String::new();
         self.desk.split::<DeskError>(order_id(split), Some(&keep), None, to_json, |_| Ok(())).await.unwrap();
         table.set_lines_of_sku(&parse("gold"), &[line("beans", 500), line("cups", 1)]).await.unwrap();
         let waiting = self.place(waiting).await;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use orders::DeskError;
+use orders_desk::DeskError;
 use serde_json::{Value, json};
 use store::TableError;
 

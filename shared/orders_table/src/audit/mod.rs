@@ -1,0 +1,7 @@
+//! The audit of the table.
+
+pub mod audit_scan;
+pub mod item_kinds;
+pub mod orders_audit;
+pub mod partition_check;
+pub mod revisions;
