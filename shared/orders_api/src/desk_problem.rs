@@ -1,7 +1,7 @@
 //! The error responses of the routes that use the order desk.
 
-use ::orders::{FollowUpError, LinesError, MovementError};
 use axum::response::{IntoResponse, Response};
+use orders::{FollowUpError, LinesError, MovementError};
 use orders_desk::DeskError;
 use rest::Problem;
 use rest::etag::IfMatch;
@@ -10,10 +10,10 @@ use store::TableError;
 /// A problem that a route of the order desk returns. It can be created from the errors of the desk. This crate cannot
 /// implement these conversions for [`Problem`], because it defines neither `Problem` nor the errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct DeskProblem(pub Problem);
+pub(crate) struct DeskProblem(pub Problem);
 
 /// Checks that the header `If-Match` allows `version`, as a precondition of a change by the order desk.
-pub(super) fn check_version(if_match: &IfMatch, version: u64) -> Result<(), DeskProblem> {
+pub(crate) fn check_version(if_match: &IfMatch, version: u64) -> Result<(), DeskProblem> {
     if_match.check_version(version).map_err(DeskProblem)
 }
 

@@ -1,7 +1,7 @@
 //! The path and query parameters that several routes of the order desk use.
 
-use ::orders::{DateRange, EmployeeId, OrderId, OrderStatus, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
+use orders::{DateRange, EmployeeId, OrderId, OrderStatus, ProductId, WarehouseId, all_days};
 use orders_table::{OrderList, OrdersTable};
 use rest::Problem;
 use rest::cursor::ListCursor;

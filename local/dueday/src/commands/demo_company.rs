@@ -5,7 +5,8 @@ use chrono::{DateTime, Utc};
 use orders::{Assignment, ConfidentialData, Employee, ShippingAddress};
 use orders_desk::OrderDesk;
 
-use super::orders::{goods, places};
+use super::orders::goods::import;
+use super::orders::people::places;
 use crate::Failure;
 
 /// The products, SKUs, warehouses and initial stock, in the format of `dueday orders import`.
@@ -58,7 +59,8 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
         // `hire` does not change an employee that exists already.
         desk.table.hire(&employee, &assignment, &confidential).await?;
     }
-    goods::import_rows(desk, goods::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now).await?;
+    import::import_rows(desk, import::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now)
+        .await?;
     for (account, street, city, country, region) in ADDRESSES {
         let account = account.parse().map_err(|_| invalid(account))?;
         let customer = desk.table.get_customer(&account).await?;
