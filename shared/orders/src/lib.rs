@@ -1,8 +1,8 @@
 //! The domain types and the rules of the order desk: which products a paid month orders, where they are in stock, and which
-//! employee represents the customer. As in `billing`, the code does no input or output and does not read the clock:
-//! `Cargo.toml` has no crate for it, and the same lints enforce this.
+//! employee represents the customer. As in `billing`, the code does no input or output and does not read the clock; the
+//! same lints enforce this.
 //!
-//! The rooms rest on each other in this order: `ids`, `people`, `fulfilment`, `goods`, `audit`.
+//! A module uses only the modules before it: `ids`, `people`, `fulfilment`, `goods`, `audit`.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

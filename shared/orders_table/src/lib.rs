@@ -21,7 +21,7 @@
 //! - No item expires, except the saved responses to requests with an idempotency key.
 //! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 //!
-//! The methods are in the rooms of their subjects: `people`, `goods`, `fulfilment` and `audit`.
+//! The methods are in the modules of their subjects: `people`, `goods`, `fulfilment` and `audit`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod audit;
@@ -44,13 +44,13 @@ use aws_sdk_dynamodb::Client;
 
 pub use audit::item_kinds::item_kinds;
 pub use audit::orders_audit::{OrdersAudit, OrdersAuditReport, open_stocks};
+pub use audit::orders_scan::{OrdersPage, OrdersScan};
 pub use buckets::{BucketEstimate, Buckets};
 pub use config::{ORDER_BUCKETS, ORDERS_TABLE, VARIABLES};
 pub use dynamo::KeySchema;
 pub use fulfilment::fill_tasks::WaitingOrdersPage;
 pub use fulfilment::follow_ups::NewFollowUp;
 pub use fulfilment::orders::{CreditedOrder, OrderChangeRecords, ProductOrder};
-pub use fulfilment::orders_scan::{OrdersPage, OrdersScan};
 pub use fulfilment::warehouse_orders::{NamedLine, OrderToPack};
 pub use goods::stock::StockBefore;
 pub use keys::normalize_name;

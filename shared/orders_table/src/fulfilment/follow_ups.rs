@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ulid::Ulid;
 
+use crate::fulfilment::order_lines::lines_as_text;
 use crate::fulfilment::orders::{move_products, relations_of_order};
-use crate::goods::products::lines_as_text;
 use crate::items;
 use crate::write_transaction::{WriteOutcome, WriteTransaction};
 use crate::{OrdersTable, keys};

@@ -4,6 +4,5 @@ pub mod fill_tasks;
 pub mod follow_ups;
 pub mod order_lines;
 pub mod orders;
-pub mod orders_scan;
 pub mod refunds;
 pub mod warehouse_orders;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use ulid::Ulid;
 
 use crate::fulfilment::orders::write_movement;
-use crate::goods::products::lines_as_text;
 use crate::items;
 use crate::write_transaction::WriteOutcome;
 use crate::{OrdersTable, keys};
@@ -13,6 +12,12 @@ use billing::{ActionKind, ItemChange};
 use chrono::DateTime;
 use dynamo::TableError;
 use orders::{FillTarget, Order, OrderLine, OrderMovement, ProductId};
+
+/// Returns `lines` as text for the action log, such as "2 x beans, 1 x cups"; `None` if there are no lines.
+pub(crate) fn lines_as_text(lines: &[OrderLine]) -> Option<String> {
+    let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
 
 impl OrdersTable {
     /// Replaces the products `old` of the order `before` by those of `after`, in one transaction, which also changes

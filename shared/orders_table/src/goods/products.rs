@@ -2,6 +2,7 @@
 
 use futures::future::try_join;
 
+use crate::fulfilment::order_lines::lines_as_text;
 use crate::fulfilment::orders::{ProductOrder, read_product_order};
 use crate::items;
 use crate::items::{NoAttributes, QuantityItem, StoredSku, item_with, relation};
@@ -11,12 +12,6 @@ use crate::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label, Sku};
 use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 use orders::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
-
-/// Returns `lines` as text for the action log, such as "2 x beans, 1 x cups"; `None` if there are no lines.
-pub(crate) fn lines_as_text(lines: &[OrderLine]) -> Option<String> {
-    let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
-}
 
 /// Returns the relations of `product`: the items by which GSI-1 finds it by its name, and in the list of all products.
 pub(crate) fn relations_of_product(product: &Product) -> [Item; 2] {
