@@ -31,6 +31,7 @@ pub enum CompanyList {
 #[into_params(parameter_in = Path)]
 pub struct CompanyListPath {
     /// The list.
+    #[param(inline)]
     list: CompanyList,
 }
 

@@ -67,6 +67,7 @@ async fn other_routes_need_an_operator_and_salaries_need_the_role_admin() {
         let path = path.replace("{step}", "pick").replace("{delivery}", "01MCCKG2G0000G000000000003");
         let path = path.replace("{product}", "beans").replace("{sku}", "coffee");
         let path = path.replace("{warehouse}", "ams").replace("{employee}", "e-10");
+        let path = path.replace("{list}", "regions");
         let path = match path.split_once('{') {
             Some((path, _)) => format!("{path}new"),
             None => path,
