@@ -318,7 +318,7 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
 }
 
 #[tokio::test]
-async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() {
+async fn replacement_during_a_hand_over_is_credited_to_the_representative_of_its_customer() {
     // The replacement is suspended after `step` steps. Then the customer is handed over to another representative, and
     // the replacement continues.
     for step in (0..).step_by(2) {
@@ -330,6 +330,7 @@ async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() 
         let mut first = Box::pin(replace(&world.desk, paid.order, None));
         let result = poll_steps(&mut first, step).await;
         let is_finished_first = result.is_some();
+        let before = world.contents().await;
         desk.hand_over(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
         let result = match result {
             Some(result) => result,
@@ -338,7 +339,9 @@ async fn replacement_during_a_hand_over_is_credited_to_the_new_representative() 
         assert!(matches!(result, Ok(FollowUpOutcome::Created(_))), "step {step}: {result:?}");
         let contents = world.contents().await;
         let replacement = &contents.orders[&format!("ORDER#{}.2", paid.order)];
-        assert_eq!(replacement.representative, "EMP#e-10", "step {step}");
+        let earlier = before.orders.get(&format!("ORDER#{}.2", paid.order));
+        let expected = earlier.map_or("EMP#e-10", |earlier| earlier.representative.as_str());
+        assert_eq!(replacement.representative, expected, "step {step}");
         world.assert_consistent(std::slice::from_ref(paid), &format!("step {step}")).await;
         if is_finished_first {
             break;

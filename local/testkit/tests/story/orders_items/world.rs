@@ -104,7 +104,7 @@ impl DeskWorld {
             let confidential = ConfidentialData { employee: employee.id.clone(), hired_on, salary };
             self.desk.hire(&employee, &assignment, &confidential).await.unwrap();
         }
-        let later = Assignment { warehouse: None, ..assignment };
+        let later = Assignment { warehouse: Some(parse("cork")), ..assignment };
         self.desk.assign::<DeskError>(&parse("ada"), &later, |_| Ok(())).await.unwrap();
         self.desk.end_employment::<DeskError>(&parse("bob"), date("2026-05-01"), |_| Ok(())).await.unwrap();
     }
