@@ -222,10 +222,10 @@ fn upgrade_is_refused_while_a_planned_change_of_an_employee_is_stored() {
     let engine = emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
     engine.execute("PutItem", &json!({"TableName": "dueday-orders", "Item": planned})).unwrap();
     drop(engine);
-    for command in [&list[..], &["run", "payments"]] {
-        let (code, _, stderr) = run(&data, command);
-        assert!(code != 0 && stderr.contains("EMP#ada") && stderr.contains("has a planned change"), "{code} {stderr}");
-    }
+    let (code, _, stderr) = run(&data, &list);
+    assert!(code != 0 && stderr.contains("EMP#ada") && stderr.contains("has a planned change"), "{code} {stderr}");
+    // Payments do not depend on the order desk.
+    assert_eq!(run(&data, &["run", "payments"]).0, 0);
 }
 
 #[test]
