@@ -9,12 +9,12 @@ mod table_audit;
 
 use std::sync::Arc;
 
-use ::orders::{ORDERS_TABLE, OrdersTable};
 use audit::NightlyAudit;
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use orders_table::{ORDERS_TABLE, OrdersTable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Table, TableConfig, TableError, load_sdk_config};

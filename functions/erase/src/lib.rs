@@ -9,7 +9,7 @@ use clock::Clock;
 use config::{ConfigError, Env};
 use erasing::{ERASURE_FAILED_MESSAGE, ERASURE_OVERDUE_MESSAGE, Eraser, ErasingReport};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{ORDERS_TABLE, OrdersTable};
+use orders_table::{ORDERS_TABLE, OrdersTable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{TableConfig, load_sdk_config};

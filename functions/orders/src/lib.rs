@@ -10,7 +10,8 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use clock::Clock;
 use config::Env;
-use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrdersTable};
 use store::{ENDPOINT, TableConfig, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
 pub use queue::{OrdersToFill, Request, Response, handle};
@@ -26,6 +27,7 @@ const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
     let client = create_dynamodb_client(&load_sdk_config().await, env.get(&ENDPOINT).as_deref());
     let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
+    table.refuse_planned_changes().await?;
     let buckets = table.get_or_store_buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
     Ok(OrderDesk::new(table, buckets, clock).with_index_delay(INDEX_DELAY))
 }

@@ -1,10 +1,10 @@
 //! The Lambda function that processes the messages of the queue `Paid`. A schedule also invokes the function each
-//! minute, to make planned changes of employees and to fill backordered orders.
+//! minute, to fill backordered orders.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{FillCounts, OrderDesk, ProcessEventError};
+use orders_desk::{FillCounts, OrderDesk, ProcessEventError};
 use serde::{Deserialize, Serialize};
 
 use crate::fill_waiting_orders::fill_waiting_orders;
@@ -45,7 +45,7 @@ pub enum Response {
 /// Handles one invocation of the function.
 ///
 /// # Errors
-/// Only a request of the schedule can fail: if a planned change, an order or a fill task failed. If a message of the
+/// Only a request of the schedule can fail: if an order or a fill task failed. If a message of the
 /// queue fails, the response lists the message instead, so that the queue delivers only this message again.
 pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
@@ -76,5 +76,5 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
 
 /// Processes the payment event in one message.
 async fn process_message(desk: &OrderDesk, message: &str) -> Result<(), ProcessEventError> {
-    orders::process_event(desk, &ReceivedEvent::read(message)?).await
+    orders_desk::process_event(desk, &ReceivedEvent::read(message)?).await
 }

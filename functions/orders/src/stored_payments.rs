@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use billing::{ReceiptId, Refund, RefundData, RefundStatus};
 use clock::Clock;
-use orders::{PaidPeriod, PaymentRecords};
+use orders::PaidPeriod;
+use orders_desk::PaymentLookup;
 use store::{Table, TableError};
 
 /// Reads receipts and refunds in the payments table. Every program with the right to send to the bus or to the queue can send an
@@ -24,7 +25,7 @@ impl StoredPayments {
 }
 
 #[async_trait]
-impl PaymentRecords for StoredPayments {
+impl PaymentLookup for StoredPayments {
     /// Sends one strongly consistent GetItem request.
     async fn has_receipt(&self, paid: &PaidPeriod) -> Result<bool, TableError> {
         let id = ReceiptId { due_on: paid.order.due_on, subscription: paid.order.subscription, sku: paid.sku.clone() };

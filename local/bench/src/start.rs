@@ -8,7 +8,7 @@ use chrono::{TimeDelta, Utc};
 use clap::Args;
 use clock::SystemClock;
 use emulator::{Engine, STRIPE_KEY};
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use sandbox_function::SandboxTable;
 use store::{Settings, Table};
 use testkit::{Function, InvocationResult, sample};

@@ -31,7 +31,7 @@ pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
         publishing::VARIABLES,
         outbound::VARIABLES,
         encryption::VARIABLES,
-        orders::VARIABLES,
+        orders_table::VARIABLES,
         sandbox::VARIABLES,
     ]
     .into_iter()

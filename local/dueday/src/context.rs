@@ -8,8 +8,8 @@ use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
 use config::{PolicyDifference, variable_of};
 use deployment::Config;
-use orders::Requester;
 use orders_api::StoredPayments;
+use orders_table::Requester;
 use serde::Serialize;
 use store::Table;
 

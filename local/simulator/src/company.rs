@@ -131,15 +131,8 @@ impl Company {
                     hired_on: first - Days::new(rng.random_range(0..2_000)),
                     salary: Money::new(rng.random_range(2_500_000..9_000_000), euro()),
                 };
-                let employee = Employee {
-                    id,
-                    name: label(&name),
-                    assignment: None,
-                    left_on: None,
-                    planned: None,
-                    created_at: begun,
-                    version: 1,
-                };
+                let employee =
+                    Employee { id, name: label(&name), assignment: None, left_on: None, created_at: begun, version: 1 };
                 (employee, assignment, confidential)
             })
             .collect();

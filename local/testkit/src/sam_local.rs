@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clock::{Clock as _, SystemClock};
 use emulator::Engine;
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use sandbox::{Ledger, Sandbox, gateway_router};
 use serde_json::Value;
 use store::Table;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use billing::{AccountId, Erasure, ErasureObstacle, ErasureStep};
 use chrono::{DateTime, Utc};
 use clock::Clock;
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use store::{Items, Key, POSITION_SEPARATOR, Paging, Table, TableError, key_of, owner_of_removable_item};
 
 use crate::ERASURE_FAILED_MESSAGE;

@@ -1,30 +1,45 @@
-//! The order desk: places one order for each paid month, deducts the products from the stock of a warehouse, and
-//! credits the order to the employee who represents the customer.
+//! The domain types and the rules of the order desk: which products a paid month orders, where they are in stock, and which
+//! employee represents the customer. As in `billing`, the code does no input or output and does not read the clock; the
+//! same lints enforce this.
 //!
-//! The order desk is a bounded context with its own table, which follows the AWS example of relational data in
-//! DynamoDB. It learns of payments only from `payment.succeeded` events; the crate `billing` does not depend on it. The
-//! events of its orders are computed from the changes in the stream of its table.
+//! A module uses only the modules before it: `ids`, `people`, `fulfilment`, `goods`, `audit`.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+#![deny(clippy::float_arithmetic)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod audit;
-mod config;
-mod desk;
-mod model;
-mod queue;
-mod table;
+mod fulfilment;
+mod goods;
+mod ids;
+mod people;
 
-pub use audit::{AuditReport, OrdersAudit, open_stocks};
-pub use config::*;
-pub use desk::{
-    AdvanceOutcome, CreatedFollowUp, DeskError, FillCounts, FollowUpOutcome, OrderDesk, PaymentRecords, PlaceOutcome,
-    ReplacementRequest,
+pub use audit::ledger::{AuditLedger, AuditedItem, AuditedNumber, NumberDifference};
+pub use audit::order_digest::OrderDigest;
+pub use fulfilment::fill_task::{FillPass, FillTarget, FillTask, WaitingOrder};
+pub use fulfilment::follow_up::{FollowUp, FollowUpReason};
+pub use fulfilment::follow_up_rules::{FollowUpError, check_part, lines_without};
+pub use fulfilment::lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
+pub use fulfilment::order::{
+    BackOrderReason, CorrectionError, DateRange, Order, OrderLine, Parcel, ProductsError, Shipment, Step, StockEffect,
+    TransitionEffects, TransitionError, all_days,
 };
-pub use dynamo::KeySchema;
-pub use model::*;
-pub use queue::{ProcessEventError, SKU_WITHOUT_PRODUCTS_MESSAGE, UNRECORDED_PAYMENT_MESSAGE, process_event};
-pub use table::{
-    CreditedOrder, DateRange, EmployeeDetails, EmployeeList, NamedLine, ORDERS_SCHEMA, OrderList, OrderToPack,
-    OrdersPage, OrdersScan, OrdersTable, PaymentsTable, ProductOrder, ReferencedEntity, RefusedWrite, Requester,
-    StockBefore, WaitingOrdersPage, WriteOutcome, is_order_key, item_kinds, normalize_name,
-    read_order_from_stream_image,
+pub use fulfilment::order_events::order_events;
+pub use fulfilment::order_status::OrderStatus;
+pub use fulfilment::paid_period::PaidPeriod;
+pub use fulfilment::refunds::{OrderRefunds, RecordedRefund, RefundEvent};
+pub use goods::movement::{
+    Movement, MovementError, MovementKind, MovementRequest, OrderMovement, OrderMovementLine, StockChange,
 };
+pub use goods::product::{Product, Stock};
+pub use goods::warehouse::Warehouse;
+pub use goods::warehouse_choice::{choose_warehouse, lines_in_stock, missing_lines};
+pub use ids::{
+    DepartmentId, EmployeeId, JobId, LocationId, MAX_PART, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId,
+};
+pub use people::company::{
+    Assignment, ConfidentialData, Country, Department, Employee, Job, JobRecord, Location, ReferenceKind, Region,
+};
+pub use people::customer::{Customer, ShippingAddress};
+pub use people::phone_number::{PhoneNumber, PhoneNumberError};
+pub use people::quarter::{Quarter, QuarterError, QuarterTotal};

@@ -1,7 +1,7 @@
 //! The shipping address of a customer or of an order.
 
-use ::orders::{PhoneNumber, PlaceId, ShippingAddress};
 use billing::Label;
+use orders::{PhoneNumber, PlaceId, ShippingAddress};
 use rest::request_input::{Input, InvalidInput};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

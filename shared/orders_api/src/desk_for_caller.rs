@@ -4,15 +4,16 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use ::orders::{OrderDesk, PaymentsTable, Requester};
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use billing::{AccountId, LoggedAction};
+use orders_desk::OrderDesk;
+use orders_table::{PaymentsTable, Requester};
 use rest::{RequestActor, RequestTime};
 use store::Table;
 
-use super::OrdersApi;
+use crate::OrdersApi;
 
 /// The payments table. The transactions of the order desk write entries of the action log to this table, and check
 /// accounts in it.
@@ -30,7 +31,7 @@ impl PaymentsTable for StoredPayments {
 }
 
 /// Extracts the order desk from a request. Its changes are logged as changes that the caller of the request requested.
-pub(super) struct DeskForCaller(pub OrderDesk);
+pub(crate) struct DeskForCaller(pub OrderDesk);
 
 impl FromRequestParts<OrdersApi> for DeskForCaller {
     type Rejection = Infallible;

@@ -1,7 +1,8 @@
 //! The error responses of the routes that use the order desk.
 
-use ::orders::{DeskError, FollowUpError, LinesError, MovementError};
 use axum::response::{IntoResponse, Response};
+use orders::{FollowUpError, LinesError, MovementError};
+use orders_desk::DeskError;
 use rest::Problem;
 use rest::etag::IfMatch;
 use store::TableError;
@@ -9,10 +10,10 @@ use store::TableError;
 /// A problem that a route of the order desk returns. It can be created from the errors of the desk. This crate cannot
 /// implement these conversions for [`Problem`], because it defines neither `Problem` nor the errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct DeskProblem(pub Problem);
+pub(crate) struct DeskProblem(pub Problem);
 
 /// Checks that the header `If-Match` allows `version`, as a precondition of a change by the order desk.
-pub(super) fn check_version(if_match: &IfMatch, version: u64) -> Result<(), DeskProblem> {
+pub(crate) fn check_version(if_match: &IfMatch, version: u64) -> Result<(), DeskProblem> {
     if_match.check_version(version).map_err(DeskProblem)
 }
 
@@ -42,8 +43,7 @@ impl From<DeskError> for DeskProblem {
             | DeskError::Products(_)
             | DeskError::OtherParcel(_)
             | DeskError::AlreadyRestored(_)
-            | DeskError::StillHasCustomers { .. }
-            | DeskError::HandedOverToAnother { .. } => Problem::conflict(error.to_string()),
+            | DeskError::StillHasCustomers { .. } => Problem::conflict(error.to_string()),
             // The response must be the same as for an order of another account, so that it does not reveal whether that
             // order exists.
             DeskError::NoOrder(_) => Problem::not_found("there is no such order"),
@@ -67,13 +67,9 @@ impl From<DeskError> for DeskProblem {
             DeskError::Movement(error) => Problem::conflict(error.to_string()),
             DeskError::BeforeCurrentJob(_) => Problem::conflict(error.to_string()),
             DeskError::UnknownReference { kind, .. } => Problem::refused_field(kind.name(), error),
-            DeskError::NoCountryNamed { .. } => Problem::refused_field("country_name", error),
             DeskError::DateOutOfRange { field, .. } => Problem::refused_field(field, error),
-            DeskError::NoLaterJob(_) => Problem::refused_field("job_start", error),
             DeskError::NoWarehouse(_) => Problem::refused_field("warehouse", error),
-            DeskError::NotRepresentative(_) | DeskError::StopsRepresenting(_) => {
-                Problem::refused_field("representative", error)
-            }
+            DeskError::NotRepresentative(_) => Problem::refused_field("representative", error),
             DeskError::NoWarehouseInRegion { .. } => Problem::refused_field("region", error),
         })
     }

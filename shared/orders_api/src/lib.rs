@@ -2,33 +2,20 @@
 //! resource. The crate `rest` has the code that this API shares with the HTTP API for subscriptions and payments.
 
 mod address;
-mod advance_orders;
-mod company;
-mod customers;
 mod desk_for_caller;
 mod desk_problem;
-mod employee_lists;
-mod employee_view;
-mod employees;
-mod follow_ups;
-mod lines;
+mod fulfilment;
+mod goods;
 mod openapi;
-mod order_view;
-mod orders;
-mod packing;
-mod packing_slips;
 mod parameters;
-mod products;
-mod skus;
-mod stock;
-mod warehouses;
+mod people;
 
 use std::sync::Arc;
 
-use ::orders::OrderDesk;
 use axum::Router;
 use axum::extract::FromRef;
 use clock::Clock;
+use orders_desk::OrderDesk;
 use rest::RequestTime;
 use store::Table;
 use utoipa_axum::router::OpenApiRouter;
@@ -36,8 +23,8 @@ use utoipa_axum::routes;
 
 pub use address::read_address;
 pub use desk_for_caller::StoredPayments;
+pub use fulfilment::packing_slips::SlipPrinter;
 pub use openapi::document;
-pub use packing_slips::SlipPrinter;
 
 /// The state that all routes share: the order desk, the payments table, the merchant's name and the clock.
 #[derive(Clone, Debug)]
@@ -83,48 +70,38 @@ impl OrdersApi {
 /// Returns all routes with their OpenAPI descriptions.
 fn all_routes() -> OpenApiRouter<OrdersApi> {
     OpenApiRouter::new()
-        .routes(routes!(orders::list))
-        .routes(routes!(orders::read_ranking))
-        .routes(routes!(orders::read))
-        .routes(routes!(advance_orders::advance))
-        .routes(routes!(orders::advance_order))
-        .routes(routes!(orders::correct_address))
-        .routes(routes!(orders::change_lines))
-        .routes(routes!(follow_ups::split_order))
-        .routes(routes!(follow_ups::replace_order))
-        .routes(routes!(customers::put, customers::read))
-        .routes(routes!(customers::hand_over_customer))
-        .routes(routes!(customers::list_orders))
-        .routes(routes!(products::list))
-        .routes(routes!(products::create_or_rename, products::read))
-        .routes(routes!(products::list_orders))
-        .routes(routes!(products::receive_delivery))
-        .routes(routes!(stock::count))
-        .routes(routes!(stock::write_off))
-        .routes(routes!(stock::transfer))
-        .routes(routes!(stock::list_movements))
-        .routes(routes!(stock::list_order_movements))
-        .routes(routes!(skus::put, skus::read))
-        .routes(routes!(warehouses::list))
-        .routes(routes!(warehouses::put, warehouses::read))
-        .routes(routes!(warehouses::list_employees))
-        .routes(routes!(packing::list_orders))
-        .routes(routes!(employee_lists::list))
-        .routes(routes!(employees::hire_employee, employees::read, employees::correct))
-        .routes(routes!(employees::remove_planned_change))
-        .routes(routes!(employees::assign_employee))
-        .routes(routes!(employees::end_employment))
-        .routes(routes!(employees::read_confidential))
-        .routes(routes!(employee_lists::list_customers))
-        .routes(routes!(employee_lists::list_orders))
-        .routes(routes!(company::places::list_regions))
-        .routes(routes!(company::places::put_region))
-        .routes(routes!(company::places::list_countries))
-        .routes(routes!(company::places::put_country))
-        .routes(routes!(company::places::list_locations))
-        .routes(routes!(company::places::put_location))
-        .routes(routes!(company::jobs::list_jobs))
-        .routes(routes!(company::jobs::put_job))
-        .routes(routes!(company::jobs::list_departments))
-        .routes(routes!(company::jobs::put_department))
+        .routes(routes!(fulfilment::orders::list))
+        .routes(routes!(fulfilment::orders::read_ranking))
+        .routes(routes!(fulfilment::orders::read))
+        .routes(routes!(fulfilment::advance_orders::advance))
+        .routes(routes!(fulfilment::orders::advance_order))
+        .routes(routes!(fulfilment::orders::correct_address))
+        .routes(routes!(fulfilment::orders::change_lines))
+        .routes(routes!(fulfilment::follow_ups::split_order))
+        .routes(routes!(fulfilment::follow_ups::replace_order))
+        .routes(routes!(people::customers::put, people::customers::read))
+        .routes(routes!(people::customers::hand_over_customer))
+        .routes(routes!(people::customers::list_orders))
+        .routes(routes!(goods::products::list))
+        .routes(routes!(goods::products::create_or_rename, goods::products::read))
+        .routes(routes!(goods::products::list_orders))
+        .routes(routes!(goods::products::receive_delivery))
+        .routes(routes!(goods::stock::count))
+        .routes(routes!(goods::stock::write_off))
+        .routes(routes!(goods::stock::transfer))
+        .routes(routes!(goods::stock::list_movements))
+        .routes(routes!(goods::stock::list_order_movements))
+        .routes(routes!(goods::skus::put, goods::skus::read))
+        .routes(routes!(goods::warehouses::list))
+        .routes(routes!(goods::warehouses::put, goods::warehouses::read))
+        .routes(routes!(goods::warehouses::list_employees))
+        .routes(routes!(fulfilment::packing::list_orders))
+        .routes(routes!(people::employee_lists::list))
+        .routes(routes!(people::employees::hire_employee, people::employees::read))
+        .routes(routes!(people::employees::assign_employee))
+        .routes(routes!(people::employees::end_employment))
+        .routes(routes!(people::employees::read_confidential))
+        .routes(routes!(people::employee_lists::list_customers))
+        .routes(routes!(people::employee_lists::list_orders))
+        .routes(routes!(people::company::list))
 }

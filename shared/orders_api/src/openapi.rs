@@ -13,7 +13,7 @@ const DESCRIPTION: &str = "The order desk ships products to customers. The SKU o
 
 /// Returns the OpenAPI 3.1 document of all routes, with an example of each operation.
 pub fn document() -> Value {
-    let (_, described) = super::all_routes().split_for_parts();
+    let (_, described) = crate::all_routes().split_for_parts();
     rest::openapi::document(
         described,
         &Description {

@@ -1,7 +1,8 @@
 //! The path and query parameters that several routes of the order desk use.
 
-use ::orders::{DateRange, EmployeeId, OrderId, OrderList, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
+use orders::{DateRange, EmployeeId, OrderId, OrderStatus, ProductId, WarehouseId, all_days};
+use orders_table::{OrderList, OrdersTable};
 use rest::Problem;
 use rest::cursor::ListCursor;
 use rest::parameters::{CivilDate, Limit, PathId};

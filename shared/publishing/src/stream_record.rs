@@ -72,10 +72,10 @@ impl StreamRecord {
         let (old, new): (Item, Item) = (old_image.unwrap_or_default().into(), new_image.unwrap_or_default().into());
         // The key shows whether the item belongs to the payments table or to the orders table, so read the item with
         // the code of its table.
-        let events = if orders::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {
+        let events = if orders_table::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {
             let (old, new) = (
-                read_image(&old, orders::read_order_from_stream_image)?,
-                read_image(&new, orders::read_order_from_stream_image)?,
+                read_image(&old, orders_table::read_order_from_stream_image)?,
+                read_image(&new, orders_table::read_order_from_stream_image)?,
             );
             new.map(|new| orders::order_events(old.as_ref(), &new, at)).unwrap_or_default()
         } else {

@@ -3,7 +3,7 @@
 use billing::{AuditRecord, Subscription};
 use chrono::{Days, TimeDelta};
 use clock::{Clock as _, SystemClock};
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use serde_json::Value;
 use store::{Batch, Paging, ReminderCounts, RunCounts, RunEnd, RunRecord, RunSums};
 use testkit::{Function, InvocationResult, config, sample};

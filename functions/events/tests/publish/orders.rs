@@ -5,7 +5,9 @@ use std::sync::Arc;
 use chrono::DateTime;
 use clock::SimulatedClock;
 use emulator::Engine;
-use orders::{Buckets, OrderDesk, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Product};
+use orders::{OrderLine, OrderStatus, PaidPeriod, Product};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable};
 use serde_json::{Value, json};
 use testkit::InvocationResult;
 

@@ -3,7 +3,8 @@
 
 use clock::{Clock as _, SystemClock};
 use emulator::Engine;
-use orders::{OrderLine, OrderStatus, OrdersTable, WriteOutcome};
+use orders::{OrderLine, OrderStatus};
+use orders_table::{OrdersTable, WriteOutcome};
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 

@@ -2,7 +2,8 @@
 
 use clock::{Clock, SystemClock};
 use emulator::Engine;
-use orders::{Country, OrdersTable, PlaceId, Region};
+use orders::{Country, PlaceId, Region};
+use orders_table::OrdersTable;
 use serde_json::{Value, json};
 use store::Table;
 use testkit::{Function, InvocationResult, sample};

@@ -3,14 +3,11 @@
 
 use std::sync::Arc;
 
-use billing::Money;
-use chrono::{NaiveDate, TimeDelta};
 use clock::{Clock, SystemClock};
 use emulator::Engine;
-use orders::{
-    Assignment, BackOrderReason, Buckets, ConfidentialData, Country, Employee, OrderDesk, OrderLine, OrderStatus,
-    OrdersTable, PlaceId, PlannedChange, Region, ShippingAddress, WriteOutcome,
-};
+use orders::{BackOrderReason, Country, OrderLine, OrderStatus, PlaceId, Region, ShippingAddress};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable, WriteOutcome};
 use serde_json::{Value, json};
 use testkit::{Function, InvocationResult};
 
@@ -98,42 +95,6 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     // than 30 seconds after the change that requested the task.
     assert_eq!(table.fill_tasks().await.unwrap().items.len(), 2);
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn schedule_makes_the_planned_changes_of_employees_whose_day_has_come() {
-    let (_engine, table, mut function) = start_function().await;
-    let assignment = |title: &str| Assignment {
-        job: "sales".parse().unwrap(),
-        job_title: title.parse().unwrap(),
-        represents_customers: false,
-        department: "sales".parse().unwrap(),
-        warehouse: None,
-    };
-    let today = SystemClock.now().date_naive();
-    let employee = |id: &str, from: NaiveDate| Employee {
-        id: id.parse().unwrap(),
-        name: "Ada".parse().unwrap(),
-        assignment: Some(assignment("Clerk")),
-        left_on: None,
-        planned: Some(PlannedChange { from, assignment: Some(assignment("Manager")) }),
-        created_at: SystemClock.now(),
-        version: 1,
-    };
-    let days = [("due", today), ("later", today + TimeDelta::days(2))];
-    for (id, from) in days {
-        let salary = Money::new(5_400_000, "EUR".parse().unwrap());
-        let hired_on = "2026-01-02".parse().unwrap();
-        let confidential = ConfidentialData { employee: id.parse().unwrap(), hired_on, salary };
-        let hired = table.hire(&employee(id, from), &assignment("Clerk"), &confidential).await.unwrap();
-        assert_eq!(hired, WriteOutcome::Done);
-    }
-    let nothing_filled = InvocationResult::Response(json!({ "filled": 0, "unfinished_tasks": 0 }));
-    assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, nothing_filled);
-    for ((id, _), title) in days.into_iter().zip(["Manager", "Clerk"]) {
-        let stored = table.get_employee(&id.parse().unwrap()).await.unwrap().unwrap();
-        assert_eq!(stored.assignment.unwrap().job_title.as_str(), title, "{id}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use billing::{AccountChanges, AccountId, ActionKind, EmailAddress, ExternalId, L
 use clap::{ArgGroup, Args, Subcommand};
 use erasing::{Eraser, ErasureRequestError, request_erasure};
 use gateway_objects::{PaymentMethodSetups, SetupError};
-use orders::Buckets;
+use orders_table::Buckets;
 use store::{ChangeAccountOutcome, ChangeRecords, Paging};
 
 use super::accounts::account_table;

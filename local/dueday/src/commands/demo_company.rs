@@ -2,9 +2,11 @@
 
 use billing::{Currency, Money};
 use chrono::{DateTime, Utc};
-use orders::{Assignment, ConfidentialData, Employee, OrderDesk, ShippingAddress};
+use orders::{Assignment, ConfidentialData, Employee, ShippingAddress};
+use orders_desk::OrderDesk;
 
-use super::orders::{goods, places};
+use super::orders::goods::import;
+use super::orders::people::places;
 use crate::Failure;
 
 /// The products, SKUs, warehouses and initial stock, in the format of `dueday orders import`.
@@ -53,12 +55,12 @@ pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), 
             salary: Money::new(salary, currency),
         };
         let name = name.parse().map_err(|_| invalid(name))?;
-        let employee =
-            Employee { id, name, assignment: None, left_on: None, planned: None, created_at: now, version: 1 };
+        let employee = Employee { id, name, assignment: None, left_on: None, created_at: now, version: 1 };
         // `hire` does not change an employee that exists already.
         desk.table.hire(&employee, &assignment, &confidential).await?;
     }
-    goods::import_rows(desk, goods::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now).await?;
+    import::import_rows(desk, import::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now)
+        .await?;
     for (account, street, city, country, region) in ADDRESSES {
         let account = account.parse().map_err(|_| invalid(account))?;
         let customer = desk.table.get_customer(&account).await?;

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use deployment::Deployment;
 use erasing::Eraser;
 use gateways::FullGateway;
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use reconciling::DailyComparison;
 use store::{Paging, TableError};
 use tokio::sync::watch;

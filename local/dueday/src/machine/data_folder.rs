@@ -12,7 +12,8 @@ use deployment::Config;
 use emulator::{Engine, EngineConnection, EngineError};
 use encryption::EncryptionKeys;
 use notices::Notices;
-use orders::{Buckets, ORDERS_TABLE, OrderDesk, OrdersTable};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, ORDERS_TABLE, OrdersTable};
 use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
 use serde::{Deserialize, Serialize};
 use store::Table;
@@ -374,6 +375,7 @@ pub(super) fn open_engine(file: &Path) -> Result<Engine, Failure> {
 /// Returns the order desk. Requests to its orders table use `client`.
 pub(super) async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
     let table = orders_table(client);
+    table.refuse_planned_changes().await?;
     let buckets = table.get_or_store_buckets(Buckets::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()).with_optional_goods())
 }

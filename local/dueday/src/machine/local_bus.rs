@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use billing::ReceivedEvent;
-use orders::{OrderDesk, ProcessEventError};
+use orders_desk::{OrderDesk, ProcessEventError};
 use outbound::{Deliverer, DeliveryQueue as _, MemoryQueue};
 use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
 
@@ -65,7 +65,7 @@ impl LocalBus {
     /// Places the order that a payment's `event` causes. If a person must act before the order can be placed, stores
     /// the event in the file of unplaced orders.
     async fn place_order(&self, event: &ReceivedEvent) -> Result<(), String> {
-        match orders::process_event(&self.desk, event).await {
+        match orders_desk::process_event(&self.desk, event).await {
             Ok(()) => Ok(()),
             Err(error) if error.is_transient() => Err(error.to_string()),
             Err(error) => self.store_unplaced_order(&event.json, &error),

@@ -12,7 +12,7 @@ use clock::Clock;
 use deployment::Deployment;
 use emulator::EngineConnection;
 use gateways::{FullGateway, PaymentGateway};
-use orders::OrderDesk;
+use orders_desk::OrderDesk;
 use store::{TableError, timeouts};
 
 use super::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer, database_path, order_desk};

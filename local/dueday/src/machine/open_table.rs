@@ -10,7 +10,8 @@ use config::Env;
 use deployment::Deployment;
 use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
 use gateways::{FullGateway, GatewayError, amount_rules_of_account, stripe_amount_rules};
-use orders::{Buckets, OrderDesk, OrdersTable};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
 use super::data_folder::{FolderRequirement, orders_table_name};
@@ -248,7 +249,11 @@ impl OpenTable {
             return machine.order_desk(context).await;
         }
         let table = self.orders_table(name);
-        match table.get_or_store_buckets(initial).await {
+        let set_up = async {
+            table.refuse_planned_changes().await?;
+            table.get_or_store_buckets(initial).await
+        };
+        match set_up.await {
             Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
             Err(error) if error.is_missing_table() => Err(Failure::NoTable { name: name.to_owned() }),
             Err(error) => Err(error.into()),

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use orders::OrderDesk;
+use orders_desk::OrderDesk;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -38,16 +38,9 @@ impl OrderFiller {
         routes.layer(from_fn_with_state(self.changed.clone(), notify_after_change))
     }
 
-    /// Makes the planned changes of employees and works on the fill tasks until the future is dropped.
+    /// Works on the fill tasks until the future is dropped.
     pub async fn fill_continuously(&self) {
         loop {
-            let failed_changes = self.desk.apply_due_changes().await;
-            if failed_changes > 0 {
-                output::print_message(format!(
-                    "error: {} of employees could not be made, and will be tried again",
-                    output::format_count(failed_changes.into(), "planned change")
-                ));
-            }
             let done = self.desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
             if done.failed > 0 {
                 output::print_message(format!(
@@ -78,7 +71,8 @@ mod tests {
     use axum::routing::get;
     use clock::{Clock as _, SystemClock};
     use emulator::Engine;
-    use orders::{Buckets, FillTarget, OrdersTable};
+    use orders::FillTarget;
+    use orders_table::{Buckets, OrdersTable};
     use tower::ServiceExt as _;
 
     use super::*;

@@ -9,7 +9,7 @@ use config::ConfigError;
 use deployment::CreateSubscriptionError;
 use emulator::{EngineError, StreamError};
 use mail::MailError;
-use orders::DeskError;
+use orders_desk::DeskError;
 use sandbox::LedgerError;
 use simulator::SimulationError;
 use store::TableError;

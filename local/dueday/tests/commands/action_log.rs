@@ -7,8 +7,8 @@ use std::sync::Arc;
 use billing::{ActionKind, Actor, ActorName};
 use chrono::Utc;
 use emulator::{Engine, EngineConnection};
-use orders::{Buckets, OrdersTable, Requester};
 use orders_api::StoredPayments;
+use orders_table::{Buckets, OrdersTable, Requester};
 use serde_json::Value;
 use store::{Paging, Table};
 

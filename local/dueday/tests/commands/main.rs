@@ -38,7 +38,6 @@ mod order_events;
 mod orders;
 mod orders_address;
 mod orders_audit;
-mod orders_corrections;
 mod orders_examples;
 mod orders_model;
 mod orders_replace;

@@ -212,6 +212,23 @@ fn people_import_moves_hire_dates_of_an_earlier_version_into_the_list_of_all_yea
 }
 
 #[test]
+fn upgrade_is_refused_while_a_planned_change_of_an_employee_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    write_demo_folder(&data);
+    let list = ["orders", "list"];
+    assert_eq!(run(&data, &list).0, 0);
+    let planned = json!({"PK": {"S": "EMP#ada"}, "SK": {"S": "PLANNED-CHANGES"}, "Data": {"S": "2027-03-01"}});
+    let engine = emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+    engine.execute("PutItem", &json!({"TableName": "dueday-orders", "Item": planned})).unwrap();
+    drop(engine);
+    let (code, _, stderr) = run(&data, &list);
+    assert!(code != 0 && stderr.contains("EMP#ada") && stderr.contains("has a planned change"), "{code} {stderr}");
+    // Payments do not depend on the order desk.
+    assert_eq!(run(&data, &["run", "payments"]).0, 0);
+}
+
+#[test]
 fn places_import_updates_items_and_region_lists_its_countries_and_warehouses() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), folder.path().join("places.csv"));

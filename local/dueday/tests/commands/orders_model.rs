@@ -8,7 +8,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use clock::SimulatedClock;
 use emulator::Engine;
-use orders::{Buckets, ORDERS_SCHEMA, OrderDesk, OrdersTable, PaidPeriod, WriteOutcome};
+use orders::PaidPeriod;
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, ORDERS_SCHEMA, OrdersTable, WriteOutcome};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize};
 
@@ -181,7 +183,7 @@ fn dynamodb_type(value: &AttributeValue) -> String {
 }
 
 /// Returns the description of the keys of a table or an index in the model.
-fn key_attributes(of: orders::KeySchema) -> Value {
+fn key_attributes(of: orders_table::KeySchema) -> Value {
     let key = |(name, kind): (&str, &str)| json!({ "AttributeName": name, "AttributeType": kind });
     json!({ "PartitionKey": key(of.partition), "SortKey": key(of.sort) })
 }

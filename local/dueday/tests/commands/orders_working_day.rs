@@ -29,6 +29,12 @@ filter,Paper filters,gold,1,ams,eu,500
 beans,House Blend 1 kg,,,nyc,na,40
 ";
 
+/// The content of a file for `dueday orders people`: a representative of customers.
+const PEOPLE: &str = "\
+employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency
+ada,Ada Archer,am,Account Manager,true,sales,,2025-01-01,50000.00,EUR
+";
+
 /// Runs `dueday` with `--json`, and asserts that it succeeds. Returns its output.
 fn run(data: &Path, command: &str, more: &[&str]) -> Value {
     let (code, stdout, stderr) = output(dueday(data).arg("--json").args(command.split(' ')).args(more));
@@ -36,9 +42,9 @@ fn run(data: &Path, command: &str, more: &[&str]) -> Value {
     serde_json::from_str(&stdout).unwrap_or_default()
 }
 
-/// Imports subscriptions that are due today, and the products. Charges the subscriptions.
+/// Imports subscriptions that are due today, the products and a representative. Charges the subscriptions.
 fn begin_day(folder: &Path, data: &Path) {
-    let (subscriptions, stock) = (folder.join("s.csv"), folder.join("stock.csv"));
+    let [subscriptions, stock, people] = ["s.csv", "stock.csv", "people.csv"].map(|name| folder.join(name));
     let today = Utc::now().date_naive();
     let rows: String = (0..ORDER_COUNT)
         .map(|n| {
@@ -52,20 +58,12 @@ fn begin_day(folder: &Path, data: &Path) {
     run(data, "import", &[subscriptions.to_str().unwrap()]);
     import_places(folder, data);
     run(data, "orders import", &[stock.to_str().unwrap()]);
+    // Ada is the only representative, so she represents all customers.
+    std::fs::write(&people, PEOPLE).unwrap();
+    run(data, "orders people", &[people.to_str().unwrap()]);
     run(data, "run payments", &[]);
     // `orders list` first processes the events of the payments. So this command places the orders.
     assert_eq!(run(data, "orders list --limit 1000", &[]).as_array().unwrap().len(), ORDER_COUNT);
-}
-
-/// Hires the employee `ada`, who represents customers.
-async fn hire_representative(api: &ApiClient) {
-    let assignment = json!({
-        "job": "am", "job_title": "Account Manager", "represents_customers": true, "department": "sales",
-    });
-    let employee = json!({
-        "name": "Ada Archer", "assignment": assignment, "hired_on": "2025-01-01", "salary": 5_000_000, "currency": "EUR",
-    });
-    assert_eq!(api.send("PUT /employees/ada", employee).await.0, 201);
 }
 
 /// Returns all orders of the API's list at `path`, page by page.
@@ -109,16 +107,12 @@ async fn numbers_of_a_working_day_add_up() {
 
     // In the morning all orders wait for an address. The first 70 orders with an address use up the beans in
     // Amsterdam.
-    hire_representative(&api).await;
     assert_eq!(list_orders(&api, "/orders?status=BACKORDERED").await.len(), ORDER_COUNT);
     for n in 0..ORDER_COUNT {
         let address = json!({
             "name": format!("C {n}"), "street": "1 Quay", "postal_code": "1011", "city": "Amsterdam", "country": "nl", "region": "eu",
         });
         assert_eq!(api.send(&format!("PUT /customers/c-{n}"), address).await.0, 200);
-        let (status, handed_over) =
-            api.send(&format!("PUT /customers/c-{n}/representative"), json!({"representative": "ada"})).await;
-        assert_eq!(status, 200, "{handed_over}");
     }
     // A delivery arrives with enough beans for the other orders. The command fills these orders before it ends.
     run(&data, "orders receive beans ams 110", &[]);

@@ -83,7 +83,7 @@ const ORDER_FILES: [(&str, &str); 3] = [
 ];
 
 /// Commands of the order desk, in the sequence in which an operator would use them.
-const ORDER_DESK_COMMANDS: [&str; 36] = [
+const ORDER_DESK_COMMANDS: [&str; 33] = [
     "orders import {folder}/goods.csv",
     "orders people {folder}/people.csv",
     "orders places {folder}/places.csv",
@@ -113,9 +113,6 @@ const ORDER_DESK_COMMANDS: [&str; 36] = [
     "orders show unknown",
     "orders employees --warehouse ams",
     "orders employees ada --json",
-    "orders correct ada --name Ada-Archer --hired-on 2026-01-12",
-    "orders correct ada --job-start 2026-01-12 2026-02-01",
-    "orders correct ada",
     "orders region eu",
     "orders ranking {quarter}",
     "orders shards --orders 100000",

@@ -8,7 +8,7 @@ use config::{ReadBy, Variable};
 use deployment::environment_variables;
 use emulator::Engine;
 use notices::TYPES_WITH_NOTICE;
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use serde_yaml_ng::Value;
 use store::Table;
 use sweep::{CONCURRENCY, PAGE_ROWS};
@@ -310,7 +310,7 @@ fn template_sets_every_variable_the_functions_read() {
         PAGE_ROWS,
         CONCURRENCY,
         store::SHARDS,
-        orders::ORDER_BUCKETS,
+        orders_table::ORDER_BUCKETS,
         config::REMINDER_LEAD_DAYS,
         config::RETRY_GAPS,
         config::AFTER_LAST_RETRY,

@@ -14,7 +14,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use emulator::{EngineConnection, Injector};
 use erasing::{Eraser, ErasureRequestError, ErasureState, request_erasure};
-use orders::{Buckets, Customer, OrdersTable, ShippingAddress};
+use orders::{Customer, ShippingAddress};
+use orders_table::{Buckets, OrdersTable};
 use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, LimitedOperation, Paging, PutAccountOutcome,
     StoredAccount, StoredResponse, read_stream_image,

@@ -1,12 +1,14 @@
 //! Tests of the report about a paid SKU without products. The Lambda function and the server on one machine both pass
-//! each event to [`orders::process_event`], which logs the report.
+//! each event to [`orders_desk::process_event`], which logs the report.
 
 use std::sync::Arc;
 
 use billing::{ReceivedEvent, Sku};
 use clock::{Clock as _, SystemClock};
 use emulator::{Engine, EngineConnection, Fault, Operation};
-use orders::{OrderDesk, OrdersTable, Product, SKU_WITHOUT_PRODUCTS_MESSAGE, Warehouse, WriteOutcome, process_event};
+use orders::{Product, Warehouse};
+use orders_desk::{OrderDesk, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
+use orders_table::{OrdersTable, WriteOutcome};
 use serde_json::Value;
 use testkit::capture_log_lines;
 
@@ -15,7 +17,7 @@ async fn empty_desk() -> (Engine, OrderDesk) {
     let engine = Engine::memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
-    let buckets = table.get_or_store_buckets(orders::Buckets::default()).await.unwrap();
+    let buckets = table.get_or_store_buckets(orders_table::Buckets::default()).await.unwrap();
     (engine, OrderDesk::new(table, buckets, Arc::new(SystemClock)))
 }
 

@@ -6,12 +6,12 @@ mod orders_part;
 
 use std::sync::Arc;
 
-use ::orders::OrdersTable;
 use billing::{AmountRules, AuditRecord};
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use days::MAX_AUDIT_DURATION;
 use gateways::amount_rules_of_account;
+use orders_table::OrdersTable;
 use store::{Paging, Settings, Table, TableError};
 
 use super::{AuditRecorder, InvariantChecker, check_endpoints, check_other_items, check_prices};

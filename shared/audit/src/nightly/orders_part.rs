@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 
-use ::orders::{Order, OrdersPage, OrdersTable};
+use ::orders::Order;
 use billing::{AuditRecord, Receipt};
 use chrono::{DateTime, TimeDelta, Utc};
+use orders_table::{OrdersPage, OrdersTable};
 use store::{AccountPartition, Table, TableError};
 
 use super::NightlyAudit;

@@ -6,7 +6,8 @@ use std::ops::Range;
 use billing::{AccountId, Money, Period, Receipt, Sku};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use orders::{Order, OrderId, OrdersTable};
+use orders::{Order, OrderId};
+use orders_table::OrdersTable;
 use store::{Table, TableError};
 
 use super::OrderDifference;

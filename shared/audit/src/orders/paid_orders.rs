@@ -12,7 +12,8 @@ use std::pin::pin;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use futures::StreamExt as _;
-use orders::{Order, OrderDigest, OrdersAudit, OrdersTable};
+use orders::{Order, OrderDigest};
+use orders_table::{OrdersAudit, OrdersTable};
 use store::{Table, TableError};
 
 use super::{OrderChecker, OrderDifference, order_id_of_receipt};

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
-use orders::{AuditReport, OrdersAudit, OrdersTable};
+use orders_table::{OrdersAudit, OrdersAuditReport, OrdersTable};
 use store::TableError;
 
 use super::OrderDifference;
@@ -24,7 +24,7 @@ pub fn numbers_not_compared() -> BrokenInvariant {
 
 /// Compares the stock and the quarter totals in `table` with the records from which they can be computed again. A
 /// number that changes during the check is no violation. Returns `None` if the scans do not end before `deadline`; then
-/// no number was compared. Ignores items that cannot be read, because [`orders::OrdersScan`] returns them.
+/// no number was compared. Ignores items that cannot be read, because [`orders_table::OrdersScan`] returns them.
 pub async fn check_stored_numbers(
     table: &OrdersTable,
     clock: &dyn Clock,
@@ -41,7 +41,7 @@ pub async fn check_stored_numbers(
         return Ok(None);
     }
     let Some(report) = audit.finish_in_time(|| clock.now() <= deadline).await? else { return Ok(None) };
-    let AuditReport { differences, unverified, unopened, .. } = report;
+    let OrdersAuditReport { differences, unverified, unopened, .. } = report;
     let mut all: Vec<BrokenInvariant> = Vec::new();
     all.extend(differences.iter().map(|difference| OrderDifference::from(difference).into()));
     all.extend(unverified.iter().map(|number| comparison_violation(number, "it changed during each scan")));

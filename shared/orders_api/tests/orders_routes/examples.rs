@@ -10,10 +10,11 @@ use billing::Money;
 use clock::SimulatedClock;
 use emulator::Engine;
 use orders::{
-    Assignment, Buckets, ConfidentialData, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Warehouse,
-    WriteOutcome,
+    Assignment, ConfidentialData, Country, Department, Employee, Job, Location, PaidPeriod, Region, Warehouse,
 };
 use orders_api::OrdersApi;
+use orders_desk::{OrderDesk, PlaceOutcome};
+use orders_table::{Buckets, OrdersTable, WriteOutcome};
 use rest::{Caller, Role};
 use testkit::{check_generated_file, check_openapi_examples};
 
@@ -50,8 +51,26 @@ async fn hire_second_representative(desk: &OrderDesk) {
     };
     let created_at = "2027-01-01T09:00:00Z".parse().unwrap();
     let name = "Grace Hopper".parse().unwrap();
-    let new = Employee { id, name, assignment: None, left_on: None, planned: None, created_at, version: 1 };
+    let new = Employee { id, name, assignment: None, left_on: None, created_at, version: 1 };
     assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), WriteOutcome::Done);
+}
+
+/// Stores the region, the country, the location, the jobs and the departments to which the examples refer.
+async fn import_company(desk: &OrderDesk) {
+    let region = Region { id: "eu".parse().unwrap(), name: "Europe".parse().unwrap() };
+    desk.put_entity(&region).await.unwrap();
+    let (id, name) = ("gb".parse().unwrap(), "United Kingdom".parse().unwrap());
+    desk.put_entity(&Country { id, name, region: region.id }).await.unwrap();
+    let (id, address) = ("leeds-office".parse().unwrap(), "1 Wharf Street".parse().unwrap());
+    desk.put_entity(&Location { id, address, country_name: "United Kingdom".parse().unwrap() }).await.unwrap();
+    for (id, title, represents_customers) in [("sales", "Account Manager", true), ("buying", "Buyer", false)] {
+        let job = Job { id: id.parse().unwrap(), title: title.parse().unwrap(), represents_customers };
+        desk.put_entity(&job).await.unwrap();
+    }
+    for (id, name) in [("sales-eu", "Sales"), ("buying-eu", "Buying")] {
+        let (id, name, location) = (id.parse().unwrap(), name.parse().unwrap(), "leeds-office".parse().unwrap());
+        desk.put_entity(&Department { id, name, location }).await.unwrap();
+    }
 }
 
 /// Creates a second warehouse, to which stock can be transferred.
@@ -75,9 +94,10 @@ async fn responses_match_the_examples() {
     let payments = payments_table(client).await;
     let router = OrdersApi::new(desk.clone(), payments, "Example Shop", clock).router();
     let router = router.layer(Extension(Caller::Operator(Role::Admin)));
-    // Some examples need data that no example request creates: an order, which only a payment event can place, a second
-    // representative, or a second warehouse.
+    // Some examples need data that no example request creates: the company, which comes from a file, an order, which only
+    // a payment event can place, a second representative, or a second warehouse.
     let prepare = async |operation: &str| match operation {
+        "list_company" => import_company(&desk).await,
         "get_customer" => assert!(matches!(desk.place(&paid_month()).await.unwrap(), PlaceOutcome::Placed(_))),
         "hand_over_customer" => hire_second_representative(&desk).await,
         "transfer_stock" => create_second_warehouse(&desk).await,

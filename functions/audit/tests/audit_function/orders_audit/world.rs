@@ -9,10 +9,9 @@ use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
-use orders::{
-    Buckets, Country, OrderDesk, OrderId, OrderLine, OrdersTable, PaidPeriod, Product, Region, ShippingAddress,
-    Warehouse,
-};
+use orders::{Country, OrderId, OrderLine, PaidPeriod, Product, Region, ShippingAddress, Warehouse};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable};
 use store::Paging;
 use sweep::BatchRequest;
 use testkit::{RecordedMails, config, sample};

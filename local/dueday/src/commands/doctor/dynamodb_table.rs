@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{
     StreamViewType, TableDescription, TableStatus, TimeToLiveDescription, TimeToLiveStatus,
 };
 use dynamo::TableSchema;
-use orders::ORDERS_SCHEMA;
+use orders_table::ORDERS_SCHEMA;
 use store::{SCHEMA, TIME_TO_LIVE};
 
 use super::aws_cli::AwsError;
@@ -255,7 +255,7 @@ mod tests {
     use aws_sdk_dynamodb::types::{PointInTimeRecoveryDescription, StreamSpecification};
 
     use emulator::Engine;
-    use orders::OrdersTable;
+    use orders_table::OrdersTable;
     use store::Table;
 
     use super::*;

@@ -7,7 +7,7 @@ use audit::{Invariant, MAX_ORDER_DELAY, OrderDifference, OrderSummary, compare_o
 use chrono::{DateTime, Utc};
 use clap::Args;
 use indicatif::ProgressBar;
-use orders::{AuditReport, OrdersAudit, OrdersTable, open_stocks};
+use orders_table::{OrdersAudit, OrdersAuditReport, OrdersTable, open_stocks};
 use serde::Serialize;
 use store::{ItemFault, TableError};
 
@@ -58,7 +58,7 @@ pub struct AuditArgs {
 
 /// The output of the command with `--json`.
 #[derive(Debug, Serialize)]
-struct OrdersAuditReport {
+struct OrdersAuditView {
     /// The number of items of the orders table.
     items: u64,
     orders: u64,
@@ -91,7 +91,7 @@ pub async fn audit(
         page.iter().for_each(|order| recent.add(order));
         progress.set_message(format!("{} read", format_count(audit.items(), "item")));
     }
-    let AuditReport { items, differences, unverified, unopened, faulty } = audit.finish(verifying).await?;
+    let OrdersAuditReport { items, differences, unverified, unopened, faulty } = audit.finish(verifying).await?;
     let mut all: Vec<OrderDifference> = differences.iter().map(OrderDifference::from).collect();
     // An unreadable item of the orders table may be a movement. An opening movement that is computed without this
     // movement would be wrong, so no opening movements are written.
@@ -130,7 +130,7 @@ pub async fn audit(
         false => None,
     };
     drop(progress);
-    let report = OrdersAuditReport {
+    let report = OrdersAuditView {
         items,
         orders: recent.orders(),
         receipts: paid.receipts,
@@ -146,8 +146,8 @@ pub async fn audit(
 }
 
 /// Returns the report as text.
-fn orders_audit_text(report: &OrdersAuditReport) -> String {
-    let OrdersAuditReport { items, orders, receipts, differences, changed, payments_compared, without_opening, opened } =
+fn orders_audit_text(report: &OrdersAuditView) -> String {
+    let OrdersAuditView { items, orders, receipts, differences, changed, payments_compared, without_opening, opened } =
         report;
     let read =
         [format_count(*items, "item"), format_count(*orders, "order"), format_count(*receipts, "receipt")].join(", ");

@@ -1,31 +1,26 @@
 //! `dueday orders`: manages the order desk.
 
-mod address;
 mod audit;
-mod backfill;
-mod corrections;
 mod csv_file;
-mod fill_waiting_orders;
-mod follow_ups;
 mod fulfilment;
 pub mod goods;
-mod list;
-mod packing;
-mod people;
-pub mod places;
+pub mod people;
 mod shards;
-mod stock;
 
 use std::path::PathBuf;
 
 use billing::{AccountId, Currency};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
-use orders::{
-    Buckets, EmployeeId, OrderDesk, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId,
-};
+use orders::{EmployeeId, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId};
+use orders_desk::OrderDesk;
+use orders_table::Buckets;
 use store::TableError;
 use ulid::Ulid;
+
+use fulfilment::{address, backfill, follow_ups, list, packing};
+use goods::{deliveries, import, stock};
+use people::{customers, employees, places};
 
 use super::list_output::LimitArgs;
 use super::value_parsers::{parse_date, parse_number};
@@ -122,8 +117,14 @@ enum Action {
     /// order.
     #[command(after_help = address::AFTER_HELP)]
     Address(address::AddressArgs),
-    /// Assign a customer and unshipped orders to another representative
-    HandOver { account: AccountId, representative: EmployeeId },
+    /// Give customers to another representative
+    ///
+    /// Later orders of the customers are credited to this representative.
+    HandOver {
+        #[arg(value_name = "ACCOUNT", required = true)]
+        accounts: Vec<AccountId>,
+        representative: EmployeeId,
+    },
     /// Show a product's stock by warehouse
     Stock { product: ProductId },
     /// Add a delivery of a product to the stock of a warehouse
@@ -164,7 +165,7 @@ enum Action {
     /// Import products, SKUs, warehouses and initial stock from a CSV file
     ///
     /// A repeated import changes nothing.
-    #[command(after_help = goods::AFTER_HELP)]
+    #[command(after_help = import::AFTER_HELP)]
     Import { file: PathBuf },
     /// Place orders of months that were paid before the SKU had products
     #[command(after_help = backfill::AFTER_HELP)]
@@ -172,13 +173,10 @@ enum Action {
     /// Hire or reassign employees from a CSV file
     ///
     /// The file may also record that employees have left. A repeated import changes nothing.
-    #[command(after_help = people::AFTER_HELP)]
+    #[command(after_help = employees::AFTER_HELP)]
     People { file: PathBuf },
     /// Show employees
-    Employees(people::EmployeesArgs),
-    /// Correct the name, a date or the salary of an employee
-    #[command(after_help = corrections::AFTER_HELP)]
-    Correct(corrections::CorrectArgs),
+    Employees(employees::EmployeesArgs),
     /// Import regions, countries, locations, departments and jobs
     ///
     /// Reads a CSV file. A repeated import changes nothing.
@@ -300,12 +298,12 @@ async fn run_action(
         Action::Split(args) => follow_ups::split(context, desk, args).await,
         Action::Replace(args) => follow_ups::replace(context, desk, args).await,
         Action::Address(args) => address::set_address(context, desk, open_table, args).await,
-        Action::HandOver { account, representative } => {
-            fulfilment::hand_over(context, desk, open_table, account, representative).await
+        Action::HandOver { accounts, representative } => {
+            customers::hand_over(context, desk, open_table, accounts, representative).await
         }
-        Action::Stock { product } => fulfilment::show_stock(context, desk, product).await,
+        Action::Stock { product } => deliveries::show_stock(context, desk, product).await,
         Action::Receive { product, warehouse, quantity, delivery } => {
-            fulfilment::receive_delivery(context, desk, product, warehouse, *quantity, *delivery).await
+            deliveries::receive_delivery(context, desk, product, warehouse, *quantity, *delivery).await
         }
         Action::Count(args) => stock::count(context, desk, args).await,
         Action::WriteOff(args) => stock::write_off(context, desk, args).await,
@@ -313,12 +311,11 @@ async fn run_action(
         Action::Movements(args) => stock::movements(context, desk, zone, args).await,
         Action::Audit(args) => audit::audit(context, &desk_without_requester.table, open_table, args).await,
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
-        Action::People { file } => people::import(context, desk_without_requester, open_table, file).await,
-        Action::Employees(args) => people::employees(context, desk, args).await,
-        Action::Correct(args) => corrections::correct(context, desk, args).await,
+        Action::People { file } => employees::import(context, desk_without_requester, open_table, file).await,
+        Action::Employees(args) => employees::employees(context, desk, args).await,
         Action::Places { file } => places::import(context, desk_without_requester, open_table, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
-        Action::Import { file } => goods::import(context, desk_without_requester, open_table, file).await,
+        Action::Import { file } => import::import(context, desk_without_requester, open_table, file).await,
         Action::Backfill(args) => backfill::backfill(context, desk_without_requester, open_table, args).await,
         Action::Shards(shards) => shards::shards(context, desk, shards).await,
     }

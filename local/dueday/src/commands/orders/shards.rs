@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
-use orders::{BucketEstimate, Buckets, OrderDesk};
+use orders_desk::OrderDesk;
+use orders_table::{BucketEstimate, Buckets};
 use serde::Serialize;
 
 use crate::commands::value_parsers::parse_number;

@@ -54,7 +54,7 @@ const ALLOWED_IN_BILLING: &[&str] = &[
     "utoipa",
 ];
 
-/// Crates that do input or output. `billing` must not depend on these crates, not even through other crates.
+/// Crates that do input or output. The pure crates must not depend on these crates, not even through other crates.
 const IO_CRATES: &[&str] = &["tokio", "hyper", "reqwest", "axum", "lambda*", "aws-*", "lettre"];
 
 /// The rules of all crates.
@@ -82,7 +82,9 @@ pub const BORDERS: &[Border] = &[
     border(&["outbound"], &["gateways", "mail", "notices", "publishing", "sweep", "payments", "axum"]),
     border(&["publishing"], &["gateways", "mail", "notices", "outbound", "sweep", "payments", "axum"]),
     border(&["notices"], &["gateways", "sweep", "payments", "outbound", "publishing", "axum"]),
-    border(&["orders"], &["store", "gateways", "mail"]),
+    Border { of: &["orders"], may_not_use: Forbidden::WorkspaceExcept(&["billing"]) },
+    border(&["orders"], IO_CRATES),
+    border(&["orders-table", "orders-desk"], &["store", "gateways", "mail"]),
     border(
         &["rest"],
         &["lambda*", "orders", "gateways", "charging", "gateway-objects", "outbound", "sweep", "payments", "audit"],

@@ -57,7 +57,7 @@ const OWN_OPERATION_IDS: [&str; 22] = [
 /// The ids of the operations with the access [`RouteAccess::Confidential`].
 const CONFIDENTIAL_OPERATION_IDS: [&str; 2] = ["get_confidential", "hire_employee"];
 /// The ids of the operations with the access [`RouteAccess::Operator`].
-const OPERATOR_OPERATION_IDS: [&str; 49] = [
+const OPERATOR_OPERATION_IDS: [&str; 45] = [
     "put_account",
     "create_subscription",
     "correct_price",
@@ -102,14 +102,10 @@ const OPERATOR_OPERATION_IDS: [&str; 49] = [
     "get_warehouse",
     "list_warehouse_employees",
     "list_warehouse_orders",
-    "list_regions",
-    "list_countries",
-    "list_locations",
-    "list_jobs",
-    "list_departments",
+    "list_company",
 ];
 /// The ids of the operations with the access [`RouteAccess::Admin`].
-const ADMIN_OPERATION_IDS: [&str; 17] = [
+const ADMIN_OPERATION_IDS: [&str; 10] = [
     "erase_account",
     "create_webhook_endpoint",
     "change_webhook_endpoint",
@@ -119,14 +115,7 @@ const ADMIN_OPERATION_IDS: [&str; 17] = [
     "put_product",
     "assign_employee",
     "leave_employee",
-    "correct_employee",
-    "remove_planned_change",
     "put_warehouse",
-    "put_region",
-    "put_country",
-    "put_location",
-    "put_job",
-    "put_department",
 ];
 
 impl RouteAccess {

@@ -9,6 +9,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::orders::import_places;
 use crate::process::wait_for;
 use crate::terminal::{dueday, output};
 
@@ -123,7 +124,7 @@ impl Server {
 
     /// Stores the items without which no order of a paid month is placed: a region, a warehouse, a product and a SKU.
     pub async fn create_sku_and_warehouse(&self) {
-        self.send_as_operator(Method::PUT, "/company/regions/eu", json!({"name": "Europe"})).await;
+        import_places(tempfile::tempdir().unwrap().path(), self.data());
         let warehouse = json!({"name": "Amsterdam", "region": "eu"});
         self.send_as_operator(Method::PUT, "/warehouses/ams", warehouse).await;
         self.send_as_operator(Method::PUT, "/products/beans", json!({"name": "House Blend"})).await;

@@ -7,7 +7,9 @@ use billing::{Attempt, ClaimToken, ReminderClaim, Status, Subscription, Subscrip
 use chrono::DateTime;
 use clock::SimulatedClock;
 use emulator::{Engine, Stream};
-use orders::{Buckets, OrderDesk, OrderStatus, OrdersTable, PaidPeriod};
+use orders::{OrderStatus, PaidPeriod};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize, is_dropped_by_stream_filter};
 use store::{CreateOutcome, Table, UpdateOutcome};

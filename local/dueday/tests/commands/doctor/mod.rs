@@ -13,7 +13,7 @@ use std::sync::Arc;
 use billing::{Policy, PolicySetting, StoredPolicy};
 use clock::{Clock as _, SystemClock};
 use emulator::{Engine, Limits, StripeFault, StripeServer};
-use orders::OrdersTable;
+use orders_table::OrdersTable;
 use serde_json::{Value, json};
 use store::{Settings, Table};
 use testkit::SmtpServer;

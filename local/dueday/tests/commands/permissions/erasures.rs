@@ -2,7 +2,8 @@
 
 use billing::{ActionKind, Actor, NewAction, Subscription};
 use erasing::{Eraser, request_erasure};
-use orders::{Customer, OrdersTable, ShippingAddress};
+use orders::{Customer, ShippingAddress};
+use orders_table::OrdersTable;
 use store::{CardLink, Paging};
 use ulid::Ulid;
 

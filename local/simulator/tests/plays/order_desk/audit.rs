@@ -8,7 +8,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use emulator::Injector;
 use futures::future::join_all;
-use orders::{OrderStatus, OrdersAudit, open_stocks};
+use orders::OrderStatus;
+use orders_table::{OrdersAudit, open_stocks};
 use simulator::{Company, CompanySize};
 
 use crate::order_desk::races::YieldBeforeEachCall;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
-use orders::{
-    Buckets, FillCounts, FillTarget, OrderDesk, OrderLine, OrderStatus, OrdersTable, PaidPeriod, Product, ProductId,
-};
+use orders::{FillTarget, OrderLine, OrderStatus, PaidPeriod, Product, ProductId};
+use orders_desk::{FillCounts, OrderDesk};
+use orders_table::{Buckets, OrdersTable};
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use emulator::{Call, Fault, Faults, Injector};
 use futures::future::join_all;
-use orders::{OrderDesk, OrderStatus, ProductId};
+use orders::{OrderStatus, ProductId};
+use orders_desk::OrderDesk;
 
 use crate::order_desk::filling::{assert_nothing_to_fill, company_with_one_sku, count_orders, receive_stock};
 use crate::order_desk::suspended_operation::poll_steps;
@@ -133,7 +134,7 @@ async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
             fill_all(&desk).await;
         };
         let (placed, ()) = futures::join!(placing.place(&paid), receiving);
-        placed_as_waiting += u32::from(placed.unwrap() == orders::PlaceOutcome::Placed(OrderStatus::BackOrdered));
+        placed_as_waiting += u32::from(placed.unwrap() == orders_desk::PlaceOutcome::Placed(OrderStatus::BackOrdered));
         fill_all(&desk).await;
         assert_eq!(count_orders(&world, std::slice::from_ref(&paid), "OPEN").await, 1, "delay {delay}");
     }

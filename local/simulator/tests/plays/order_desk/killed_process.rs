@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use billing::ReceivedEvent;
 use emulator::{Call, EngineConnection, Fault, Faults, Injector};
-use orders::{Buckets, OrderDesk, OrdersTable, PaidPeriod, process_event};
+use orders::PaidPeriod;
+use orders_desk::{OrderDesk, process_event};
+use orders_table::{Buckets, OrdersTable};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

@@ -1,12 +1,14 @@
 //! Tests of the life cycle of orders: from the payment to the shipment and the return.
 
 use chrono::NaiveDate;
-use orders::{BackOrderReason, EmployeeList, OrderStatus, PlaceOutcome, StockEffect};
+use orders::{BackOrderReason, OrderStatus, PaidPeriod, StockEffect};
+use orders_desk::PlaceOutcome;
+use orders_table::EmployeeList;
 use simulator::{Company, CompanySize};
 use store::Paging;
 use ulid::Ulid;
 
-use crate::order_desk::world::{World, all_days, fill_all};
+use crate::order_desk::world::{World, fill_all};
 
 /// The size of the sample company in these tests.
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 1, employees: 20, products: 2, warehouses: 2, months: 1 };
@@ -105,41 +107,38 @@ async fn sku_without_products_gives_no_order_and_is_reported_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reassigned_customer_keeps_the_old_representative_on_shipped_orders_only() {
+async fn handed_over_customer_keeps_the_old_representative_on_the_orders_that_are_placed() {
     let world = world_with_one_payment(5).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     desk.place(paid).await.unwrap();
     let customer = desk.table.get_customer(&paid.account).await.unwrap().unwrap();
     let to: orders::EmployeeId =
         if customer.representative == Some("e-10".parse().unwrap()) { "e-0" } else { "e-10" }.parse().unwrap();
-    let refused = desk.hand_over(&paid.account, &"e-1".parse().unwrap(), all_days()).await.unwrap_err();
+    let refused = desk.hand_over(&paid.account, &"e-1".parse().unwrap()).await.unwrap_err();
     assert_eq!(refused.to_string(), "e-1 is not a customer representative");
-    assert_eq!(desk.hand_over(&paid.account, &to, all_days()).await.unwrap(), 1);
+    assert_eq!(desk.hand_over(&paid.account, &to).await.unwrap().representative, Some(to.clone()));
     assert_eq!(
         desk.table.customers_of_representative(&to, &Paging::all()).await.unwrap().into_items().unwrap(),
         std::slice::from_ref(&paid.account)
     );
     assert_eq!(
         desk.table
-            .customers_of_representative(&customer.representative.unwrap(), &Paging::all())
+            .customers_of_representative(customer.representative.as_ref().unwrap(), &Paging::all())
             .await
             .unwrap()
             .into_items()
             .unwrap(),
         []
     );
-    world.assert_consistent(std::slice::from_ref(paid), "reassigned").await;
-
-    for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        desk.advance(paid.order, next).await.unwrap();
+    let id = paid.order.to_string();
+    let (_, subscription) = id.split_once('.').unwrap();
+    let later = PaidPeriod { order: format!("2027-12-31.{subscription}").parse().unwrap(), ..paid.clone() };
+    desk.place(&later).await.unwrap();
+    for (paid, representative) in [(paid, customer.representative), (&later, Some(to))] {
+        let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
+        assert_eq!(order.representative, representative, "{}", paid.order);
     }
-    let back = if to.as_str() == "e-0" { "e-10" } else { "e-0" }.parse().unwrap();
-    assert_eq!(
-        desk.hand_over(&paid.account, &back, all_days()).await.unwrap(),
-        0,
-        "shipped orders keep their representative"
-    );
-    world.assert_consistent(std::slice::from_ref(paid), "reassigned again").await;
+    world.assert_consistent(&[paid.clone(), later], "handed over").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,7 +190,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     // `stored` was read before the first reassignment, so it is outdated. A reassignment that is computed from it is
     // refused, and changes nothing.
     let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
-    assert_ne!(written, orders::WriteOutcome::Done);
+    assert_ne!(written, orders_table::WriteOutcome::Done);
     let stored = table.get_employee(&employee.id).await.unwrap().unwrap();
     table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     let details = table.employee_details(&employee.id).await.unwrap().unwrap();

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 use emulator::EngineConnection;
-use orders::{EmployeeList, OrderStatus, OrdersTable};
+use orders::OrderStatus;
+use orders_table::{EmployeeList, OrdersTable};
 use simulator::{Company, CompanySize, euro};
 use store::Paging;
 use strum::IntoEnumIterator as _;

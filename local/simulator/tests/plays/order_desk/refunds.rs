@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use billing::Money;
 use emulator::{Call, Fault, Injector};
-use orders::{DeskError, OrderStatus, PaidPeriod, RefundEvent, ShippingAddress};
+use orders::{OrderStatus, PaidPeriod, RefundEvent, ShippingAddress};
+use orders_desk::DeskError;
 use simulator::{Company, CompanySize};
 use testkit::FAULTS_AFTER_EACH_CALL;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use emulator::{Call, Injector};
 use futures::future::join_all;
-use orders::{DeskError, MovementRequest, OrderDesk, OrderLine, OrderStatus, PaidPeriod, ProductId, Step};
+use orders::{MovementRequest, OrderLine, OrderStatus, PaidPeriod, ProductId, Step};
+use orders_desk::{DeskError, OrderDesk};
 use simulator::{Company, CompanySize};
 use testkit::FAULTS_AFTER_EACH_CALL;
 use ulid::Ulid;
@@ -115,7 +116,7 @@ async fn move_stock_and_return_order(world: &World, ids: &[Ulid]) {
         if order.status != OrderStatus::Returned {
             // The result is ignored: if the order reached this status before the crash, the order desk now refuses the
             // step.
-            let _: Result<_, orders::DeskError> = desk.advance(paid.order, step).await;
+            let _: Result<_, orders_desk::DeskError> = desk.advance(paid.order, step).await;
         }
     }
 }

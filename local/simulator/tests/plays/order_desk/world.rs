@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
 use emulator::{Engine, EngineConnection, Injector};
-use orders::{
-    AuditReport, Buckets, DateRange, NumberDifference, OrderDesk, OrdersAudit, OrdersTable, PaidPeriod, WriteOutcome,
-};
+use orders::{DateRange, NumberDifference, PaidPeriod};
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersAudit, OrdersAuditReport, OrdersTable, WriteOutcome};
 use simulator::{Company, OrdersTableContents};
 use store::FaultyItem;
 use ulid::Ulid;
@@ -192,7 +192,7 @@ impl World {
         let desk = self.desk_without_faults();
         let mut audit = OrdersAudit::begin(&desk.table).with_items_checked(desk.clock().now());
         while audit.next_orders().await.unwrap().is_some() {}
-        let AuditReport { differences, unverified, unopened, faulty, .. } = audit.finish(|| ()).await.unwrap();
+        let OrdersAuditReport { differences, unverified, unopened, faulty, .. } = audit.finish(|| ()).await.unwrap();
         let differences = differences.iter().map(|difference| {
             let NumberDifference { number, expected, found } = difference;
             let found = found.map_or("none".to_owned(), |found| number.text_of(found));

@@ -10,7 +10,8 @@ use audit::Invariant;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use emulator::{Call, EngineConnection, Operation};
-use orders::{BackOrderReason, Order, OrderStatus, OrdersAudit, OrdersTable, item_kinds};
+use orders::{BackOrderReason, Order, OrderStatus};
+use orders_table::{OrdersAudit, OrdersTable, item_kinds};
 use serde_json::json;
 use store::{Item, key_of};
 
@@ -274,9 +275,11 @@ async fn world_has_an_item_of_each_kind_and_the_kinds_contain_each_key() {
     let kinds: BTreeSet<String> = items.iter().map(kind_of).collect();
     let all: BTreeSet<String> = item_kinds().map(|(pk, sk)| format!("{pk} {sk}")).collect();
     assert_eq!(kinds, all);
-    let keys = include_str!("../../../../../shared/orders/src/table/keys.rs");
+    let keys = include_str!("../../../../../shared/orders_table/src/keys.rs");
     let constants = keys.lines().filter(|line| line.contains("const ") && line.contains(": &str = \""));
-    for text in constants.filter_map(|line| line.split('"').nth(1)).filter(|text| *text != "~") {
+    // `~` is no key, and only an earlier version of Dueday wrote items with the key of planned changes.
+    let no_kinds = ["~", "PLANNED-CHANGES"];
+    for text in constants.filter_map(|line| line.split('"').nth(1)).filter(|text| !no_kinds.contains(text)) {
         assert!(item_kinds().any(|(pk, sk)| pk == text || sk == text), "no kind of item has the key {text}");
     }
 }

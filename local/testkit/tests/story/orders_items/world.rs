@@ -8,11 +8,12 @@ use billing::{AccountId, Money, Receipt, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{
-    Assignment, Buckets, ConfidentialData, Country, Department, DeskError, Employee, FillPass, FillTarget, Job,
-    Location, MovementRequest, Order, OrderDesk, OrderId, OrderLine, OrderStatus, OrdersAudit, OrdersTable, PaidPeriod,
-    Parcel, Product, ProductId, RefundEvent, Region, ShippingAddress, Step, WaitingOrder, Warehouse, WarehouseId,
-    all_days,
+    Assignment, ConfidentialData, Country, Department, Employee, FillPass, FillTarget, Job, Location, MovementRequest,
+    Order, OrderId, OrderLine, OrderStatus, PaidPeriod, Parcel, Product, ProductId, RefundEvent, Region,
+    ShippingAddress, Step, WaitingOrder, Warehouse, WarehouseId, all_days,
 };
+use orders_desk::{DeskError, OrderDesk};
+use orders_table::{Buckets, OrdersAudit, OrdersTable};
 use store::{IdempotentRequest, Item, Paging, StoredResponse, key_of};
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
@@ -64,7 +65,7 @@ impl DeskWorld {
         new
     }
 
-    /// Stores the company and its employees: one with a planned change, and one who left.
+    /// Stores the company and its employees: one with another assignment, and one who left.
     async fn store_company(&self) {
         let table = &self.desk.table;
         table.set_ordered_from(billing_time("2026-01-01")).await.unwrap();
@@ -96,7 +97,6 @@ impl DeskWorld {
                 name: parse("Ada Example"),
                 assignment: None,
                 left_on: None,
-                planned: None,
                 created_at: audit_time(),
                 version: 1,
             };
@@ -104,12 +104,9 @@ impl DeskWorld {
             let confidential = ConfidentialData { employee: employee.id.clone(), hired_on, salary };
             self.desk.hire(&employee, &assignment, &confidential).await.unwrap();
         }
-        let later = Assignment { warehouse: None, ..assignment };
-        let assign = async |id: &str, assignment: Option<&Assignment>, from| {
-            self.desk.assign::<DeskError>(&parse(id), assignment, date(from), |_| Ok(())).await.unwrap();
-        };
-        assign("ada", Some(&later), "2026-06-01").await;
-        assign("bob", None, "2026-05-01").await;
+        let later = Assignment { warehouse: Some(parse("cork")), ..assignment };
+        self.desk.assign::<DeskError>(&parse("ada"), &later, |_| Ok(())).await.unwrap();
+        self.desk.end_employment::<DeskError>(&parse("bob"), date("2026-05-01"), |_| Ok(())).await.unwrap();
     }
 
     /// Stores two products, their stock and its movements, the products of a SKU, and the report of another SKU.
@@ -169,7 +166,7 @@ impl DeskWorld {
         let refund = RefundEvent { order, account: account.clone(), refund, amount, has_failed: false };
         self.desk.record_refund(&refund).await.unwrap();
         let keep = [line("beans", 1)];
-        let to_json = |_: &orders::CreatedFollowUp| String::new();
+        let to_json = |_: &orders_desk::CreatedFollowUp| String::new();
         self.desk.split::<DeskError>(order_id(split), Some(&keep), None, to_json, |_| Ok(())).await.unwrap();
         table.set_lines_of_sku(&parse("gold"), &[line("beans", 500), line("cups", 1)]).await.unwrap();
         let waiting = self.place(waiting).await;

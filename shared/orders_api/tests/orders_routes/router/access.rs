@@ -67,6 +67,7 @@ async fn other_routes_need_an_operator_and_salaries_need_the_role_admin() {
         let path = path.replace("{step}", "pick").replace("{delivery}", "01MCCKG2G0000G000000000003");
         let path = path.replace("{product}", "beans").replace("{sku}", "coffee");
         let path = path.replace("{warehouse}", "ams").replace("{employee}", "e-10");
+        let path = path.replace("{list}", "regions");
         let path = match path.split_once('{') {
             Some((path, _)) => format!("{path}new"),
             None => path,
@@ -109,47 +110,6 @@ async fn other_routes_need_an_operator_and_salaries_need_the_role_admin() {
         .json;
     assert_eq!(without_scope["jobs"][0]["from"], Value::Null, "the first job starts on the hire date: {without_scope}");
     assert!(!without_scope.to_string().contains("2026-11-01"), "{without_scope}");
-    // For a caller without the role admin, a day before the hire date and a day after it must give the
-    // same response, which must not contain the hire date.
-    let customer = "PUT /customers/acme/representative";
-    assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-10"})).await.status, 200);
-    let move_body = |from: &str| json!({"assignment": {"job": "buying", "job_title": "T", "department": "buying", "represents_customers": false}, "from": from});
-    for (request, before, after) in [
-        ("PUT /employees/e-10/assignment", move_body("2026-10-31"), move_body("2026-11-02")),
-        ("POST /employees/e-10/leave", json!({"on": "2026-10-31"}), json!({"on": "2026-11-02"})),
-        ("PATCH /employees/e-10", json!({"hired_on": "2026-10-31"}), json!({"hired_on": "2026-11-02"})),
-        (
-            "PATCH /employees/e-10",
-            json!({"job_start": {"recorded": "2026-12-01", "correct": "2026-10-31"}}),
-            json!({"job_start": {"recorded": "2026-12-01", "correct": "2026-11-02"}}),
-        ),
-    ] {
-        let mut responses = Vec::new();
-        for body in [before, after] {
-            let router = test_desk.router_for(Caller::Operator(Role::Operator));
-            responses.push(test_desk.send_to_router(router, request, &[], &body).await.problem_line());
-        }
-        assert!(responses[0].starts_with('4') && !responses[0].contains("2026-11-01"), "{request}: {responses:?}");
-        assert_eq!(responses[0], responses[1], "{request}");
-    }
-    // If the employee has no customers, a change is refused only if its day is before the hire date, so the response
-    // would reveal the hire date. That is why days before today need the role admin.
-    assert_eq!(test_desk.send_as_operator(customer, &json!({"representative": "e-11"})).await.status, 200);
-    for (request, body) in [
-        ("PUT /employees/e-10/assignment", move_body("2026-10-31")),
-        ("PUT /employees/e-10/assignment", move_body("2027-01-30")),
-        ("POST /employees/e-10/leave", json!({"on": "2026-10-31"})),
-        ("POST /employees/e-10/leave", json!({"on": "2027-01-30"})),
-    ] {
-        let router = test_desk.router_for(Caller::Operator(Role::Operator));
-        let refused = test_desk.send_to_router(router, request, &[], &body).await;
-        assert!(refused.problem_line().starts_with("403 forbidden -: this needs the role admin"), "{request}");
-    }
-    let refused = test_desk.send_as_operator("PUT /employees/e-10/assignment", &move_body("2026-10-31")).await;
-    assert_eq!(refused.problem_line(), "409 conflict -: the current job of e-10 cannot end before its first day");
-    let (router, today) = (test_desk.router_for(Caller::Operator(Role::Operator)), json!({"on": "2027-01-31"}));
-    let left = test_desk.send_to_router(router, "POST /employees/e-10/leave", &[], &today).await;
-    assert_eq!(left.json["left_on"], "2027-01-31", "{}", left.json);
     let mut guessed_body = employee_body("Ada Lovelace");
     for salary in [5_400_000, 1] {
         guessed_body["salary"] = salary.into();
@@ -183,8 +143,6 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
     hired_late["hired_on"] = "2027-02-01".into();
     let mut hired_early = employee_body("Ada");
     hired_early["hired_on"] = "1969-12-31".into();
-    let late_assignment =
-        json!({"assignment": {"job": "buying", "job_title": "T", "department": "buying"}, "from": "2040-01-01"});
     // The columns are: the request, its body, and the beginning of the expected problem: status, kind, field (`-` if
     // the problem names no field) and detail.
     for (request, body, expected_problem) in [
@@ -270,16 +228,7 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
         ("PUT /employees/e-13", unknown_warehouse, "422 refused-field warehouse: there is no warehouse nowhere"),
         ("PUT /employees/e-12", hired_late, "422 refused-field hired_on: must be from 1970-01-01 to 2027-01-31"),
         ("PUT /employees/e-12", hired_early, "422 refused-field hired_on: must be from 1970-01-01 to 2027-01-31"),
-        (
-            "PUT /employees/e-10/assignment",
-            late_assignment,
-            "422 refused-field from: must be from 1970-01-01 to 2028-02-01",
-        ),
-        (
-            "POST /employees/e-10/leave",
-            json!({"on": "2099-01-01"}),
-            "422 refused-field on: must be from 1970-01-01 to 2028-02-01",
-        ),
+        ("POST /employees/e-10/leave", json!({"on": "2027-01-31"}), "400 invalid-field on: "),
         ("PUT /employees/e-12", zero_salary, "400 invalid-field salary: "),
         (
             "PUT /employees/e-10",
@@ -309,54 +258,47 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
 #[tokio::test]
 async fn references_to_unknown_places_and_jobs_are_refused() {
     let test_desk = TestDesk::new().await;
-    let create = |path: &str| format!("; create it with PUT /company/{path} or `dueday orders places`");
     let with = |body: Value, pointer: &str, value: &str| {
         let mut changed = body;
         *changed.pointer_mut(pointer).unwrap() = value.into();
         changed
     };
     let assignment = json!({"assignment": employee_body("Ada")["assignment"]});
-    // The columns are: the request, its body, the expected problem, and the path of the request that creates the entity.
-    for (request, body, expected, path) in [
+    // The columns are: the request, its body, and the expected problem.
+    for (request, body, expected) in [
         (
             "PUT /customers/acme",
             with(address_body(), "/country", "zz"),
             "422 refused-field country: there is no country zz; the existing ids are: gb",
-            "countries/zz",
         ),
         (
             "PUT /warehouses/new",
             json!({"name": "New", "region": "mars"}),
             "422 refused-field region: there is no region mars; the existing ids are: eu, na",
-            "regions/mars",
         ),
         (
             "PUT /warehouses/ams",
             json!({"name": "Amsterdam", "region": "mars"}),
             "422 refused-field region: there is no region mars; the existing ids are: eu, na",
-            "regions/mars",
         ),
         (
             "PUT /employees/e-12",
             with(employee_body("Ada"), "/assignment/job", "boss"),
             "422 refused-field job: there is no job boss; the existing ids are: buying, sales",
-            "jobs/boss",
         ),
         (
             "PUT /employees/e-12",
             with(employee_body("Ada"), "/assignment/department", "mars"),
             "422 refused-field department: there is no department mars; the existing ids are: buying, sales-eu, sales-na",
-            "departments/mars",
         ),
         (
             "PUT /employees/e-10/assignment",
             with(assignment, "/assignment/job", "boss"),
             "422 refused-field job: there is no job boss; the existing ids are: buying, sales",
-            "jobs/boss",
         ),
     ] {
         let problem = test_desk.send_as_operator(request, &body).await.problem_line();
-        assert_eq!(problem, format!("{expected}{}", create(path)), "{request}");
+        assert_eq!(problem, format!("{expected}; import it with `dueday orders places`"), "{request}");
     }
     for (request, body, status) in [
         ("PUT /customers/acme", address_body(), 200),

@@ -2,17 +2,9 @@
 
 mod access;
 mod action_log;
-mod address_fields;
-mod company;
-mod corrections;
 mod erasure;
-mod follow_ups;
-mod leaving;
-mod lifecycle;
+mod fulfilment;
+mod goods;
 mod lists;
-mod order_address;
-mod order_lines;
-mod packing;
-mod packing_slips;
-mod stock;
+mod people;
 pub mod test_desk;

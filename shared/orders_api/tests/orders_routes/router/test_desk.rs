@@ -9,8 +9,10 @@ use axum::{Extension, Router};
 use billing::{Account, Money};
 use clock::SimulatedClock;
 use emulator::{Engine, EngineConnection};
-use orders::{Buckets, Country, Department, Job, Location, OrderDesk, OrderId, OrdersTable, PaidPeriod, Region};
+use orders::{Country, Department, Job, Location, OrderId, PaidPeriod, Region};
 use orders_api::OrdersApi;
+use orders_desk::OrderDesk;
+use orders_table::{Buckets, OrdersTable};
 use rest::{Caller, Role};
 use serde_json::{Value, json};
 use store::Table;
@@ -189,12 +191,6 @@ impl TestDesk {
         ] {
             assert_eq!(self.send_as_operator(request, &body).await.status, 200, "{request}");
         }
-    }
-
-    /// Returns an order desk on the same table, for which the current time is noon (UTC) of `day`.
-    pub fn desk_on(&self, day: &str) -> OrderDesk {
-        let clock = SimulatedClock::new(format!("{day}T12:00:00Z").parse().unwrap(), 1);
-        OrderDesk::new(self.desk.table.clone(), self.desk.buckets(), Arc::new(clock))
     }
 
     /// Places the orders for [`paid_month`] of each of `numbers`.

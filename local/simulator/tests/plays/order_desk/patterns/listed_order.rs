@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use billing::Money;
-use orders::{CreditedOrder, Order, OrderLine, OrderToPack, ProductOrder};
+use orders::{Order, OrderLine};
+use orders_table::{CreditedOrder, OrderToPack, ProductOrder};
 
 use super::time_text;
 use crate::order_desk::naive_reader::ScannedOrder;

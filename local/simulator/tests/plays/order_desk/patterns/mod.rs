@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::Money;
 use chrono::{Days, NaiveDate, SubsecRound as _};
 use dynamo::{Page, TableError};
-use orders::{DateRange, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, RefundEvent};
+use orders::{DateRange, OrderStatus, PaidPeriod, RefundEvent};
+use orders_desk::OrderDesk;
+use orders_table::OrdersTable;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -99,7 +101,7 @@ async fn change_representatives_and_jobs(world: &World, desk: &OrderDesk, rng: &
         let customer = &ordering.choose(rng).unwrap().account;
         let representative = format!("e-{}", 10 * rng.random_range(0..20)).parse().unwrap();
         if desk.table.get_customer(customer).await.unwrap().is_some() {
-            desk.hand_over(customer, &representative, orders::all_days()).await.unwrap();
+            desk.hand_over(customer, &representative).await.unwrap();
         }
     }
     for n in [21, 22, 23] {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use chrono::{Days, NaiveDate};
-use orders::{Employee, EmployeeList};
+use orders::Employee;
+use orders_table::EmployeeList;
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use store::Paging;

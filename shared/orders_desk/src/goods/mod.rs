@@ -1,0 +1,4 @@
+//! What the order desk does with stock and SKUs.
+
+pub mod sku_products;
+pub mod stock;
