@@ -99,6 +99,7 @@ pub enum EventData {
     #[serde(rename = "payment.disputed")]
     #[strum_discriminants(strum(serialize = "payment.disputed"))]
     PaymentDisputed(DisputeData),
+    /// The bank has decided a dispute, or the dispute was withdrawn.
     #[serde(rename = "payment.dispute_closed")]
     #[strum_discriminants(strum(serialize = "payment.dispute_closed"))]
     DisputeClosed(DisputeData),

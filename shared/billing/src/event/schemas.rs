@@ -7,6 +7,9 @@ use crate::event::cloud_event::SCHEMA_VERSION;
 use crate::event::data::EventData;
 use crate::event::operator_event::OperatorEvent;
 
+/// The name of the schema of the fields that all events have.
+const ENVELOPE: &str = "Envelope";
+
 /// Returns the JSON Schema of all events: the schema of each type in `$defs`, under the name of the type, and the parts
 /// that several types have in common.
 ///
@@ -21,12 +24,12 @@ pub fn event_schemas() -> Value {
     let mut types = Vec::new();
     for union in [json!(EventData::schema()), json!(OperatorEvent::schema())] {
         for variant in union["oneOf"].as_array().expect("an enum has a schema for each variant") {
-            let event_type = &variant["properties"]["type"]["enum"][0];
-            let name = event_type.as_str().expect("the tag of a variant is text").to_owned();
-            types.push(json!({"$ref": format!("#/$defs/{name}")}));
-            definitions.insert(name, event_schema(event_type, variant, &parts));
+            let event_type = variant["properties"]["type"]["enum"][0].as_str().expect("the tag of a variant is text");
+            types.push(json!({"$ref": format!("#/$defs/{event_type}")}));
+            definitions.insert(event_type.to_owned(), event_schema(event_type, variant, &parts));
         }
     }
+    definitions.insert(ENVELOPE.to_owned(), envelope_schema());
     for (name, part) in &parts {
         definitions.insert(name.clone(), strict(part, &parts));
     }
@@ -41,28 +44,44 @@ pub fn event_schemas() -> Value {
     document
 }
 
-/// Returns the schema of the events of the type `event_type`: the envelope with the data of `variant`.
-fn event_schema(event_type: &Value, variant: &Value, parts: &Map<String, Value>) -> Value {
+/// Returns the schema of the fields that all events have, except for those that depend on the type.
+fn envelope_schema() -> Value {
     let text = |description: &str| json!({"type": "string", "minLength": 1, "description": description});
-    let version = format!("urn:dueday:event:{}:{SCHEMA_VERSION}", event_type.as_str().unwrap_or_default());
     json!({
-        "title": event_type,
-        "description": variant["description"],
+        "description": "The fields of every event, as CloudEvents 1.0 defines them",
         "type": "object",
         "required": ["specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"],
-        "additionalProperties": false,
         "properties": {
             "specversion": {"const": "1.0"},
             "id": text("The id of the event; a repeated event has the same id"),
             "source": text("The ARN or the name of the table"),
-            "type": {"const": event_type},
             "subject": text("The id of the account; otherwise the id of the audit, a day, or the key of an item"),
             "time": {"type": "string", "format": "date-time", "description": "The time of the change"},
             "datacontenttype": {"const": "application/json"},
-            "dataschema": {"const": version},
-            "data": strict(&variant["properties"]["data"], parts),
         },
     })
+}
+
+/// Returns the schema of the events of the type `event_type`: the envelope with the data of `variant`.
+fn event_schema(event_type: &str, variant: &Value, parts: &Map<String, Value>) -> Value {
+    json!({
+        "title": event_type,
+        "description": variant["description"],
+        "$ref": format!("#/$defs/{ENVELOPE}"),
+        "properties": {
+            "type": {"const": event_type},
+            "dataschema": {"const": format!("urn:dueday:event:{event_type}:{SCHEMA_VERSION}")},
+            "data": strict(&without_description(&variant["properties"]["data"]), parts),
+        },
+        "unevaluatedProperties": false,
+    })
+}
+
+/// Returns `schema` without its description, which is already that of the event.
+fn without_description(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    schema.as_object_mut().map(|schema| schema.remove("description"));
+    schema
 }
 
 /// Returns `schema` with references into `$defs`, with the fields of flattened parts, and without other fields than
