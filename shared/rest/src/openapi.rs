@@ -93,8 +93,29 @@ pub fn document(routes: OpenApi, description: &Description) -> Value {
             add_example(operation, example);
         }
     }
+    allow_several_matches(&mut document);
     remove_unused_schemas(&mut document);
     document
+}
+
+/// Replaces `oneOf` by `anyOf` in each choice between schemas that have names: such a choice has no tag, and a value may
+/// match several of them, because a schema allows further fields.
+fn allow_several_matches(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            let is_choice = |members: &Value| {
+                members.as_array().is_some_and(|members| members.iter().all(|it| it["$ref"].is_string()))
+            };
+            if object.get("oneOf").is_some_and(is_choice)
+                && let Some(members) = object.remove("oneOf")
+            {
+                object.insert("anyOf".to_owned(), members);
+            }
+            object.values_mut().for_each(allow_several_matches);
+        }
+        Value::Array(members) => members.iter_mut().for_each(allow_several_matches),
+        _ => {}
+    }
 }
 
 /// Removes unreferenced schemas. The schema of a list contains the schema of its items inline, so the separate schema
