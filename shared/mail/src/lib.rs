@@ -20,6 +20,7 @@ mod recipient_redaction;
 mod smtp;
 mod smtp_response;
 pub mod tags;
+mod variables;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +31,6 @@ use chrono::{DateTime, Utc};
 use billing::{AccountId, EmailAddress};
 
 pub use compose::MailFacts;
-pub use config::*;
 pub use language::{CardReturnTexts, LabelTexts, Language, LanguageTexts, OutlookTexts, ReceiptTexts};
 pub use login::{Login, parse_login};
 pub use mail_encoding::{encode, is_same_mailbox, parse_sender, recipient_address};
@@ -39,6 +39,7 @@ pub use mail_kind::MailKind;
 pub use merchant::Merchant;
 pub use outbox::Outbox;
 pub use smtp::SmtpMailer;
+pub use variables::*;
 
 /// A complete mail, with the same content as plain text and as HTML.
 #[derive(Clone, PartialEq, Eq)]

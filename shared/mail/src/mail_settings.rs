@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{ConfigError, Env, Variable};
 
-use super::config::{
+use super::variables::{
     ACCOUNT_URL, MAIL_SETTINGS, MAILS_OFF, MAILS_SENT_ELSEWHERE, MERCHANT_ADDRESS, MERCHANT_LOGO, MERCHANT_TAX_ID,
     REPLY_TO, SUPPORT_EMAIL,
 };
