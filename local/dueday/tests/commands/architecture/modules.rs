@@ -75,7 +75,7 @@ impl Source {
     }
 
     /// Returns the module that defines the item at `path`, a path from the root of the crate. Follows at most `imports`
-    /// imports. Returns `None` if another crate defines the item.
+    /// imports. Returns `None` if another crate may define the item.
     fn owner(&self, path: &[String], imports: usize) -> Option<Module> {
         let is_module = |length: &usize| self.files.contains_key(&path[..*length]);
         let length = (0..=path.len()).take_while(is_module).last()?;
@@ -85,10 +85,18 @@ impl Source {
             return Some(module.to_vec());
         };
         let imports = imports.checked_sub(1)?;
-        file.imports.iter().filter(|import| import.name == *name || import.name == "*").find_map(|import| {
-            let rest = if import.name == "*" { rest } else { &rest[1..] };
+        let candidates = file.imports.iter().filter(|import| import.name == *name || import.name == "*");
+        if candidates.clone().next().is_none() {
+            // A macro of the module defines the item.
+            return Some(module.to_vec());
+        }
+        candidates.into_iter().find_map(|import| {
+            let is_glob = import.name == "*";
+            let rest = if is_glob { rest } else { &rest[1..] };
             let target = self.absolute(module, &import.path)?;
-            self.owner(&[target.as_slice(), rest].concat(), imports)
+            let owner = self.owner(&[target.as_slice(), rest].concat(), imports)?;
+            // A module that is imported as a whole need not define the item.
+            (!is_glob || self.files[&owner].defined.contains(name)).then_some(owner)
         })
     }
 

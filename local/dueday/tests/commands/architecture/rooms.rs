@@ -13,8 +13,8 @@ const DRAWING_MARKS: (&str, &str) = ("<!-- imports -->", "<!-- /imports -->");
 /// The crates whose files are all in folders. Their imports name the module that defines an item.
 const CRATES_OF_FOLDERS: [&str; 2] = ["billing", "store"];
 
-/// The macros of `billing`, which Rust exports from the root of the crate.
-const MACROS: [&str; 3] = ["checked_text", "identifier", "openapi_schema"];
+/// The macros of `billing`, which Rust exports from the root of the crate, and a function that one of them calls there.
+const MACROS: [&str; 4] = ["check_id", "checked_text", "identifier", "openapi_schema"];
 
 /// Returns the folders of a crate that depend on each other or on others, each after all folders that it depends on.
 fn folders_in_order<'a>(source: &'a Source, dependencies: &Dependencies) -> Vec<&'a str> {
