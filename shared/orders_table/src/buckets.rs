@@ -72,7 +72,7 @@ impl BucketEstimate {
     /// Returns the number of buckets that are needed to read all orders with the status within one second.
     ///
     /// ```
-    /// use orders::BucketEstimate;
+    /// use orders_table::BucketEstimate;
     /// // The numbers of the guide's example. The guide itself rounds the 13 buckets up to 15.
     /// assert_eq!(BucketEstimate { orders: 3_000_000, percent: 20, item_bytes: 250 }.buckets(), 13);
     /// ```

@@ -18,7 +18,9 @@ pub enum PlaceOutcome {
     /// The order for this month exists already.
     AlreadyPlaced,
     /// The SKU has no products, so nothing is shipped and no order is placed. `needs_report` is true until the SKU was
-    /// reported to the operator, and [`OrdersTable::mark_without_products_reported`] was called.
+    /// reported to the operator, and [`mark_without_products_reported`] was called.
+    ///
+    /// [`mark_without_products_reported`]: orders_table::OrdersTable::mark_without_products_reported
     NoProducts { sku: Sku, needs_report: bool },
     /// The payments table has no receipt of this payment, so no order is placed.
     NoReceipt,
