@@ -66,8 +66,9 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     // decides on which day the demo ends.
     let to = context.config.table.configured_policy.policy.date_at(context.clock.now());
     let rows = import::parse_rows(SUBSCRIPTIONS_CSV, to).map_err(Failure::Refused)?;
-    let from = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
-    let day_before = from.pred_opt().unwrap_or(from);
+    // The simulated months end today, so the first of them begins on the following day of an earlier month.
+    let day_before = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
+    let from = day_before.succ_opt().unwrap_or(to);
     let clock = Arc::new(SimulatedClock::new(day_before.and_time(NaiveTime::MIN).and_utc(), rand::random()));
     let machine = Machine::open(context, FolderRequirement::CreateIfAbsent, clock.clone()).await?;
     let table = &machine.deployment.table;
