@@ -4,16 +4,16 @@ mod queues;
 
 use std::sync::Arc;
 
-use api::{Api, INVALID_GATEWAY_SETTINGS_MESSAGE, PARTS, Parts};
+use api::{Api, DeployedParts, INVALID_GATEWAY_SETTINGS_MESSAGE, PARTS};
 use axum::Extension;
 use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
 use config::{Env, SECRET_UNREADABLE};
-use gateway_secrets::FirstRead;
+use gateway_secrets::FirstSecretRead;
 use lambda_http::{Error, tracing};
 use mail::{API_URL, Merchant};
 use mimalloc::MiMalloc;
-use outbound::{AddressPolicy, AllowedAddresses, DELIVERY_QUEUE, QUEUES};
+use outbound::{AllowedAddresses, DELIVERY_QUEUE, EndpointUrlCheck, QUEUES};
 use queues::{QueueUrls, SqsQueues};
 use rest::{PublicUrl, TokenRules};
 use sqs::SqsQueue;
@@ -27,21 +27,21 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 // A single thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let env = Env::process();
+    logs::start_logging();
+    let env = Env::of_process();
     let (config, charging) = (TableConfig::read(env)?, ChargeConfig::read(env)?);
-    let terms = (&config, Merchant::read(env)?);
+    let merchant = Merchant::read(env)?;
     let sdk = load_sdk_config().await;
     let sqs = aws_sdk_sqs::Client::new(&sdk);
-    let parts = env.read(&PARTS, str::parse::<Parts>)?;
-    let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock)).await?.with_parts(parts);
+    let parts = env.read(&PARTS, str::parse::<DeployedParts>)?;
+    let api = Api::new(config.connect(&sdk), &config, merchant, Arc::new(SystemClock)).await?.with_parts(parts);
     let api = match parts {
-        Parts::Core => api,
-        Parts::Full => {
-            let queue = SqsQueue::new(sqs.clone(), env.text(&DELIVERY_QUEUE)?);
-            let api = api.with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::PublicOnly));
+        DeployedParts::Core => api,
+        DeployedParts::Full => {
+            let queue = SqsQueue::new(sqs.clone(), env.required_text(&DELIVERY_QUEUE)?);
+            let api = api.with_deliveries(Arc::new(queue), EndpointUrlCheck::new(AllowedAddresses::PublicOnly));
             // Without the encryption keys, only the routes that create a webhook endpoint or rotate its secret return 503.
-            match secrets::encryption_keys(env, &sdk).await {
+            match secrets::read_encryption_keys(env, &sdk).await {
                 Ok(keys) => api.with_encryption(keys),
                 Err(error) => {
                     tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}: routes that need the encryption keys return 503");
@@ -53,11 +53,11 @@ async fn main() -> Result<(), Error> {
     // Without a gateway, the routes that need a gateway return 503. All other routes still work. If the gateway is
     // configured but its secret cannot be read now, the function starts, and reads the secret again when a route needs
     // the gateway.
-    let api = match gateway_secrets::gateway_from_environment(
+    let api = match gateway_secrets::create_gateway_from_environment(
         env,
         &sdk,
         SIGN_UP_GATEWAY_TIMEOUT,
-        FirstRead::MayFail,
+        FirstSecretRead::MayFail,
         Arc::new(SystemClock),
     )
     .await
@@ -76,5 +76,5 @@ async fn main() -> Result<(), Error> {
         Some(public_url) => api.router().layer(Extension(public_url)),
         None => api.router(),
     };
-    api_gateway::run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
+    api_gateway::serve_router_in_lambda(api_gateway::add_api_gateway_middlewares(router, TokenRules::read(env)?)).await
 }

@@ -1,6 +1,6 @@
 //! Reads the numbers of messages in the queues of the deployment from Amazon SQS.
 
-use api::Queues;
+use api::QueueStateReader;
 use async_trait::async_trait;
 use aws_errors::AwsRequestError;
 use aws_sdk_sqs::Client;
@@ -62,8 +62,8 @@ impl SqsQueues {
 }
 
 #[async_trait]
-impl Queues for SqsQueues {
-    async fn read(&self) -> Vec<QueueState> {
+impl QueueStateReader for SqsQueues {
+    async fn read_queue_states(&self) -> Vec<QueueState> {
         join_all(self.urls.0.iter().map(|(name, url)| self.read_if_possible(name, url))).await
     }
 }

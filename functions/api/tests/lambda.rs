@@ -6,15 +6,18 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::{Json, Router};
-use billing::{AccountId, Secret, Subscription};
+use billing::{AccountId, SigningSecret, Subscription};
 use clock::{Clock, SimulatedClock, SystemClock, Timer as _};
 use config::Env;
-use emulator::{Limits, serve};
-use gateway_secrets::{FirstRead, gateway_from_environment};
+use emulator::{ServerLimits, serve_http};
+use gateway_secrets::{FirstSecretRead, create_gateway_from_environment};
 use sandbox::{Ledger, Sandbox, signed_gateway_router};
 use serde_json::{Value, json};
 use store::Paging;
-use testkit::{ENCRYPTION_KEY, Function, InvocationResult, items_with_plain_secret, sample, start_secrets_manager};
+use testkit::{
+    ENCRYPTION_KEY, InvocationResult, LambdaFunction, items_with_plain_secret, sample_subscription,
+    start_secrets_manager,
+};
 use tower::ServiceExt as _;
 
 /// The environment variable with the URL of the delivery queue. No server listens at this URL, because these tests
@@ -28,7 +31,7 @@ fn sample_event(name: &str) -> Value {
 }
 
 /// Sends `event`. Returns the status code, the body and the headers of the response.
-async fn invoke(function: &mut Function, event: &Value) -> (u64, Value, Value) {
+async fn invoke(function: &mut LambdaFunction, event: &Value) -> (u64, Value, Value) {
     let deadline_ms = SystemClock.now().timestamp_millis() + 15_000;
     let InvocationResult::Response(response) = function.invoke(&event.to_string(), deadline_ms).await else {
         panic!("{event}")
@@ -39,7 +42,7 @@ async fn invoke(function: &mut Function, event: &Value) -> (u64, Value, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn account_reads_the_account_and_subscription_that_an_operator_created() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     let (status, index, _) = invoke(&mut function, &sample_event("index")).await;
     assert_eq!((status, &index["name"], &index["docs"]), (200, &"Dueday".into(), &Value::Null), "{index}");
     let (status, health, _) = invoke(&mut function, &sample_event("health")).await;
@@ -76,7 +79,7 @@ async fn webhook_endpoint_is_created_with_the_encryption_key_in_secrets_manager(
             ("DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", name),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
         ];
-        Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await
+        LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await
     };
     let mut create = sample_event("create-subscription");
     create["rawPath"] = "/webhook-endpoints".into();
@@ -85,7 +88,7 @@ async fn webhook_endpoint_is_created_with_the_encryption_key_in_secrets_manager(
     let mut function = start("encryption-keys").await;
     let (status, created, _) = invoke(&mut function, &create).await;
     assert_eq!(status, 201, "{created}");
-    let secret: Secret = created["secret"].as_str().unwrap().parse().unwrap();
+    let secret: SigningSecret = created["secret"].as_str().unwrap().parse().unwrap();
     let (status, repeated, headers) = invoke(&mut function, &create).await;
     assert_eq!((status, &repeated, &headers["idempotent-replayed"]), (201, &created, &"true".into()));
     assert_eq!(items_with_plain_secret(&function.table, &secret).await, []);
@@ -104,7 +107,7 @@ async fn function_of_a_core_stack_needs_no_queue_and_no_encryption_keys_and_refu
         ("DUEDAY_QUEUES", ""),
         ("DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", ""),
     ];
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
     assert_eq!(invoke(&mut function, &sample_event("put-account")).await.0, 201);
     assert_eq!(invoke(&mut function, &sample_event("create-subscription")).await.0, 201);
     let mut create = sample_event("create-subscription");
@@ -117,12 +120,12 @@ async fn function_of_a_core_stack_needs_no_queue_and_no_encryption_keys_and_refu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sample_events_change_and_cancel_a_subscription_and_get_its_schedule() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     let today = SystemClock.now().date_naive();
     // The sample events contain this id.
     let subscription =
-        Subscription { id: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(), ..sample::subscription(10, today) };
+        Subscription { id: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(), ..sample_subscription(10, today) };
     function.table.create_subscription(&subscription, None).await.unwrap();
 
     let (status, changed, headers) = invoke(&mut function, &sample_event("change-subscription")).await;
@@ -146,7 +149,7 @@ async fn sample_events_change_and_cancel_a_subscription_and_get_its_schedule() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_without_a_token_or_of_another_account_are_refused() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     for name in ["put-account", "get-account", "create-subscription", "list-subscriptions", "list-receipts"] {
         let mut anonymous = sample_event(name);
@@ -165,7 +168,7 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn preflight_request_of_a_browser_needs_no_token() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     let mut preflight = sample_event("get-account");
     preflight["requestContext"].as_object_mut().unwrap().remove("authorizer");
     preflight["requestContext"]["http"]["method"] = "OPTIONS".into();
@@ -178,7 +181,7 @@ async fn preflight_request_of_a_browser_needs_no_token() {
 async fn serve_routes(routes: Router) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, routes, Limits::default()));
+    tokio::spawn(serve_http(listener, routes, ServerLimits::default()));
     url
 }
 
@@ -237,7 +240,7 @@ async fn status_shows_the_messages_in_the_queues_and_says_if_a_queue_cannot_be_r
         let urls: Vec<String> = names.iter().map(|name| format!("{name}={sqs}/{name}")).collect();
         let urls = urls.join(",");
         let variables = [QUEUE_VARIABLE, ("DUEDAY_QUEUES", urls.as_str()), ("AWS_ENDPOINT_URL_SQS", sqs.as_str())];
-        let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+        let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
         let (status, body, _) = invoke(&mut function, &get_status).await;
         assert_eq!((status, &body["queues"]), (200, &queues), "{body}");
         let problems = body["problems"].as_array().unwrap();
@@ -262,7 +265,7 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
         }
     };
     let secrets = serve_routes(Router::new().fallback(get_secret_value)).await;
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), clock.clone()));
     let keys: Arc<Mutex<&str>> = Arc::new(Mutex::new(OLD_KEY));
     let (accepted, time) = (keys.clone(), clock.clone());
     // The routes of a sandbox gateway that accepts the key in `keys`. The test replaces this key.
@@ -279,7 +282,9 @@ async fn gateway_key_is_read_again_when_it_is_readable_and_when_it_is_replaced()
         _ => None,
     };
     let timeout = Duration::from_secs(5);
-    let gateway = gateway_from_environment(Env(&env), &sdk, timeout, FirstRead::MayFail, clock.clone()).await.unwrap();
+    let gateway = create_gateway_from_environment(Env(&env), &sdk, timeout, FirstSecretRead::MayFail, clock.clone())
+        .await
+        .unwrap();
     assert!(gateway.account().await.is_err(), "the key cannot be read");
     *stored.lock().unwrap() = Some(OLD_KEY);
     assert!(gateway.account().await.is_err(), "it is not read again at once");
@@ -299,7 +304,7 @@ async fn route_that_needs_the_gateway_returns_503_while_the_gateways_key_cannot_
         ("DUEDAY_GATEWAY_KEY_SECRET_NAME", "gateway-key"),
         ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
     ];
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
     assert_eq!(invoke(&mut function, &sample_event("put-account")).await.0, 201, "other routes work");
     let mut set_up = sample_event("create-subscription");
     let path = json!("/accounts/acme/payment-method-setups");
@@ -311,7 +316,7 @@ async fn route_that_needs_the_gateway_returns_503_while_the_gateways_key_cannot_
 #[tokio::test(flavor = "multi_thread")]
 async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_domain_of_api_gateway() {
     const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let routes = signed_gateway_router(sandbox.clone(), KEY.parse().unwrap(), Arc::new(SystemClock));
     let gateway = serve_routes(routes).await;
     sandbox.set_url(&gateway);
@@ -327,7 +332,7 @@ async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_d
             ("DUEDAY_GATEWAY_KEY_SECRET_NAME", "gateway-key"),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
         ];
-        let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
+        let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &variables).await;
         invoke(&mut function, &sample_event("put-account")).await;
         let mut set_up = sample_event("create-subscription");
         let path = json!("/accounts/acme/payment-method-setups");
@@ -345,7 +350,7 @@ async fn checkout_page_returns_the_browser_to_the_configured_address_or_to_the_d
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_subscription_error_names_the_invalid_field_and_the_allowed_values() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     let body: Value = serde_json::from_str(sample_event("create-subscription")["body"].as_str().unwrap()).unwrap();
     // The columns are: a field, an invalid value of the field, and a part of the expected error.
@@ -421,7 +426,7 @@ async fn create_subscription_error_names_the_invalid_field_and_the_allowed_value
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unencoded_characters_in_the_query_string_and_a_large_body_get_a_response() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE_VARIABLE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     let mut list = sample_event("list-receipts");
     for character in [" ", "\"", "<", ">", "#", "ä", "\u{1}"] {

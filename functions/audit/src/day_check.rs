@@ -5,7 +5,7 @@ use days::{Concern, ProcessFacts, SystemStatus, incomplete_batches};
 use serde::Serialize;
 use store::{Batch, Settings, TableError};
 
-use crate::Checks;
+use crate::TableChecks;
 
 /// The log message if the payment batch or the reminder batch of today is not done at the hour of the check. The filter
 /// of an alarm in `template.yaml` contains the same text.
@@ -21,7 +21,7 @@ pub const CONCERN_MESSAGE: &str = "a person is needed";
 
 /// The response to an invocation that checks whether the batches of today are done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct DayResponse {
+pub struct DayCheckResponse {
     /// The current date in the billing time zone.
     pub date: NaiveDate,
     /// The batches that are not done.
@@ -30,10 +30,10 @@ pub struct DayResponse {
     pub problems: Vec<String>,
 }
 
-impl Checks {
+impl TableChecks {
     /// Checks whether the run records prove that both batches of today are done, and what needs a person. Logs the
     /// result. Alarms of their own check the queues.
-    pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayResponse, TableError> {
+    pub(crate) async fn check_day(&self, settings: &Settings) -> Result<DayCheckResponse, TableError> {
         let now = self.audit.clock.now();
         let date = self.audit.table.policy().date_at(now);
         let not_done = incomplete_batches(&self.audit.table, settings.shards, date, now).await?;
@@ -46,6 +46,6 @@ impl Checks {
         for concern in &concerns {
             tracing::error!(%date, %concern, "{CONCERN_MESSAGE}: {}", concern.next_step());
         }
-        Ok(DayResponse { date, not_done, problems: concerns.iter().map(Concern::to_string).collect() })
+        Ok(DayCheckResponse { date, not_done, problems: concerns.iter().map(Concern::to_string).collect() })
     }
 }

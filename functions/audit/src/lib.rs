@@ -19,19 +19,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Table, TableConfig, TableError, load_sdk_config};
 
-pub use day_check::{CONCERN_MESSAGE, DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayResponse};
-pub use table_audit::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableResponse, VIOLATIONS_MESSAGE};
+pub use day_check::{CONCERN_MESSAGE, DAY_DONE_MESSAGE, DAY_NOT_DONE_MESSAGE, DayCheckResponse};
+pub use table_audit::{AUDIT_CONTINUED_MESSAGE, AUDIT_LATE_MESSAGE, TableAuditResponse, VIOLATIONS_MESSAGE};
 
 /// The checks of a table, with their configuration.
 #[derive(Debug)]
-pub struct Checks {
+pub struct TableChecks {
     audit: NightlyAudit,
 }
 
 /// The event that invokes the function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct AuditRequest {
     check: RequestedCheck,
 }
 
@@ -49,23 +49,23 @@ enum RequestedCheck {
 /// The response of the function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Response {
-    Table(TableResponse),
-    Day(DayResponse),
+pub enum AuditResponse {
+    Table(TableAuditResponse),
+    Day(DayCheckResponse),
 }
 
 /// The reason why an invocation failed.
 #[derive(Debug, thiserror::Error)]
-pub enum InvocationError {
+pub enum AuditInvocationError {
     #[error("the event is not valid: {0}")]
     Request(#[from] serde_json::Error),
-    #[error("the table has no settings: no run has used it yet")]
+    #[error("the table has no settings yet: start the API or a batch function, which creates them")]
     NoSettings,
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-impl InvocationError {
+impl AuditInvocationError {
     /// Returns the error type of the invocation.
     fn error_type(&self) -> &'static str {
         match self {
@@ -81,23 +81,26 @@ impl InvocationError {
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Checks, ConfigError> {
+pub async fn set_up_table_checks(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<TableChecks, ConfigError> {
     let table = TableConfig::read(env)?.connect(&load_sdk_config().await);
     let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
-    Ok(Checks { audit: NightlyAudit { table, orders, clock } })
+    Ok(TableChecks { audit: NightlyAudit { table, orders, clock } })
 }
 
 /// Handles one invocation of the function.
 ///
 /// # Errors
-/// An [`InvocationError`]. The name of its variant is the error type of the invocation.
-pub async fn check(checks: &Checks, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
+/// An [`AuditInvocationError`]. The name of its variant is the error type of the invocation.
+pub async fn run_audit_invocation(
+    checks: &TableChecks,
+    event: LambdaEvent<Value>,
+) -> Result<AuditResponse, Diagnostic> {
     let deadline = DateTime::<Utc>::from(event.context.deadline());
-    let response = checks.handle(event.payload, deadline).await;
+    let response = checks.run_requested_check(event.payload, deadline).await;
     response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }
 
-impl Checks {
+impl TableChecks {
     /// Creates the checks of `table`.
     pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
         Self { audit: NightlyAudit { table, orders: None, clock } }
@@ -111,16 +114,20 @@ impl Checks {
     /// Handles the event `event` until shortly before `deadline`.
     ///
     /// # Errors
-    /// - [`InvocationError::Request`] if the event is not valid.
-    /// - [`InvocationError::NoSettings`] if no run has used the table yet.
-    /// - [`InvocationError::Table`] if a request failed. The next invocation continues.
-    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Response, InvocationError> {
-        let request: Request = serde_json::from_value(event)?;
-        let settings = self.audit.table.get_settings().await?.ok_or(InvocationError::NoSettings)?;
+    /// - [`AuditInvocationError::Request`] if the event is not valid.
+    /// - [`AuditInvocationError::NoSettings`] if the table has no settings yet.
+    /// - [`AuditInvocationError::Table`] if a request failed. The next invocation continues.
+    pub async fn run_requested_check(
+        &self,
+        event: Value,
+        deadline: DateTime<Utc>,
+    ) -> Result<AuditResponse, AuditInvocationError> {
+        let request: AuditRequest = serde_json::from_value(event)?;
+        let settings = self.audit.table.get_settings().await?.ok_or(AuditInvocationError::NoSettings)?;
         self.audit.table.use_policy(&settings, None)?;
         match request.check {
-            RequestedCheck::AllItems => Ok(Response::Table(self.audit_table(&settings, deadline).await?)),
-            RequestedCheck::BatchesOfToday => Ok(Response::Day(self.check_day(&settings).await?)),
+            RequestedCheck::AllItems => Ok(AuditResponse::Table(self.audit_table(&settings, deadline).await?)),
+            RequestedCheck::BatchesOfToday => Ok(AuditResponse::Day(self.check_day(&settings).await?)),
         }
     }
 }

@@ -10,7 +10,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let checks = audit_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| audit_function::check(&checks, event))).await
+    logs::start_logging();
+    let checks = audit_function::set_up_table_checks(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| audit_function::run_audit_invocation(&checks, event))).await
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use store::{Settings, TableError};
 
-use crate::Checks;
+use crate::TableChecks;
 
 /// The log message of an invocation that has checked a part of the table, also the last part. The filter of an alarm in
 /// `template.yaml` contains the same text: the alarm fires if the message is missing for a day.
@@ -21,7 +21,7 @@ pub const AUDIT_LATE_MESSAGE: &str = "the audit has not checked the whole table 
 
 /// The response to the audit of a part of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct TableResponse {
+pub struct TableAuditResponse {
     /// The id of this audit, which checks the whole table in several invocations.
     pub audit: String,
     /// Whether all items were checked. Otherwise the next invocation continues.
@@ -34,7 +34,7 @@ pub struct TableResponse {
     pub violations: u64,
 }
 
-impl From<&AuditRecord> for TableResponse {
+impl From<&AuditRecord> for TableAuditResponse {
     fn from(audit: &AuditRecord) -> Self {
         Self {
             audit: audit.id.to_string(),
@@ -46,17 +46,17 @@ impl From<&AuditRecord> for TableResponse {
     }
 }
 
-impl Checks {
+impl TableChecks {
     /// Audits the next part of the table until shortly before `deadline`, and logs the result.
     pub(crate) async fn audit_table(
         &self,
         settings: &Settings,
         deadline: DateTime<Utc>,
-    ) -> Result<TableResponse, TableError> {
+    ) -> Result<TableAuditResponse, TableError> {
         let now = self.audit.clock.now();
         let audit = self.audit.audit_next_part(settings, deadline).await?;
-        let response = TableResponse::from(&audit);
-        let TableResponse { audit: id, complete, accounts, orders, violations } = &response;
+        let response = TableAuditResponse::from(&audit);
+        let TableAuditResponse { audit: id, complete, accounts, orders, violations } = &response;
         match is_audit_late(&audit, now) {
             true => tracing::error!(audit = %id, accounts, orders, "{AUDIT_LATE_MESSAGE}"),
             false => tracing::info!(audit = %id, complete, accounts, orders, violations, "{AUDIT_CONTINUED_MESSAGE}"),

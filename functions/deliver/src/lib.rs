@@ -21,7 +21,8 @@ use clock::Clock;
 use config::{ConfigError, Env, SECRET_UNREADABLE};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use outbound::{
-    AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, SendDueError, Sender,
+    AllowedAddresses, DELIVERY_QUEUE, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, QueueError, SendDueError,
+    WebhookSender,
 };
 use serde::Deserialize;
 use sqs::SqsQueue;
@@ -32,7 +33,7 @@ use batch::DeliveryBatch;
 /// The payload of an invocation of the Lambda function.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Request {
+pub enum DeliverRequest {
     /// Messages from the queue.
     Queue(SqsEvent),
     /// The request of the schedule to send deliveries to the queue.
@@ -60,7 +61,7 @@ pub struct DeliveryHandler {
 
 /// The reason why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
+pub enum DeliverSetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("the HTTP client cannot be created: {0}")]
@@ -69,14 +70,14 @@ pub enum SetUpError {
 
 /// The reason why a message could not be processed. The message stays in the queue.
 #[derive(Debug, thiserror::Error)]
-enum MessageError {
+enum DeliverMessageError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
     Queue(#[from] QueueError),
 }
 
-impl MessageError {
+impl DeliverMessageError {
     /// Returns the name of the error, which the log contains as `error_type`.
     fn error_type(&self) -> &'static str {
         match self {
@@ -91,15 +92,18 @@ impl MessageError {
 /// # Errors
 /// Returns an error if a variable is missing or invalid, the encryption keys cannot be read, or the HTTP client cannot
 /// be created.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DeliveryHandler, SetUpError> {
+pub async fn set_up_delivery_handler(
+    env: Env<'_>,
+    clock: Arc<dyn Clock>,
+) -> Result<DeliveryHandler, DeliverSetUpError> {
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
-    let keys = secrets::encryption_keys(env, &sdk).await;
+    let keys = secrets::read_encryption_keys(env, &sdk).await;
     let keys = keys.inspect_err(|error| tracing::error!(%error, error_type = "Secret", "{SECRET_UNREADABLE}"))?;
-    let sender = Sender::new(AllowedAddresses::PublicOnly, DELIVERY_TIMEOUT)
-        .map_err(|error| SetUpError::Http(error.to_string()))?;
+    let sender = WebhookSender::new(AllowedAddresses::PublicOnly, DELIVERY_TIMEOUT)
+        .map_err(|error| DeliverSetUpError::Http(error.to_string()))?;
     let deliverer = Deliverer::new(config.connect(&sdk), sender, keys, clock.clone());
-    let queue = SqsQueue::new(Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
+    let queue = SqsQueue::new(Client::new(&sdk), env.required_text(&DELIVERY_QUEUE)?);
     Ok(DeliveryHandler::new(deliverer, queue, clock))
 }
 
@@ -108,10 +112,13 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DeliveryHandl
 /// # Errors
 /// Only a request of the schedule can fail: if a due delivery could not be sent to the queue. A failed message is listed in
 /// the response instead, so that the other messages of the batch are not repeated.
-pub async fn handle(deliveries: &DeliveryHandler, event: LambdaEvent<Request>) -> Result<SqsBatchResponse, Diagnostic> {
+pub async fn handle_deliver_invocation(
+    deliveries: &DeliveryHandler,
+    event: LambdaEvent<DeliverRequest>,
+) -> Result<SqsBatchResponse, Diagnostic> {
     let queue = match event.payload {
-        Request::Queue(queue) => queue,
-        Request::Send { send: DeliveriesToSend::Due } => {
+        DeliverRequest::Queue(queue) => queue,
+        DeliverRequest::Send { send: DeliveriesToSend::Due } => {
             return match deliveries.deliverer.send_due(&deliveries.queue).await {
                 Ok(_) => Ok(SqsBatchResponse::default()),
                 Err(errors) => {
@@ -145,7 +152,7 @@ impl DeliveryHandler {
 
     /// Creates a delivery of each event in `events` for each webhook endpoint that subscribed to its type, and adds the
     /// deliveries to the queue of deliveries.
-    async fn create_deliveries(&self, events: &[ReceivedEvent]) -> Result<(), MessageError> {
+    async fn create_deliveries(&self, events: &[ReceivedEvent]) -> Result<(), DeliverMessageError> {
         if events.is_empty() {
             return Ok(());
         }

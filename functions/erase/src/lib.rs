@@ -21,11 +21,11 @@ const TIME_RESERVED_FOR_SAVING: TimeDelta = TimeDelta::minutes(2);
 /// The event that invokes the function: an empty object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {}
+struct EraseRequest {}
 
 /// The response of the function: the numbers of accounts by the state of their erasure.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Response {
+pub struct ErasureResponse {
     /// The number of accounts that were erased.
     pub erased: u64,
     /// The number of accounts whose erasure the next invocation continues.
@@ -36,7 +36,7 @@ pub struct Response {
     pub failed: u64,
 }
 
-impl From<&ErasingReport> for Response {
+impl From<&ErasingReport> for ErasureResponse {
     fn from(report: &ErasingReport) -> Self {
         Self {
             erased: report.erased,
@@ -52,7 +52,7 @@ impl From<&ErasingReport> for Response {
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Eraser, ConfigError> {
+pub async fn set_up_eraser(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Eraser, ConfigError> {
     let table = TableConfig::read(env)?.connect(&load_sdk_config().await);
     let orders = env.get(&ORDERS_TABLE).map(|name| OrdersTable::new(table.client().clone(), name));
     Ok(Eraser::new(table, orders, clock))
@@ -65,13 +65,16 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Eraser, Confi
 /// A [`Diagnostic`] with one of these error types:
 /// - `Request` if the event is not valid.
 /// - `Table` if the erasures cannot be listed, or the scan of the table fails. The next invocation continues.
-pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
+pub async fn erase_requested_accounts(
+    eraser: &Eraser,
+    event: LambdaEvent<Value>,
+) -> Result<ErasureResponse, Diagnostic> {
     let failed =
         |error_type: &str, error_message: String| Diagnostic { error_type: error_type.to_owned(), error_message };
-    let Request {} = serde_json::from_value(event.payload)
+    let EraseRequest {} = serde_json::from_value(event.payload)
         .map_err(|error| failed("Request", format!("the event is not valid: {error}")))?;
     let deadline = DateTime::<Utc>::from(event.context.deadline()).checked_sub_signed(TIME_RESERVED_FOR_SAVING);
-    let report = Box::pin(eraser.erase_all(deadline)).await.map_err(|error| {
+    let report = Box::pin(eraser.continue_all_erasures(deadline)).await.map_err(|error| {
         tracing::error!(%error, error_type = "Table", "{ERASURE_FAILED_MESSAGE}");
         failed("Table", error.to_string())
     })?;
@@ -81,8 +84,8 @@ pub async fn erase(eraser: &Eraser, event: LambdaEvent<Value>) -> Result<Respons
             false => tracing::warn!(%account, waits_for, "the erasure of an account waits"),
         }
     }
-    let response = Response::from(&report);
-    let Response { erased, in_progress, waiting, failed } = response;
+    let response = ErasureResponse::from(&report);
+    let ErasureResponse { erased, in_progress, waiting, failed } = response;
     tracing::info!(erased, in_progress, waiting, failed, "the requested erasures were continued");
     Ok(response)
 }

@@ -10,7 +10,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let erasures = erase_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| erase_function::erase(&erasures, event))).await
+    logs::start_logging();
+    let erasures = erase_function::set_up_eraser(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| erase_function::erase_requested_accounts(&erasures, event))).await
 }

@@ -4,7 +4,7 @@ use billing::{ActionKind, Actor, NewAction};
 use clock::{Clock as _, SystemClock};
 use erasing::request_erasure;
 use store::StoredAccount;
-use testkit::{Function, InvocationResult, sample};
+use testkit::{InvocationResult, LambdaFunction, sample_account};
 
 /// Returns a deadline in 15 minutes, in milliseconds since 1970.
 fn deadline_ms() -> i64 {
@@ -14,8 +14,8 @@ fn deadline_ms() -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn erase_function_erases_a_requested_account_without_an_order_desk() {
     let path = env!("CARGO_BIN_EXE_erase");
-    let mut function = Function::start(path, "erase", &[("DUEDAY_ORDERS_TABLE", "")]).await;
-    let account = sample::account();
+    let mut function = LambdaFunction::start(path, "erase", &[("DUEDAY_ORDERS_TABLE", "")]).await;
+    let account = sample_account();
     function.table.put_account(&account).await.unwrap();
     let InvocationResult::Response(idle) = function.invoke("{}", deadline_ms()).await else { panic!() };
     assert_eq!((&idle["erased"], &idle["failed"]), (&0.into(), &0.into()), "{idle}");
@@ -32,7 +32,7 @@ async fn erase_function_erases_a_requested_account_without_an_order_desk() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn erase_function_rejects_an_invalid_event() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_erase"), "erase", &[]).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_erase"), "erase", &[]).await;
     let event = r#"{"account": "acme"}"#;
     let InvocationResult::Error(error) = function.invoke(event, deadline_ms()).await else { panic!() };
     assert_eq!(error["errorType"], "Request");

@@ -11,7 +11,7 @@ use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use billing::{EventData, OperatorEvent};
-use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
+use publishing::{BusEntry, EventBus, FailedEntry, StreamEvent};
 use store::Table;
 
 /// The field `Source` of all entries except heartbeats. EventBridge rules can match entries by this field.
@@ -66,7 +66,7 @@ impl EventBridge {
     /// batch. The read is strongly consistent and later than the changes in the batch, so it finds every endpoint that
     /// existed at the time of a change. If the table cannot be read, the entries are marked as if there was an
     /// endpoint, and the `deliver` function reads the endpoints again.
-    async fn webhook_resource(&self) -> &'static str {
+    async fn read_webhook_resource(&self) -> &'static str {
         match self.table.has_webhook_endpoints().await {
             Ok(true) => WEBHOOK_ENDPOINTS,
             Ok(false) => NO_WEBHOOK_ENDPOINT,
@@ -113,14 +113,14 @@ impl EventBridge {
                 let results = prepared.into_iter().zip(response.entries());
                 results.filter_map(|(prepared, result)| Some((prepared, reason(result)?))).collect()
             }
-            Ok(_) => all_failed(prepared, "the response has a wrong number of entries"),
-            Err(error) => all_failed(prepared, &AwsRequestError::new(&error).to_string()),
+            Ok(_) => mark_all_entries_failed(prepared, "the response has a wrong number of entries"),
+            Err(error) => mark_all_entries_failed(prepared, &AwsRequestError::new(&error).to_string()),
         }
     }
 }
 
 /// Logs each published refund of `entries`. `failed` are the entries that were not published.
-fn log_refunds(entries: &[BusEntry], failed: &[FailedEntry]) {
+fn log_published_refunds(entries: &[BusEntry], failed: &[FailedEntry]) {
     for (index, entry) in entries.iter().enumerate() {
         let StreamEvent::Event(event) = &entry.event else { continue };
         if matches!(event.body, EventData::PaymentRefunded(_)) && failed.iter().all(|failed| failed.index != index) {
@@ -130,13 +130,13 @@ fn log_refunds(entries: &[BusEntry], failed: &[FailedEntry]) {
 }
 
 /// Returns all entries in `prepared` as failed entries with the reason `reason`.
-fn all_failed(prepared: Vec<PreparedEntry>, reason: &str) -> Vec<(PreparedEntry, String)> {
+fn mark_all_entries_failed(prepared: Vec<PreparedEntry>, reason: &str) -> Vec<(PreparedEntry, String)> {
     prepared.into_iter().map(|prepared| (prepared, reason.to_owned())).collect()
 }
 
 /// Splits the entries into several requests, each within the limits of EventBridge. The order of the entries is
 /// unchanged.
-fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
+fn split_entries_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
     let mut requests: Vec<Vec<PreparedEntry>> = Vec::new();
     let mut bytes = 0;
     for prepared in all {
@@ -155,22 +155,22 @@ fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
 }
 
 #[async_trait]
-impl Bus for EventBridge {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
-        let resource = self.webhook_resource().await;
+impl EventBus for EventBridge {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let resource = self.read_webhook_resource().await;
         let mut remaining: Vec<_> =
             entries.iter().enumerate().map(|(index, entry)| self.prepare_entry(index, entry, resource)).collect();
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();
         let mut delays = delays.build();
         loop {
             let mut failed = Vec::new();
-            for request in split_into_requests(std::mem::take(&mut remaining)) {
+            for request in split_entries_into_requests(std::mem::take(&mut remaining)) {
                 failed.extend(self.put_events(request).await);
             }
             let Some(delay) = delays.next().filter(|_| !failed.is_empty()) else {
                 let failed = failed.into_iter().map(|(prepared, reason)| FailedEntry { index: prepared.index, reason });
                 let failed: Vec<_> = failed.collect();
-                log_refunds(entries, &failed);
+                log_published_refunds(entries, &failed);
                 return failed;
             };
             if let Some(sleep) = self.client.config().sleep_impl() {

@@ -7,7 +7,7 @@ mod event_bridge;
 use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use publishing::{Bus, EVENT_BUS, Publisher};
+use publishing::{EVENT_BUS, EventBus, Publisher};
 use serde_json::Value;
 use store::{TableConfig, load_sdk_config};
 
@@ -17,8 +17,8 @@ pub use event_bridge::{EventBridge, NO_WEBHOOK_ENDPOINT, REFUND_PUBLISHED_MESSAG
 ///
 /// # Errors
 /// Returns an error if a variable is missing or invalid.
-pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
-    let (bus, config) = (env.text(&EVENT_BUS)?, TableConfig::read(env)?);
+pub async fn set_up_publisher(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
+    let (bus, config) = (env.required_text(&EVENT_BUS)?, TableConfig::read(env)?);
     let sdk = load_sdk_config().await;
     let client = aws_sdk_eventbridge::Client::new(&sdk);
     Ok(Publisher::new(EventBridge::new(client, bus, config.connect(&sdk))))
@@ -30,8 +30,8 @@ pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError>
 /// # Errors
 /// Returns an error of the type `Batch` if the input is not a batch of a DynamoDB stream
 /// ([`publishing::StreamBatchError`]).
-pub async fn publish(
-    publisher: &Publisher<impl Bus>,
+pub async fn publish_stream_records(
+    publisher: &Publisher<impl EventBus>,
     event: LambdaEvent<Value>,
 ) -> Result<DynamoDbEventResponse, Diagnostic> {
     let published = publisher.publish(&event.payload).await;

@@ -10,33 +10,33 @@ use clock::Clock;
 use config::{ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{API_URL, Merchant};
-use notices::{NOTICE_DELAYED, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
+use notices::{CustomerNotifier, NOTICE_DELAYED, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome};
 use ses::MailerError;
 use store::{TableConfig, load_sdk_config};
 
 /// The reason why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
+pub enum NoticesSetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Mailer(#[from] MailerError),
 }
 
-/// Creates the sender of notices from the environment variables `env`. The documentation of [`ses::mailer`] lists the
+/// Creates the sender of notices from the environment variables `env`. The documentation of [`ses::create_configured_mailer`] lists the
 /// variables that select the mail service and the sender of the mails.
 ///
 /// # Errors
 /// Returns an error if a variable is missing or invalid.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
+pub async fn set_up_notices(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<CustomerNotifier, NoticesSetUpError> {
     let (config, merchant) = (TableConfig::read(env)?, Merchant::read(env)?);
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
-    let mailer = ses::mailer(env, &sdk, clock.clone())?;
+    let mailer = ses::create_configured_mailer(env, &sdk, clock.clone())?;
     let api_url = env.read_optional(&API_URL, |url| {
         config::parse_displayable_url(url).map_err(|allowed| format!("must be {allowed}"))
     })?;
-    Ok(Notices::new(table, mailer, merchant, clock).with_card_links(api_url))
+    Ok(CustomerNotifier::new(table, mailer, merchant, clock).with_card_links(api_url))
 }
 
 /// Processes a batch of messages. The response lists the messages that must stay in the queue.
@@ -44,7 +44,10 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetU
 /// # Errors
 /// Never returns an error: a failed message is listed in the response, so that the other messages of the batch are not
 /// repeated.
-pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
+pub async fn handle_notices_invocation(
+    notices: &CustomerNotifier,
+    event: LambdaEvent<SqsEvent>,
+) -> Result<SqsBatchResponse, Diagnostic> {
     let messages = event.payload.records.into_iter();
     let messages = messages.map(|message| (message.message_id.unwrap_or_default(), message.body.unwrap_or_default()));
     let mut response = SqsBatchResponse::default();
@@ -55,10 +58,16 @@ pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<S
 /// Sends the notices about the events in `messages`. Each element is the id and the body of a message. Returns the ids
 /// of the messages that must stay in the queue. Logs the numbers of sent, undeliverable and delayed mails and of failed
 /// messages in one line, unless all numbers are 0.
-pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
-    let (mut sent, mut undeliverable, mut delayed, mut to_retry) = (0_u64, 0_u64, 0_usize, Vec::new());
+pub async fn send_notices(
+    notices: &CustomerNotifier,
+    messages: impl IntoIterator<Item = (String, String)>,
+) -> Vec<String> {
+    let mut sent = 0_u64;
+    let mut undeliverable = 0_u64;
+    let mut delayed = 0_usize;
+    let mut to_retry = Vec::new();
     for (id, body) in messages {
-        match notify(notices, &body).await {
+        match send_notice_of_message(notices, &body).await {
             Ok(NoticeOutcome::Sent) => sent = sent.saturating_add(1),
             Ok(NoticeOutcome::Undeliverable) => undeliverable = undeliverable.saturating_add(1),
             Ok(NoticeOutcome::AlreadySent | NoticeOutcome::NotNeeded) => {}
@@ -82,6 +91,6 @@ pub async fn send_notices(notices: &Notices, messages: impl IntoIterator<Item = 
 }
 
 /// Reads the event in the body `message`, and sends the notice about this event.
-async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
+async fn send_notice_of_message(notices: &CustomerNotifier, message: &str) -> Result<NoticeOutcome, NoticeError> {
     notices.notify(&ReceivedEvent::read(message)?).await
 }

@@ -10,7 +10,7 @@ use lambda_runtime::{Error, run, service_fn};
 // A single thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init_with(embedded_metrics::layer_of_function());
-    let notices = notices_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| notices_function::handle(&notices, event))).await
+    logs::start_logging_with_layer(embedded_metrics::create_metrics_layer());
+    let notices = notices_function::set_up_notices(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| notices_function::handle_notices_invocation(&notices, event))).await
 }

@@ -1,17 +1,17 @@
 //! Invokes the function's binary, and reads the sent mails from the outbox or from a stand-in for Amazon SES.
 
 use clock::{Clock as _, SystemClock};
-use emulator::{Limits, serve};
+use emulator::{ServerLimits, serve_http};
 use notices::{NOTICE_DELAYED, NOTICE_MESSAGE_FAILED};
-use testkit::{Function, InvocationResult, RefusedAt, SesFault, SesServer, SmtpServer, sample};
+use testkit::{InvocationResult, LambdaFunction, RefusedAt, SesFault, SesServer, SmtpServer, sample_account};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_function_sends_one_mail_for_a_repeated_event() {
     let folder = tempfile::tempdir().unwrap();
     let outbox = format!("outbox:{}", folder.path().display());
     let variables = [("DUEDAY_MAIL_URL", outbox.as_str()), ("DUEDAY_MAIL_FROM", "Shop <shop@example.com>")];
-    let mut function = Function::start(env!("CARGO_BIN_EXE_notices"), "notices", &variables).await;
-    function.table.put_account(&sample::account()).await.unwrap();
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_notices"), "notices", &variables).await;
+    function.table.put_account(&sample_account()).await.unwrap();
     let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../events/sqs-paid.json")).unwrap();
     let deadline_ms = SystemClock.now().timestamp_millis() + 60_000;
     for _ in 0..2 {
@@ -41,8 +41,9 @@ async fn log_of_two_events(url: &str, more_variables: &[(&str, &str)]) -> String
     let mut variables = vec![("DUEDAY_MAIL_URL", url), ("DUEDAY_MAIL_FROM", "Shop <shop@example.com>")];
     variables.extend(more_variables);
     let log_file = std::fs::File::create(&log).unwrap();
-    let mut function = Function::start_with_log(env!("CARGO_BIN_EXE_notices"), "notices", &variables, log_file).await;
-    function.table.put_account(&sample::account()).await.unwrap();
+    let mut function =
+        LambdaFunction::start_with_log(env!("CARGO_BIN_EXE_notices"), "notices", &variables, log_file).await;
+    function.table.put_account(&sample_account()).await.unwrap();
     let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../events/sqs-paid.json")).unwrap();
     let deadline_ms = SystemClock.now().timestamp_millis() + 60_000;
     function.invoke(&event, deadline_ms).await;
@@ -57,7 +58,7 @@ async fn log_contains_no_address_and_no_text_of_a_mail_at_any_level() {
     let ses = SesServer::new("example.com", "dueday");
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, ses.clone().router(), Limits::default()));
+    tokio::spawn(serve_http(listener, ses.clone().router(), ServerLimits::default()));
     let ses_variables = [("AWS_ENDPOINT_URL_SESV2", url.as_str())];
     let log_of_sent = log_of_two_events("ses:", &ses_variables).await;
     assert_eq!(ses.mails().len(), 1);
@@ -65,7 +66,7 @@ async fn log_contains_no_address_and_no_text_of_a_mail_at_any_level() {
     let log_of_rejected = log_of_two_events("ses:", &ses_variables).await;
     assert!(log_of_rejected.contains("Amazon SES responded with MessageRejected"), "{log_of_rejected}");
 
-    let address = sample::account().email;
+    let address = sample_account().email;
     for log in [log_of_two_events(&outbox, &[]).await, log_of_sent, log_of_rejected] {
         assert!(log.contains("a message failed and stays in the queue"), "the unreadable event is logged: {log}");
         for secret in [address.as_str(), "Gold plan", "Hello"] {
@@ -78,8 +79,8 @@ async fn log_contains_no_address_and_no_text_of_a_mail_at_any_level() {
 #[tokio::test(flavor = "multi_thread")]
 async fn notice_that_its_recipient_does_not_accept_now_stays_in_the_queue_without_an_alarm() {
     let (server, url) = SmtpServer::start().await;
-    let address = sample::account().email;
-    server.refuse(address.as_str(), RefusedAt::Recipient, 452, "4.2.2 mailbox full");
+    let address = sample_account().email;
+    server.refuse_mails_to(address.as_str(), RefusedAt::Recipient, 452, "4.2.2 mailbox full");
     let log = log_of_two_events(&url, &[]).await;
     let line = log.lines().find(|line| line.contains(NOTICE_DELAYED)).expect("a line about the delayed notice");
     assert!(line.contains("responded to RCPT TO with 452 4.2.2 mailbox full <<redacted>>"), "{line}");

@@ -11,11 +11,11 @@ use chrono::TimeDelta;
 use clock::Clock;
 use config::Env;
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrdersTable};
+use orders_table::{BucketCount, ORDER_BUCKETS, ORDERS_TABLE, OrdersTable};
 use store::{ENDPOINT, TableConfig, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
-pub use queue::{OrdersToFill, Request, Response, handle};
-pub use stored_payments::StoredPayments;
+pub use queue::{OrdersQueueRequest, OrdersQueueResponse, OrdersToFill, handle_orders_queue_invocation};
+pub use stored_payments::PaymentsReader;
 
 /// The longest time after which a change of the table is visible in its indexes. Usually it takes less than a second.
 const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
@@ -24,11 +24,11 @@ const INDEX_DELAY: TimeDelta = TimeDelta::seconds(30);
 ///
 /// # Errors
 /// An environment variable is missing or not valid, or the table cannot be used.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
+pub async fn set_up_order_desk(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
     let client = create_dynamodb_client(&load_sdk_config().await, env.get(&ENDPOINT).as_deref());
-    let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
+    let table = OrdersTable::new(client, env.required_text(&ORDERS_TABLE)?);
     table.refuse_planned_changes().await?;
-    let buckets = table.get_or_store_buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
+    let buckets = table.get_or_store_buckets(BucketCount::new(env.number(&ORDER_BUCKETS)?)).await?;
     Ok(OrderDesk::new(table, buckets, clock).with_index_delay(INDEX_DELAY))
 }
 
@@ -36,8 +36,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, Ta
 ///
 /// # Errors
 /// An environment variable is missing or not valid, or the table of the order desk cannot be used.
-pub async fn set_up_for_queue(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
-    let desk = set_up(env, clock.clone()).await?;
+pub async fn set_up_order_desk_for_queue(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, TableSetUpError> {
+    let desk = set_up_order_desk(env, clock.clone()).await?;
     let payments = TableConfig::read(env)?.connect_with(desk.table.client().clone());
-    Ok(desk.with_payment_records(Arc::new(StoredPayments::new(payments, clock))))
+    Ok(desk.with_payment_records(Arc::new(PaymentsReader::new(payments, clock))))
 }

@@ -12,7 +12,7 @@ use crate::fill_waiting_orders::fill_waiting_orders;
 /// The payload of an invocation of the Lambda function.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Request {
+pub enum OrdersQueueRequest {
     /// Messages from the queue.
     Queue(SqsEvent),
     /// The request of the schedule to fill backordered orders.
@@ -30,7 +30,7 @@ pub enum OrdersToFill {
 /// The response of the function to an invocation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Response {
+pub enum OrdersQueueResponse {
     /// The messages that failed and that the queue must deliver again.
     Queue(SqsBatchResponse),
     /// The result of filling the backordered orders.
@@ -47,22 +47,25 @@ pub enum Response {
 /// # Errors
 /// Only a request of the schedule can fail: if an order or a fill task failed. If a message of the
 /// queue fails, the response lists the message instead, so that the queue delivers only this message again.
-pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
+pub async fn handle_orders_queue_invocation(
+    desk: &OrderDesk,
+    event: LambdaEvent<OrdersQueueRequest>,
+) -> Result<OrdersQueueResponse, Diagnostic> {
     match event.payload {
-        Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
-        Request::Fill { fill: OrdersToFill::Waiting } => {
+        OrdersQueueRequest::Queue(queue) => Ok(OrdersQueueResponse::Queue(process_payment_messages(desk, queue).await)),
+        OrdersQueueRequest::Fill { fill: OrdersToFill::Waiting } => {
             let FillCounts { filled, unfinished_tasks, .. } =
                 fill_waiting_orders(desk, event.context.deadline().into()).await?;
-            Ok(Response::Fill { filled, unfinished_tasks })
+            Ok(OrdersQueueResponse::Fill { filled, unfinished_tasks })
         }
     }
 }
 
 /// Processes the messages of the queue one after the other, and returns those that failed.
-async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
+async fn process_payment_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
     let mut response = SqsBatchResponse::default();
     for message in queue.records {
-        match process_message(desk, message.body.as_deref().unwrap_or_default()).await {
+        match process_payment_message(desk, message.body.as_deref().unwrap_or_default()).await {
             Ok(()) => {}
             Err(error) => {
                 let id = message.message_id.unwrap_or_default();
@@ -75,6 +78,6 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
 }
 
 /// Processes the payment event in one message.
-async fn process_message(desk: &OrderDesk, message: &str) -> Result<(), ProcessEventError> {
+async fn process_payment_message(desk: &OrderDesk, message: &str) -> Result<(), ProcessEventError> {
     orders_desk::process_event(desk, &ReceivedEvent::read(message)?).await
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use billing::{ReceiptId, Refund, RefundData, RefundStatus};
+use billing::{ReceiptId, Refund, RefundEventData, RefundStatus};
 use clock::Clock;
 use orders::PaidPeriod;
 use orders_desk::PaymentLookup;
@@ -12,12 +12,12 @@ use store::{Table, TableError};
 /// Reads receipts and refunds in the payments table. Every program with the right to send to the bus or to the queue can send an
 /// event, but only the functions that charge and refund write these items.
 #[derive(Debug)]
-pub struct StoredPayments {
+pub struct PaymentsReader {
     table: Table,
     clock: Arc<dyn Clock>,
 }
 
-impl StoredPayments {
+impl PaymentsReader {
     /// Creates the reader of the payments table `table`.
     pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
         Self { table, clock }
@@ -25,7 +25,7 @@ impl StoredPayments {
 }
 
 #[async_trait]
-impl PaymentLookup for StoredPayments {
+impl PaymentLookup for PaymentsReader {
     /// Sends one strongly consistent GetItem request.
     async fn has_receipt(&self, paid: &PaidPeriod) -> Result<bool, TableError> {
         let id = ReceiptId { due_on: paid.order.due_on, subscription: paid.order.subscription, sku: paid.sku.clone() };
@@ -34,18 +34,18 @@ impl PaymentLookup for StoredPayments {
     }
 
     /// Sends one Query request for each page of the refunds of the receipt.
-    async fn has_refund(&self, refund: &RefundData, has_failed: bool) -> Result<bool, TableError> {
-        let RefundData { due_on, subscription, sku, .. } = refund.clone();
+    async fn has_refund(&self, refund: &RefundEventData, has_failed: bool) -> Result<bool, TableError> {
+        let RefundEventData { due_on, subscription, sku, .. } = refund.clone();
         let refunds =
             self.table.get_refunds_by_receipt(&refund.account, &ReceiptId { due_on, subscription, sku }).await?;
         let is_it = |stored: &&Refund| stored.id.to_string() == refund.refund && stored.amount == refund.amount;
-        Ok(refunds.iter().find(is_it).is_some_and(|stored| may_have_event(stored, has_failed)))
+        Ok(refunds.iter().find(is_it).is_some_and(|stored| may_have_refund_event(stored, has_failed)))
     }
 }
 
 /// Returns whether an event about the failure of `refund`, if `has_failed`, or about its success can exist. A refund that has
 /// failed may have succeeded before, and a refund that the gateway refused has no event.
-fn may_have_event(refund: &Refund, has_failed: bool) -> bool {
+fn may_have_refund_event(refund: &Refund, has_failed: bool) -> bool {
     match refund.status {
         RefundStatus::Pending => false,
         RefundStatus::Succeeded => !has_failed,

@@ -13,7 +13,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 // A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init_with(embedded_metrics::layer_of_function());
-    let payments = payments_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| payments_function::charge(&payments, event))).await
+    logs::start_logging_with_layer(embedded_metrics::create_metrics_layer());
+    let payments = payments_function::set_up_payment_batch(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| payments_function::charge_due_payments(&payments, event))).await
 }

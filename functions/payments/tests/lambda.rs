@@ -7,11 +7,11 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use billing::{PaymentMethod, Subscription, SubscriptionId};
 use clock::{Clock, SystemClock};
-use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
+use emulator::{STRIPE_KEY, ServerLimits, StripeServer, serve_http};
 use sandbox::{Ledger, Sandbox, gateway_router};
 use store::{Batch, CreateOutcome, Paging, Table};
 use sweep::{ROW_FAILED_MESSAGE, ROW_PROCESSED_MESSAGE};
-use testkit::{Function, InvocationResult, sample, start_secrets_manager};
+use testkit::{InvocationResult, LambdaFunction, sample_account, sample_subscription, start_secrets_manager};
 use ulid::Ulid;
 
 /// Returns a deadline in 15 minutes, the longest duration of a Lambda invocation, in milliseconds since 1970.
@@ -27,7 +27,7 @@ fn sample_event(name: &str) -> String {
 
 /// Starts a sandbox gateway. Returns the gateway and its URL.
 async fn start_gateway() -> (Arc<Sandbox>, String) {
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let routes = gateway_router(sandbox.clone());
@@ -37,8 +37,8 @@ async fn start_gateway() -> (Arc<Sandbox>, String) {
 
 /// Creates a subscription whose payment is due on 31 March 2026.
 async fn create_due_subscription(table: &Table) -> Subscription {
-    let subscription = sample::subscription(31, "2026-03-01".parse().unwrap());
-    table.put_account(&sample::account()).await.unwrap();
+    let subscription = sample_subscription(31, "2026-03-01".parse().unwrap());
+    table.put_account(&sample_account()).await.unwrap();
     assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
     subscription
 }
@@ -48,7 +48,7 @@ async fn payments_charge_due_subscriptions_for_every_sample_event() {
     for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
         let (sandbox, url) = start_gateway().await;
         let mut function =
-            Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
+            LambdaFunction::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
         let subscription = create_due_subscription(&function.table).await;
 
         let InvocationResult::Response(report) = function.invoke(&sample_event(name), deadline_ms()).await else {
@@ -91,7 +91,8 @@ async fn payments_charge_due_subscriptions_for_every_sample_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_process_a_daily_execution_with_the_sample_events() {
     let (_sandbox, url) = start_gateway().await;
-    let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
+    let mut function =
+        LambdaFunction::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     create_due_subscription(&function.table).await;
     let InvocationResult::Response(begun) = function.invoke(&sample_event("execution-begin"), deadline_ms()).await
     else {
@@ -113,7 +114,8 @@ async fn payments_process_a_daily_execution_with_the_sample_events() {
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_start_no_charge_without_enough_time_and_return_the_position_to_continue_from() {
     let (sandbox, url) = start_gateway().await;
-    let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
+    let mut function =
+        LambdaFunction::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     create_due_subscription(&function.table).await;
     let soon = SystemClock.now().timestamp_millis() + 20_000;
     let InvocationResult::Response(report) = function.invoke(&sample_event("batch-request"), soon).await else {
@@ -130,7 +132,7 @@ async fn payments_start_no_charge_without_enough_time_and_return_the_position_to
 async fn serve_routes(routes: axum::Router) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, routes, Limits::default()));
+    tokio::spawn(serve_http(listener, routes, ServerLimits::default()));
     url
 }
 
@@ -150,7 +152,7 @@ async fn payments_charge_at_stripe_with_key_from_secrets_manager() {
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::File::create(folder.path().join("log")).unwrap();
     let path = env!("CARGO_BIN_EXE_payments");
-    let mut function = Function::start_with_log(path, "payments", &variables("stripe-key"), log).await;
+    let mut function = LambdaFunction::start_with_log(path, "payments", &variables("stripe-key"), log).await;
     create_due_subscription(&function.table).await;
     let InvocationResult::Response(report) = function.invoke(&sample_event("batch-request"), deadline_ms()).await
     else {
@@ -160,7 +162,7 @@ async fn payments_charge_at_stripe_with_key_from_secrets_manager() {
     // The function runs with the most verbose log level, but must not log the API key, the address or the payment
     // method.
     let logged = std::fs::read_to_string(folder.path().join("log")).unwrap();
-    let address = sample::account().email;
+    let address = sample_account().email;
     for secret in [STRIPE_KEY, address.as_str(), "pm_card_visa"] {
         assert!(!logged.is_empty() && !logged.contains(secret), "{secret} is logged: {logged}");
     }
@@ -177,7 +179,8 @@ async fn payments_charge_at_stripe_with_key_from_secrets_manager() {
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_reject_invalid_and_future_requests() {
     let (sandbox, url) = start_gateway().await;
-    let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
+    let mut function =
+        LambdaFunction::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     create_due_subscription(&function.table).await;
     // The columns are: the event, the type of the expected error, and a part of its message.
     for (event, kind, message) in [
@@ -216,12 +219,12 @@ async fn fail_for_one_customer(request: Request, next: Next) -> Response {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_log_one_line_for_each_decided_row_without_personal_data() {
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let url = serve_routes(gateway_router(sandbox).layer(from_fn(fail_for_one_customer))).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let (binary, log) = (env!("CARGO_BIN_EXE_payments"), std::fs::File::create(&path).unwrap());
-    let mut function = Function::start_with_log(binary, "payments", &[("DUEDAY_GATEWAY", &url)], log).await;
+    let mut function = LambdaFunction::start_with_log(binary, "payments", &[("DUEDAY_GATEWAY", &url)], log).await;
     let cases = [
         // The columns are: (account, customer, payment method, open findings), and the expected log line: (level,
         // outcome, type of the error).
@@ -241,9 +244,9 @@ async fn payments_log_one_line_for_each_decided_row_without_personal_data() {
             shard: n % 4,
             payment_method,
             open_findings,
-            ..sample::subscription(31, "2026-03-01".parse().unwrap())
+            ..sample_subscription(31, "2026-03-01".parse().unwrap())
         };
-        let account = billing::Account { id: subscription.account.clone(), ..sample::account() };
+        let account = billing::Account { id: subscription.account.clone(), ..sample_account() };
         function.table.put_account(&account).await.unwrap();
         function.table.create_subscription(&subscription, None).await.unwrap();
     }

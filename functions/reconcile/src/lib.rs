@@ -11,7 +11,7 @@ use billing::DayReconciliation;
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
 use config::{ConfigError, Env};
-use gateway_secrets::FirstRead;
+use gateway_secrets::FirstSecretRead;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use reconciling::{DailyComparison, DailyComparisonError};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The event that invokes the function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct ReconcileRequest {
     /// The day to compare, in UTC. If its comparison has ended, the day is compared again. If absent, the function
     /// compares the latest comparable day and the earlier days that are not compared yet.
     date: Option<RequestedDate>,
@@ -37,7 +37,7 @@ struct RequestedDate(#[serde(deserialize_with = "billing::deserialize_date")] Na
 /// The response of the function: the result of the last day that this invocation compared. If all days were compared
 /// before, the result of the latest comparable day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Response {
+pub struct ReconcileResponse {
     /// The compared day in UTC.
     pub date: NaiveDate,
     /// Whether the comparison has ended. Otherwise the next invocation continues.
@@ -48,7 +48,7 @@ pub struct Response {
     pub differences: u64,
 }
 
-impl From<&DayReconciliation> for Response {
+impl From<&DayReconciliation> for ReconcileResponse {
     fn from(day: &DayReconciliation) -> Self {
         Self {
             date: day.on,
@@ -61,14 +61,14 @@ impl From<&DayReconciliation> for Response {
 
 /// The reason why an invocation failed.
 #[derive(Debug, thiserror::Error)]
-pub enum InvocationError {
+pub enum ReconcileInvocationError {
     #[error("the event is not valid: {0}")]
     Request(#[from] serde_json::Error),
     #[error(transparent)]
     Comparison(#[from] DailyComparisonError),
 }
 
-impl InvocationError {
+impl ReconcileInvocationError {
     /// Returns the error type of the invocation.
     fn error_type(&self) -> &'static str {
         match self {
@@ -82,12 +82,12 @@ impl InvocationError {
 ///
 /// # Errors
 /// [`ConfigError`] if a variable is missing or not valid.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparison, ConfigError> {
+pub async fn set_up_daily_comparison(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparison, ConfigError> {
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
-    let first_read = FirstRead::MustSucceed;
+    let first_read = FirstSecretRead::MustSucceed;
     let gateway =
-        gateway_secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT, first_read, clock.clone()).await?;
+        gateway_secrets::create_gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT, first_read, clock.clone()).await?;
     Ok(DailyComparison::new(config.connect(&sdk), gateway, clock))
 }
 
@@ -95,20 +95,23 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<DailyComparis
 /// automatically.
 ///
 /// # Errors
-/// An [`InvocationError`]. Its error type is `Request`, or the name of the [`DailyComparisonError`].
-pub async fn reconcile(comparison: &DailyComparison, event: LambdaEvent<Value>) -> Result<Response, Diagnostic> {
+/// An [`ReconcileInvocationError`]. Its error type is `Request`, or the name of the [`DailyComparisonError`].
+pub async fn compare_days_with_gateway(
+    comparison: &DailyComparison,
+    event: LambdaEvent<Value>,
+) -> Result<ReconcileResponse, Diagnostic> {
     let deadline = DateTime::<Utc>::from(event.context.deadline());
-    let response = handle(comparison, event.payload, deadline).await;
+    let response = compare_requested_days(comparison, event.payload, deadline).await;
     response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }
 
 /// Handles the event `event` until shortly before `deadline`.
-async fn handle(
+async fn compare_requested_days(
     comparison: &DailyComparison,
     event: Value,
     deadline: DateTime<Utc>,
-) -> Result<Response, InvocationError> {
-    let request: Request = serde_json::from_value(event)?;
+) -> Result<ReconcileResponse, ReconcileInvocationError> {
+    let request: ReconcileRequest = serde_json::from_value(event)?;
     let day = comparison.compare(request.date.map(|RequestedDate(date)| date), deadline).await?;
-    Ok(Response::from(&day))
+    Ok(ReconcileResponse::from(&day))
 }

@@ -10,7 +10,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let comparison = reconcile_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| reconcile_function::reconcile(&comparison, event))).await
+    logs::start_logging();
+    let comparison = reconcile_function::set_up_daily_comparison(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| reconcile_function::compare_days_with_gateway(&comparison, event))).await
 }

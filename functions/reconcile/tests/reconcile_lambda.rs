@@ -5,12 +5,12 @@ use std::sync::Arc;
 use billing::{DayReconciliation, ReconciledCounts};
 use chrono::{Days, NaiveDate};
 use clock::{Clock as _, SystemClock};
-use emulator::{Limits, serve};
+use emulator::{ServerLimits, serve_http};
 use gateways::ChargeRequest;
 use reconciling::latest_comparable_day;
 use sandbox::{Ledger, Sandbox, gateway_router};
 use store::Settings;
-use testkit::{Function, InvocationResult, config, sample};
+use testkit::{InvocationResult, LambdaFunction, read_test_config, sample_subscription};
 use ulid::Ulid;
 
 /// Returns a deadline in 15 minutes, in milliseconds since 1970.
@@ -19,25 +19,25 @@ fn deadline_ms() -> i64 {
 }
 
 /// Starts the function with a table that contains the settings item, and with a sandbox gateway.
-async fn start() -> (Function, Arc<Sandbox>, Settings) {
-    start_with(config(&[]).unwrap().table.initial_settings(&SystemClock)).await
+async fn start() -> (LambdaFunction, Arc<Sandbox>, Settings) {
+    start_with(read_test_config(&[]).unwrap().table.initial_settings(&SystemClock)).await
 }
 
 /// Starts the function like [`start`], with a table that has the settings `initial`.
-async fn start_with(initial: Settings) -> (Function, Arc<Sandbox>, Settings) {
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+async fn start_with(initial: Settings) -> (LambdaFunction, Arc<Sandbox>, Settings) {
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, gateway_router(sandbox.clone()), Limits::default()));
+    tokio::spawn(serve_http(listener, gateway_router(sandbox.clone()), ServerLimits::default()));
     let path = env!("CARGO_BIN_EXE_reconcile");
-    let function = Function::start(path, "reconcile", &[("DUEDAY_GATEWAY", &url)]).await;
+    let function = LambdaFunction::start(path, "reconcile", &[("DUEDAY_GATEWAY", &url)]).await;
     let settings = function.table.init_settings(&initial).await.unwrap();
     (function, sandbox, settings)
 }
 
 /// Makes a payment at the gateway at noon of the day `on`, without a receipt.
 fn charge(sandbox: &Sandbox, on: NaiveDate, settings: &Settings) {
-    let gold = sample::subscription(10, "2026-03-01".parse().unwrap());
+    let gold = sample_subscription(10, "2026-03-01".parse().unwrap());
     let request = ChargeRequest {
         idempotency_key: "key".to_owned(),
         table: Some(settings.table_id),

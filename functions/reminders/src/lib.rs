@@ -19,7 +19,7 @@ pub type Reminders = Sweep<ReminderBatch>;
 
 /// The reason why the reminder batch could not be created at the start of the function.
 #[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
+pub enum RemindersSetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -28,27 +28,27 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// Creates the reminder batch from the environment variables `env`. The documentation of [`ses::mailer`] lists the
+/// Creates the reminder batch from the environment variables `env`. The documentation of [`ses::create_configured_mailer`] lists the
 /// variables that select the mail service and the sender of the mails.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
+pub async fn set_up_reminder_batch(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, RemindersSetUpError> {
     let config = TableConfig::read(env)?;
     let limits = RunLimits::read(env)?;
     let merchant = Merchant::read(env)?;
     let sdk = load_sdk_config().await;
     let table = config.connect(&sdk);
-    let mailer = ses::mailer(env, &sdk, clock.clone())?;
+    let mailer = ses::create_configured_mailer(env, &sdk, clock.clone())?;
     let reminder_task = ReminderBatch::new(table.clone(), mailer, merchant, clock.clone());
-    Ok(Sweep::new(table, reminder_task, (&config, limits), clock).await?)
+    Ok(Sweep::new(table, reminder_task, &config, limits, clock).await?)
 }
 
 /// Handles one invocation of the function: sends the due reminders.
 ///
 /// # Errors
 /// A `sweep::SweepError`. The name of its variant is the error type of the invocation.
-pub async fn remind(
+pub async fn send_due_reminders(
     reminders: &Reminders,
     event: LambdaEvent<Value>,
 ) -> Result<BatchResponse<ReminderOutcome>, Diagnostic> {
-    let response = reminders.handle(event.payload, event.context.deadline().into()).await;
+    let response = reminders.handle_invocation(event.payload, event.context.deadline().into()).await;
     response.map_err(|error| Diagnostic { error_type: error.error_type().to_owned(), error_message: error.to_string() })
 }

@@ -13,7 +13,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 // A single thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init_with(embedded_metrics::layer_of_function());
-    let reminders = reminders_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| reminders_function::remind(&reminders, event))).await
+    logs::start_logging_with_layer(embedded_metrics::create_metrics_layer());
+    let reminders = reminders_function::set_up_reminder_batch(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| reminders_function::send_due_reminders(&reminders, event))).await
 }

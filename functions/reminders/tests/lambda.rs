@@ -3,9 +3,9 @@
 
 use billing::Subscription;
 use clock::{Clock, SystemClock};
-use emulator::{Limits, serve};
+use emulator::{ServerLimits, serve_http};
 use store::CreateOutcome;
-use testkit::{Function, InvocationResult, SesServer, sample};
+use testkit::{InvocationResult, LambdaFunction, SesServer, sample_account, sample_subscription};
 
 /// Returns the content of the sample event `events/<name>.json`.
 fn sample_event(name: &str) -> String {
@@ -23,16 +23,16 @@ async fn reminders_are_sent_for_every_sample_event() {
             ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
             ("DUEDAY_MERCHANT", "Shop"),
         ];
-        let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
+        let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
         // The reminder is due on the event's day. The payment is due in the far future, because no reminder is sent
         // after the due date.
         let far_future = "2099-04-04".parse().unwrap();
         let subscription = Subscription {
             due_on: far_future,
             next_payment_on: Some(far_future),
-            ..sample::subscription(4, "2026-03-05".parse().unwrap())
+            ..sample_subscription(4, "2026-03-05".parse().unwrap())
         };
-        function.table.put_account(&sample::account()).await.unwrap();
+        function.table.put_account(&sample_account()).await.unwrap();
         assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
 
         let deadline_ms = SystemClock.now().timestamp_millis() + 900_000;
@@ -61,20 +61,20 @@ async fn reminders_are_sent_with_amazon_ses() {
     let ses = SesServer::new("example.com", "dueday");
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, ses.clone().router(), Limits::default()));
+    tokio::spawn(serve_http(listener, ses.clone().router(), ServerLimits::default()));
     let variables = [
         ("AWS_ENDPOINT_URL_SESV2", url.as_str()),
         ("DUEDAY_MAIL_URL", "ses:?configuration-set=dueday"),
         ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
     ];
-    let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
     let far_future = "2099-04-04".parse().unwrap();
     let subscription = Subscription {
         due_on: far_future,
         next_payment_on: Some(far_future),
-        ..sample::subscription(4, "2026-03-05".parse().unwrap())
+        ..sample_subscription(4, "2026-03-05".parse().unwrap())
     };
-    function.table.put_account(&sample::account()).await.unwrap();
+    function.table.put_account(&sample_account()).await.unwrap();
     assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
 
     let deadline_ms = SystemClock.now().timestamp_millis() + 900_000;
@@ -93,7 +93,7 @@ async fn reminders_are_sent_with_amazon_ses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn set_up_error_contains_the_name_of_a_missing_variable() {
     let env = config::Env(&|name| (name == "DUEDAY_MERCHANT").then(|| "Example Shop".to_owned()));
-    let error = reminders_function::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
+    let error = reminders_function::set_up_reminder_batch(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
     assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: The mail service"), "{error}");
 }
 

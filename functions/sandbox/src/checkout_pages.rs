@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, SecondsFormat, Utc};
 use dynamo::{TableError, UpdateItemOutcome, from_item, s, values};
 use gateways::{CheckoutPageRequest, CheckoutPageState};
-use sandbox::{PageOpened, rules};
+use sandbox::{OpenedCheckoutPage, rules};
 
 use crate::items::{PageItem, page_key};
 use crate::table::SandboxTable;
@@ -18,35 +18,35 @@ const PAYMENT_METHOD_NOT_ENTERED: &str = "attribute_exists(#PK) AND attribute_no
 impl SandboxTable {
     /// Opens a checkout page at the time `now`, or returns the checkout page that was opened before for the same
     /// payment method setup.
-    pub(crate) async fn create_page(
+    pub(crate) async fn create_checkout_page(
         &self,
         request: &CheckoutPageRequest,
         now: DateTime<Utc>,
-    ) -> Result<PageOpened, TableError> {
-        let opened = rules::open_page(request, now);
+    ) -> Result<OpenedCheckoutPage, TableError> {
+        let opened = rules::new_checkout_page(request, now);
         let new = PageItem { opened: opened.clone(), payment_method: None, given_at: None };
         if self.table.put_if_absent(new.to_item()).await? {
             return Ok(opened);
         }
         let key = page_key(&opened.id);
-        let stored = self.read_page(&opened.id).await?.ok_or(TableError::Missing { key })?;
+        let stored = self.read_checkout_page(&opened.id).await?.ok_or(TableError::Missing { key })?;
         Ok(stored.opened)
     }
 
     /// Reads the stored checkout page `id`; `None` if there is no such page.
-    async fn read_page(&self, id: &GatewayToken) -> Result<Option<PageItem>, TableError> {
+    async fn read_checkout_page(&self, id: &GatewayToken) -> Result<Option<PageItem>, TableError> {
         self.table.get(page_key(id)).await?.as_ref().map(from_item).transpose()
     }
 
     /// Returns the checkout page `id` and its state at the time `now`; `None` if there is no such page.
-    pub(crate) async fn get_page(
+    pub(crate) async fn get_checkout_page_state(
         &self,
         id: &GatewayToken,
         now: DateTime<Utc>,
-    ) -> Result<Option<(PageOpened, CheckoutPageState)>, TableError> {
-        let stored = self.read_page(id).await?;
+    ) -> Result<Option<(OpenedCheckoutPage, CheckoutPageState)>, TableError> {
+        let stored = self.read_checkout_page(id).await?;
         Ok(stored.map(|page| {
-            let state = rules::page_state(&page.opened, page.entered_payment_method().as_ref(), now);
+            let state = rules::checkout_page_state(&page.opened, page.entered_payment_method().as_ref(), now);
             (page.opened, state)
         }))
     }
@@ -59,7 +59,7 @@ impl SandboxTable {
         payment_method: &GatewayToken,
         now: DateTime<Utc>,
     ) -> Result<bool, TableError> {
-        let state = self.get_page(id, now).await?.map(|(_, state)| state);
+        let state = self.get_checkout_page_state(id, now).await?.map(|(_, state)| state);
         if !state.is_some_and(|state| rules::can_payment_method_be_entered(payment_method, &state)) {
             return Ok(false);
         }

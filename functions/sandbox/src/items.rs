@@ -10,9 +10,9 @@
 //! | a checkout page | `PAGE#<page>` | `PAGE` |
 
 use chrono::{DateTime, TimeDelta, Utc};
-use dynamo::{Item, Key, TIME_TO_LIVE, expiry, n, to_item};
+use dynamo::{Item, Key, TIME_TO_LIVE, expiry_timestamp, n, to_item};
 use gateways::{ChargeRequest, RefundRequest};
-use sandbox::{EnteredMethod, LedgerPayment, PageOpened};
+use sandbox::{EnteredPaymentMethod, LedgerPayment, OpenedCheckoutPage};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
@@ -23,13 +23,13 @@ use billing::GatewayToken;
 const KEY_RETENTION: TimeDelta = TimeDelta::hours(48);
 
 /// Returns the key with the partition key `pk` and the sort key `sk`.
-fn key(pk: String, sk: impl Into<String>) -> Key {
+fn build_key(pk: String, sk: impl Into<String>) -> Key {
     Key { pk, sk: sk.into() }
 }
 
 /// Returns the key of the gateway account.
 pub fn account_key() -> Key {
-    key("ACCOUNT".to_owned(), "ACCOUNT")
+    build_key("ACCOUNT".to_owned(), "ACCOUNT")
 }
 
 /// The sort key of every payment.
@@ -37,7 +37,7 @@ pub const PAYMENT_SORT_KEY: &str = "PAYMENT";
 
 /// Returns the key of the payment `id`.
 pub fn payment_key(id: &GatewayToken) -> Key {
-    key(format!("PAY#{id}"), PAYMENT_SORT_KEY)
+    build_key(format!("PAY#{id}"), PAYMENT_SORT_KEY)
 }
 
 /// Returns the partition key under which the payments of `customer` are listed.
@@ -50,21 +50,21 @@ pub const LISTED_PAYMENT_PREFIX: &str = "PAY#";
 
 /// Returns the key of the item that stores the idempotency key of `request`.
 pub fn idempotency_key(request: &ChargeRequest) -> Key {
-    key(format!("KEY#{}", request.idempotency_key), "KEY")
+    build_key(format!("KEY#{}", request.idempotency_key), "KEY")
 }
 
 /// Returns the key of the refund `id`.
 pub fn refund_key(id: Ulid) -> Key {
-    key(format!("REF#{id}"), "REFUND")
+    build_key(format!("REF#{id}"), "REFUND")
 }
 
 /// Returns the key of the checkout page `id`.
 pub fn page_key(id: &GatewayToken) -> Key {
-    key(format!("PAGE#{id}"), "PAGE")
+    build_key(format!("PAGE#{id}"), "PAGE")
 }
 
 /// Returns the item that contains `value` and has the key `key`.
-fn item(key: Key, value: &impl Serialize) -> Item {
+fn build_item(key: Key, value: &impl Serialize) -> Item {
     let mut item = to_item(value);
     item.extend(key.attributes());
     item
@@ -72,14 +72,14 @@ fn item(key: Key, value: &impl Serialize) -> Item {
 
 /// The gateway account.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct AccountItem {
+pub struct SandboxAccountItem {
     pub id: String,
 }
 
-impl AccountItem {
+impl SandboxAccountItem {
     /// Returns the attributes of the item.
     pub fn to_item(&self) -> Item {
-        item(account_key(), self)
+        build_item(account_key(), self)
     }
 }
 
@@ -94,14 +94,14 @@ pub struct PaymentItem {
 impl PaymentItem {
     /// Returns the attributes of the item.
     pub fn to_item(&self) -> Item {
-        item(payment_key(&self.payment.id), self)
+        build_item(payment_key(&self.payment.id), self)
     }
 }
 
 /// Returns the item of `payment` in the list of its customer.
 pub fn listed_payment_item(payment: &LedgerPayment) -> Item {
     let partition = customer_partition(&payment.request.payment_method.customer);
-    item(key(partition, format!("{LISTED_PAYMENT_PREFIX}{}", payment.id)), payment)
+    build_item(build_key(partition, format!("{LISTED_PAYMENT_PREFIX}{}", payment.id)), payment)
 }
 
 /// The item of an idempotency key. It contains the id of the latest payment that was made under the key.
@@ -113,22 +113,22 @@ pub struct IdempotencyKeyItem {
 impl IdempotencyKeyItem {
     /// Returns the attributes of the item of the idempotency key of `payment`. The item contains the id of `payment`.
     pub fn item_of_charge(payment: &LedgerPayment) -> Item {
-        let mut item = item(idempotency_key(&payment.request), &Self { payment: payment.id.clone() });
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(payment.created_at, KEY_RETENTION)));
+        let mut item = build_item(idempotency_key(&payment.request), &Self { payment: payment.id.clone() });
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry_timestamp(payment.created_at, KEY_RETENTION)));
         item
     }
 }
 
 /// Returns the item of the refund that `request` makes.
 pub fn refund_item(request: &RefundRequest) -> Item {
-    item(refund_key(request.refund), request)
+    build_item(refund_key(request.refund), request)
 }
 
 /// A checkout page, and the payment method that the customer has entered.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PageItem {
     #[serde(flatten)]
-    pub opened: PageOpened,
+    pub opened: OpenedCheckoutPage,
     #[serde(default, rename = "PaymentMethod", skip_serializing_if = "Option::is_none")]
     pub payment_method: Option<GatewayToken>,
     #[serde(default, rename = "GivenAt", skip_serializing_if = "Option::is_none")]
@@ -138,11 +138,11 @@ pub struct PageItem {
 impl PageItem {
     /// Returns the attributes of the item.
     pub fn to_item(&self) -> Item {
-        item(page_key(&self.opened.id), self)
+        build_item(page_key(&self.opened.id), self)
     }
 
     /// Returns the payment method that the customer has entered; `None` if there is none yet.
-    pub fn entered_payment_method(&self) -> Option<EnteredMethod> {
+    pub fn entered_payment_method(&self) -> Option<EnteredPaymentMethod> {
         self.payment_method.clone().zip(self.given_at)
     }
 }

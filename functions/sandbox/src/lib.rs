@@ -16,7 +16,7 @@ use std::sync::Arc;
 use axum::Router;
 use clock::Clock;
 use config::Env;
-use gateways::{GATEWAY_KEY, GatewayKeys};
+use gateways::{GATEWAY_KEY, GatewaySigningKeys};
 use sandbox::{SANDBOX_TABLE, gateway_router, signed_gateway_router};
 use store::{ENDPOINT, TableSetUpError, create_dynamodb_client, load_sdk_config};
 
@@ -27,14 +27,14 @@ pub use table::SandboxTable;
 ///
 /// # Errors
 /// [`TableSetUpError`] if a variable is missing or not valid, or the table cannot be created.
-pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Router, TableSetUpError> {
+pub async fn set_up_sandbox_router(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Router, TableSetUpError> {
     let endpoint = env.get(&ENDPOINT);
     let client = create_dynamodb_client(&load_sdk_config().await, endpoint.as_deref());
-    let table = Arc::new(SandboxTable::new(client, env.text(&SANDBOX_TABLE)?, clock.clone()));
+    let table = Arc::new(SandboxTable::new(client, env.required_text(&SANDBOX_TABLE)?, clock.clone()));
     if endpoint.is_some() {
         table.create_if_absent().await?;
     }
-    Ok(match env.read_optional(&GATEWAY_KEY, str::parse::<GatewayKeys>)? {
+    Ok(match env.read_optional(&GATEWAY_KEY, str::parse::<GatewaySigningKeys>)? {
         Some(keys) => signed_gateway_router(table, keys, clock),
         None => gateway_router(table),
     })

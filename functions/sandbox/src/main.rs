@@ -7,6 +7,9 @@ use lambda_http::Error;
 // A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    api_gateway::run(sandbox_function::set_up(Env::process(), Arc::new(SystemClock)).await?).await
+    logs::start_logging();
+    api_gateway::serve_router_in_lambda(
+        sandbox_function::set_up_sandbox_router(Env::of_process(), Arc::new(SystemClock)).await?,
+    )
+    .await
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use dynamo::{ABSENT, Paging, PrefixQuery, Scan, TableError, TransactionOutcome, from_item, s, values};
 use gateways::{ChargeRequest, ChargeResponse, ListPage};
 use sandbox::LedgerPayment;
-use sandbox::rules::{self, Decision, LIST_PAGE_SIZE};
+use sandbox::rules::{self, LIST_PAGE_SIZE, RequestDecision};
 
 use crate::items::{
     IdempotencyKeyItem, LISTED_PAYMENT_PREFIX, PAYMENT_SORT_KEY, PaymentItem, customer_partition, idempotency_key,
@@ -27,10 +27,10 @@ impl SandboxTable {
         for _ in 0..MAX_TRIES {
             let before = self.last_payment_under_key(request).await?;
             match rules::decide_charge(before.as_ref(), request, now, || self.clock.ulid()) {
-                Decision::Respond(response) => return Ok(response),
-                Decision::Write(made) => {
+                RequestDecision::Respond(response) => return Ok(response),
+                RequestDecision::Write(made) => {
                     if self.write_payment(&made, before.as_ref()).await? {
-                        return Ok(rules::first_response(&made));
+                        return Ok(rules::first_charge_response(&made));
                     }
                 }
             }
@@ -76,9 +76,9 @@ impl SandboxTable {
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, TableError> {
         let list = PrefixQuery::new(customer_partition(customer), LISTED_PAYMENT_PREFIX);
-        let listed = self.table.list(&list, &Paging::all()).await?.read(|item| from_item::<LedgerPayment>(&item));
+        let listed = self.table.list_items(&list, &Paging::all()).await?.read(|item| from_item::<LedgerPayment>(&item));
         let made = listed.into_items()?.into_iter().filter(|made| made.created_at >= since);
-        Ok(made.map(|made| made.payment(rules::status_at(&made, now))).collect())
+        Ok(made.map(|made| made.payment(rules::payment_status_at(&made, now))).collect())
     }
 
     /// Returns a list page with the results of `select` for the payments in the table. The list page begins after the

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 use dynamo::{ABSENT, TableError, TransactionOutcome, from_item, n, to_item, values};
 use gateways::{RefundRequest, RefundResponse};
-use sandbox::rules::{self, Decision};
+use sandbox::rules::{self, RequestDecision};
 
 use crate::items::{PaymentItem, payment_key, refund_item, refund_key};
 use crate::table::{MAX_TRIES, SandboxTable};
@@ -28,12 +28,12 @@ impl SandboxTable {
             let stored = self.get_payment(&request.payment).await?;
             let payment = stored.as_ref().map(|PaymentItem { payment, refunds }| {
                 let refunded = refunds.iter().map(|before| before.amount.minor()).sum::<i64>();
-                (payment, rules::status_at(payment, now), refunded)
+                (payment, rules::payment_status_at(payment, now), refunded)
             });
             let payment = payment.as_ref().map(|(payment, status, refunded)| (*payment, status, *refunded));
             match rules::decide_refund(before.as_ref(), payment, request) {
-                Decision::Respond(response) => return Ok(response),
-                Decision::Write(made) => {
+                RequestDecision::Respond(response) => return Ok(response),
+                RequestDecision::Write(made) => {
                     let seen = stored.as_ref().map_or(0, |stored| stored.refunds.len());
                     if self.write_refund(&made, seen).await? {
                         return Ok(RefundResponse::Made(rules::succeeded_refund(&made)));

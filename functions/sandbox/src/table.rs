@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use chrono::{DateTime, Utc};
-use dynamo::{Dynamo, KeySchema, TableError, TableSchema};
+use dynamo::{DynamoTable, KeySchema, TableError, TableSchema};
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPageRequest, CheckoutPageState, GatewayRefund, ListPage, RefundRequest,
     RefundResponse, TimeRange,
 };
-use sandbox::{CheckoutPageAddress, PageOpened, SandboxStore, StoreError, rules};
+use sandbox::{CheckoutPageAddress, OpenedCheckoutPage, SandboxStore, StoreError, rules};
 
-use crate::items::{AccountItem, PaymentItem, account_key};
+use crate::items::{PaymentItem, SandboxAccountItem, account_key};
 use billing::{GatewayAccount, GatewayToken, Payment};
 use clock::Clock;
 
@@ -32,7 +32,7 @@ pub(crate) const MAX_TRIES: u32 = 8;
 /// write has the condition that the items from which it was computed are unchanged.
 #[derive(Clone, Debug)]
 pub struct SandboxTable {
-    pub(crate) table: Dynamo<SandboxSchema>,
+    pub(crate) table: DynamoTable<SandboxSchema>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -40,7 +40,7 @@ impl SandboxTable {
     /// Creates a sandbox on the table `name`, which is accessed through `client`. `clock` creates the ids. If a caller
     /// sends no time with a request, the request is processed at the time of `clock`.
     pub fn new(client: Client, name: impl Into<String>, clock: Arc<dyn Clock>) -> Self {
-        Self { table: Dynamo::new(client, name), clock }
+        Self { table: DynamoTable::new(client, name), clock }
     }
 
     /// Creates the table if it does not exist. This method is only for the embedded DynamoDB engine: on AWS, the
@@ -49,22 +49,22 @@ impl SandboxTable {
     /// # Errors
     /// [`TableError`] if a request fails.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
-        if self.table.exists().await? { Ok(()) } else { self.table.create(&SANDBOX_SCHEMA).await }
+        if self.table.table_exists().await? { Ok(()) } else { self.table.create_table(&SANDBOX_SCHEMA).await }
     }
 
     /// Returns the id of the gateway account. The first call creates the id and stores it.
     async fn account_id(&self) -> Result<String, TableError> {
         let key = account_key();
         if let Some(item) = self.table.get(key.clone()).await? {
-            return dynamo::from_item::<AccountItem>(&item).map(|stored| stored.id);
+            return dynamo::from_item::<SandboxAccountItem>(&item).map(|stored| stored.id);
         }
-        let new = AccountItem { id: format!("sandbox_{}", self.clock.ulid()) };
+        let new = SandboxAccountItem { id: format!("sandbox_{}", self.clock.ulid()) };
         if self.table.put_if_absent(new.to_item()).await? {
             return Ok(new.id);
         }
         // A concurrent request has created the account.
         let item = self.table.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
-        dynamo::from_item::<AccountItem>(&item).map(|stored| stored.id)
+        dynamo::from_item::<SandboxAccountItem>(&item).map(|stored| stored.id)
     }
 }
 
@@ -79,7 +79,7 @@ impl SandboxStore for SandboxTable {
     }
 
     async fn account(&self) -> Result<GatewayAccount, StoreError> {
-        Ok(rules::account(&self.account_id().await?))
+        Ok(rules::sandbox_account(&self.account_id().await?))
     }
 
     async fn charge(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeResponse, StoreError> {
@@ -95,7 +95,7 @@ impl SandboxStore for SandboxTable {
         Ok(self.list_payments(customer, since, now).await?)
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -104,25 +104,28 @@ impl SandboxStore for SandboxTable {
         let select = |stored: PaymentItem| {
             let made = stored.payment;
             let is_in_range = range.contains(made.created_at);
-            is_in_range.then(|| made.payment(rules::status_at(&made, now))).into_iter().collect()
+            is_in_range.then(|| made.payment(rules::payment_status_at(&made, now))).into_iter().collect()
         };
         Ok(self.scan_payments(after, select).await?)
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<ListPage<(GatewayToken, GatewayRefund)>, StoreError> {
         let select = |stored: PaymentItem| {
-            let in_range = stored.refunds.iter().filter(|request| range.contains(rules::refund_time(request)));
+            let in_range = stored.refunds.iter().filter(|request| range.contains(rules::refund_request_time(request)));
             in_range.map(|request| (request.payment.clone(), rules::succeeded_refund(request))).collect()
         };
         Ok(self.scan_payments(after, select).await?)
     }
 
     async fn payment(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, StoreError> {
-        Ok(self.get_payment(id).await?.map(|stored| stored.payment.payment(rules::status_at(&stored.payment, now))))
+        Ok(self
+            .get_payment(id)
+            .await?
+            .map(|stored| stored.payment.payment(rules::payment_status_at(&stored.payment, now))))
     }
 
     async fn refund(&self, request: &RefundRequest, now: DateTime<Utc>) -> Result<RefundResponse, StoreError> {
@@ -134,16 +137,20 @@ impl SandboxStore for SandboxTable {
         Ok(stored.into_iter().flat_map(|stored| stored.refunds).map(|made| rules::succeeded_refund(&made)).collect())
     }
 
-    async fn open_page(&self, request: &CheckoutPageRequest, now: DateTime<Utc>) -> Result<PageOpened, StoreError> {
-        Ok(self.create_page(request, now).await?)
+    async fn open_page(
+        &self,
+        request: &CheckoutPageRequest,
+        now: DateTime<Utc>,
+    ) -> Result<OpenedCheckoutPage, StoreError> {
+        Ok(self.create_checkout_page(request, now).await?)
     }
 
-    async fn page(
+    async fn checkout_page_with_state(
         &self,
         id: &GatewayToken,
         now: DateTime<Utc>,
-    ) -> Result<Option<(PageOpened, CheckoutPageState)>, StoreError> {
-        Ok(self.get_page(id, now).await?)
+    ) -> Result<Option<(OpenedCheckoutPage, CheckoutPageState)>, StoreError> {
+        Ok(self.get_checkout_page_state(id, now).await?)
     }
 
     async fn complete_page(

@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use billing::{MailStatus, Subscription};
 use clock::{Clock as _, SystemClock};
-use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
+use emulator::{STRIPE_KEY, ServerLimits, StripeServer, serve_http};
 use gateways::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};
 use serde_json::Value;
-use testkit::{Function, InvocationResult, sample, start_secrets_manager};
+use testkit::{InvocationResult, LambdaFunction, sample_account, sample_subscription, start_secrets_manager};
 
 /// The signing secret of the inbound webhook.
 const SECRET: &str = "whsec_0123456789abcdef";
@@ -30,7 +30,7 @@ fn deadline_ms() -> i64 {
 async fn serve_routes(routes: axum::Router) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, routes, Limits::default()));
+    tokio::spawn(serve_http(listener, routes, ServerLimits::default()));
     url
 }
 
@@ -65,12 +65,12 @@ async fn webhooks_accept_signed_sample_event_and_log_no_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::File::create(folder.path().join("log")).unwrap();
     let path = env!("CARGO_BIN_EXE_webhooks");
-    let mut function = Function::start_with_log(path, "webhooks", &variables, log).await;
-    let gold = sample::subscription(10, "2026-03-01".parse().unwrap());
-    function.table.put_account(&sample::account()).await.unwrap();
+    let mut function = LambdaFunction::start_with_log(path, "webhooks", &variables, log).await;
+    let gold = sample_subscription(10, "2026-03-01".parse().unwrap());
+    function.table.put_account(&sample_account()).await.unwrap();
     function.table.create_subscription(&gold, None).await.unwrap();
     Stripe::new(STRIPE_KEY, &base, Duration::from_secs(5)).charge(&charge_request(&gold)).await;
-    stripe.dispute("pi_000001", "needs_response");
+    stripe.set_dispute_status("pi_000001", "needs_response");
 
     let mut request = sample_event("apigateway-stripe");
     let InvocationResult::Response(refused) = function.invoke(&request.to_string(), deadline_ms()).await else {
@@ -98,7 +98,7 @@ async fn webhooks_accept_signed_sample_event_and_log_no_secrets() {
 
     let logged = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert!(logged.contains("a payment is disputed"), "{logged}");
-    let address = sample::account().email;
+    let address = sample_account().email;
     let signature = header.split("v1=").nth(1).unwrap();
     for secret in [STRIPE_KEY, SECRET, address.as_str(), "api_version", signature] {
         let line = logged.lines().find(|line| line.contains(secret));
@@ -111,11 +111,11 @@ async fn mail_feedback_marks_address_of_sample_event_and_fails_on_invalid_messag
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::File::create(folder.path().join("log")).unwrap();
     let path = env!("CARGO_BIN_EXE_mail-feedback");
-    let mut function = Function::start_with_log(path, "mail-feedback", &[], log).await;
-    function.table.put_account(&sample::account()).await.unwrap();
+    let mut function = LambdaFunction::start_with_log(path, "mail-feedback", &[], log).await;
+    function.table.put_account(&sample_account()).await.unwrap();
     let mut bounce = sample_event("sns-bounce");
     let InvocationResult::Response(_) = function.invoke(&bounce.to_string(), deadline_ms()).await else { panic!() };
-    let account = function.table.get_account(&sample::account().id).await.unwrap().unwrap();
+    let account = function.table.get_account(&sample_account().id).await.unwrap().unwrap();
     assert_eq!(account.mail_status, MailStatus::Bounced);
     // SES sends this message when the stack is created.
     bounce["Records"][0]["Sns"]["Message"] = "Successfully validated SNS topic for Amazon SES event publishing.".into();
@@ -124,7 +124,7 @@ async fn mail_feedback_marks_address_of_sample_event_and_fails_on_invalid_messag
     let InvocationResult::Error(error) = function.invoke(&bounce.to_string(), deadline_ms()).await else { panic!() };
     assert!(error.to_string().contains("not an event of Amazon SES"), "{error}");
     let logged = std::fs::read_to_string(folder.path().join("log")).unwrap();
-    let address = sample::account().email;
+    let address = sample_account().email;
     let line = logged.lines().find(|line| line.contains(address.as_str()));
     assert!(line.is_none() && logged.contains("an email address is marked"), "{line:?}");
 }

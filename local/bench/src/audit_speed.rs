@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use store::{Settings, Table};
 
 use crate::Failure;
-use crate::engine::{SHARDS, TABLE, subscription, ulid};
+use crate::engine::{SHARDS, TABLE, create_due_subscription, create_numbered_ulid};
 
 /// The number of accounts that are written with one BatchWriteItem request, each with its subscription.
 const ACCOUNTS_PER_REQUEST: u32 = 12;
@@ -36,8 +36,8 @@ pub struct AuditArgs {
 }
 
 /// Creates the table in memory. In each round, measures a scan and then an audit. Prints the ratio of the median times.
-pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
-    let client = Engine::memory().client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
+pub async fn measure_audit_speed(args: &AuditArgs) -> Result<(), Failure> {
+    let client = Engine::in_memory().client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
     let table = Table::new(client, TABLE);
     create_items(&table, args.subscriptions).await?;
     let (mut scans, mut audits) = (Vec::new(), Vec::new());
@@ -46,7 +46,7 @@ pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
         audits.push(measure_audit(&table, args.subscriptions).await?);
         println!("round {round}: {:.1?} scan, {:.1?} audit", scans[round - 1], audits[round - 1]);
     }
-    let (scan, audit) = (median(&mut scans), median(&mut audits));
+    let (scan, audit) = (median_duration(&mut scans), median_duration(&mut audits));
     println!("{} subscriptions: {scan:.1?} scan, {audit:.1?} audit", args.subscriptions);
     println!("ratio: {:.2}", audit.as_secs_f64() / scan.as_secs_f64());
     Ok(())
@@ -56,7 +56,7 @@ pub async fn run(args: &AuditArgs) -> Result<(), Failure> {
 /// reminder was already sent.
 async fn create_items(table: &Table, count: u32) -> Result<(), Failure> {
     table.create_if_absent().await?;
-    let settings = Settings::new(SHARDS, ulid(0));
+    let settings = Settings::new(SHARDS, create_numbered_ulid(0));
     table.init_settings(&settings).await?;
     let tomorrow = Utc::now().date_naive() + Days::new(1);
     let starts = futures::stream::iter((0..count).step_by(ACCOUNTS_PER_REQUEST as usize));
@@ -85,7 +85,7 @@ async fn write_accounts(
     let numbers = start..end.min(start + ACCOUNTS_PER_REQUEST);
     let mut writes = Vec::new();
     for n in numbers.clone() {
-        let (account, subscription) = subscription(n, due_on, settings);
+        let (account, subscription) = create_due_subscription(n, due_on, settings);
         let reminded_for = Some(subscription.due_on);
         let subscription = Subscription { reminded_for, ..subscription };
         for item in [account.to_item(), subscription.to_item()] {
@@ -107,7 +107,7 @@ async fn measure_scan(table: &Table, expected: u32) -> Result<Duration, Failure>
         let is_subscription = |value: &AttributeValue| value.as_s().is_ok_and(|sk| sk.starts_with("SUB#"));
         found += page?.items().iter().filter(|item| item.get("SK").is_some_and(is_subscription)).count();
     }
-    check_count(found, expected)?;
+    check_subscription_count(found, expected)?;
     Ok(started.elapsed())
 }
 
@@ -124,26 +124,26 @@ async fn measure_audit(table: &Table, expected: u32) -> Result<Duration, Failure
         longest_gap: 2,
         lead: LeadDays::default(),
     };
-    let (mut partitions, mut found) = (table.partitions(), 0);
+    let (mut partitions, mut found) = (table.account_partitions(), 0);
     while let Some(partition) = partitions.next().await? {
         found += partition.subscriptions.len();
-        if let Some(violation) = checker.check(&partition).first() {
+        if let Some(violation) = checker.check_account(&partition).first() {
             return Err(format!("the audit reports a valid item: {violation:?}").into());
         }
     }
-    check_count(found, expected)?;
+    check_subscription_count(found, expected)?;
     Ok(started.elapsed())
 }
 
 /// Checks that the number of found subscriptions is `expected`.
-fn check_count(found: usize, expected: u32) -> Result<(), Failure> {
+fn check_subscription_count(found: usize, expected: u32) -> Result<(), Failure> {
     if found == usize::try_from(expected)? {
         return Ok(());
     }
     Err(format!("found {found} subscriptions instead of {expected}").into())
 }
 
-fn median(times: &mut [Duration]) -> Duration {
+fn median_duration(times: &mut [Duration]) -> Duration {
     times.sort();
     times[times.len() / 2]
 }

@@ -12,14 +12,14 @@ use billing::SubscriptionId;
 use chrono::{Days, NaiveDate};
 use clap::Args;
 use emulator::Engine;
-use orders::{OrderId, OrderStatus, all_days};
-use orders_table::{Buckets, OrdersTable};
+use orders::{OrderId, OrderStatus, range_of_all_days};
+use orders_table::{BucketCount, OrdersTable};
 use serde_json::{Value, json};
 use store::Paging;
 use ulid::Ulid;
 
 use crate::Failure;
-use crate::engine::serve_with_delay;
+use crate::engine::serve_engine_with_delay;
 
 /// The name of the table that contains the orders.
 const TABLE: &str = "dueday-orders";
@@ -47,16 +47,20 @@ pub struct BucketsArgs {
 
 /// Measures the index with each number of buckets, and then a scan of the last table. Prints a row for each
 /// measurement.
-pub async fn run(args: &BucketsArgs) -> Result<(), Failure> {
+pub async fn measure_reads_of_open_orders(args: &BucketsArgs) -> Result<(), Failure> {
     println!("{:>9}  {:>9}  {:>12}  {:>12}", "", "orders", "seconds", "range");
     for &count in &args.buckets {
-        let buckets = Buckets::new(count);
+        let buckets = BucketCount::new(count);
         let client = create_orders(args, buckets).await?;
         let table = OrdersTable::new(client.clone(), TABLE);
         let mut seconds = Vec::new();
         for _ in 0..args.rounds {
             let started = Instant::now();
-            let found = table.orders_in(&[OrderStatus::Open], all_days(), buckets, &Paging::all()).await?.items.len();
+            let found = table
+                .orders_of_all_customers(&[OrderStatus::Open], range_of_all_days(), buckets, &Paging::all())
+                .await?
+                .items
+                .len();
             seconds.push(started.elapsed().as_secs_f64());
             check_order_count(args, found)?;
         }
@@ -100,8 +104,8 @@ async fn scan_open_orders(client: &Client) -> Result<usize, Failure> {
 
 /// Creates a table whose orders are distributed over `buckets`. Returns a client for this table. Each request of the
 /// client has the configured latency.
-async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, Failure> {
-    let engine = Engine::memory();
+async fn create_orders(args: &BucketsArgs, buckets: BucketCount) -> Result<Client, Failure> {
+    let engine = Engine::in_memory();
     OrdersTable::new(engine.client(), TABLE).create_if_absent().await?;
     let first: NaiveDate = "2025-01-01".parse()?;
     for start in (0..args.orders).step_by(WRITES_PER_REQUEST as usize) {
@@ -114,7 +118,7 @@ async fn create_orders(args: &BucketsArgs, buckets: Buckets) -> Result<Client, F
         let puts: Vec<Value> = orders.map(|item| json!({ "PutRequest": { "Item": item } })).collect();
         engine.execute("BatchWriteItem", &json!({ "RequestItems": { TABLE: puts } }))?;
     }
-    let address = serve_with_delay(engine, Duration::from_millis(args.engine_ms)).await?;
+    let address = serve_engine_with_delay(engine, Duration::from_millis(args.engine_ms)).await?;
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::from_static("local"))

@@ -3,9 +3,19 @@
 use std::fmt::Write as _;
 
 /// A chart as SVG elements. Coordinates are in pixels from the upper left corner.
-pub struct Chart(String);
+pub struct SvgChart(String);
 
-impl Chart {
+/// The place and the size of a bar in a chart.
+pub struct ChartBar {
+    /// The left edge.
+    pub x: f64,
+    /// The lower edge.
+    pub base: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+impl SvgChart {
     pub fn new(width: u32, height: u32) -> Self {
         Self(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
@@ -22,9 +32,11 @@ impl Chart {
         self.add_element(format_args!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"));
     }
 
-    /// Adds a bar with its value above it. `base` is the lower edge of the bar.
-    pub fn add_bar(&mut self, x: f64, base: f64, (width, height): (f64, f64), colour: &str, value: &str) {
-        let (top, middle) = (base - height, x + width / 2.0);
+    /// Adds `bar` with its value above it.
+    pub fn add_bar(&mut self, bar: &ChartBar, colour: &str, value: &str) {
+        let &ChartBar { x, base, width, height } = bar;
+        let top = base - height;
+        let middle = x + width / 2.0;
         self.add_element(format_args!(
             "<rect x=\"{x}\" y=\"{top:.1}\" width=\"{width}\" height=\"{height:.1}\" fill=\"{colour}\"/>\
              <text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10\">{value}</text>",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 
 use crate::Failure;
-use crate::contestant::{Contestant, Measurement, Work, measure, record_requests};
+use crate::contestant::{Contestant, MeasuredWork, Measurement, measure_contestant, record_requests};
 use crate::peers;
 
 /// The arguments of the comparison of the contestants.
@@ -34,19 +34,19 @@ pub const CONTESTANTS: [Contestant; 5] =
     [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Hyper, Contestant::Floor];
 
 /// Measures the selected contestants in each round at each concurrency. Returns all measurements.
-pub async fn run(args: &ComparisonArgs) -> Result<Results, Failure> {
-    let peers = peers::install()?;
+pub async fn compare_payment_batches(args: &ComparisonArgs) -> Result<Results, Failure> {
+    let peers = peers::install_payment_batch_peers()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
     if args.contestants.iter().any(|contestant| contestant.replays_recorded_requests()) {
         eprintln!("recording the function's requests");
-        record_requests(Work::new(args.rows, 1), &recorded).await?;
+        record_requests(MeasuredWork::new(args.rows, 1), &recorded).await?;
     }
     let mut results = Results::new();
     for round in 1..=args.rounds {
         for &concurrency in &args.concurrency {
             for &contestant in &args.contestants {
-                let work = Work::new(args.rows, concurrency);
-                let measured = measure(contestant, work, &peers, &recorded).await?;
+                let work = MeasuredWork::new(args.rows, concurrency);
+                let measured = measure_contestant(contestant, work, &peers, &recorded).await?;
                 eprintln!(
                     "round {round} of {}, {concurrency} parallel, {}: {:.0} payments/s",
                     args.rounds,

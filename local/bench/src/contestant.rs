@@ -13,10 +13,10 @@ use store::Table;
 use testkit::{InvocationResult, RuntimeApi};
 
 use crate::Failure;
-use crate::engine::{SHARDS, TABLE, client_of};
-use crate::peers::Peers;
-use crate::process::{Process, built_program, cpu_seconds, peak_mb};
-use crate::recorder::Recorder;
+use crate::engine::{SHARDS, TABLE, create_client_of_engine};
+use crate::peers::InstalledPeers;
+use crate::process::{ChildProcess, path_of_built_program, read_cpu_seconds, read_peak_memory_mb};
+use crate::recorder::RequestRecorder;
 
 /// An implementation of the payment batch that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ValueEnum)]
@@ -54,7 +54,7 @@ impl Contestant {
 
 /// The size of a payment batch, and the environment in which the batch runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Work {
+pub struct MeasuredWork {
     /// The number of due payments.
     pub rows: u32,
     /// The number of shards of the table.
@@ -80,7 +80,7 @@ pub enum TableKind {
     Recorded,
 }
 
-impl Work {
+impl MeasuredWork {
     /// Creates the work of `rows` payments with a table in memory. The engine and the gateway respond without delays.
     pub fn new(rows: u32, concurrency: u32) -> Self {
         Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, table: TableKind::Memory }
@@ -101,32 +101,32 @@ pub struct Measurement {
 }
 
 /// The database engine and the gateway that a batch uses, each with its process and its URL.
-struct Environment {
-    engine: (Process, String),
-    gateway: (Process, String),
+struct MeasurementServers {
+    engine: (ChildProcess, String),
+    gateway: (ChildProcess, String),
     table: TableKind,
 }
 
 /// Starts a gateway whose responses have a delay of `delay_ms`. Returns its process and its URL.
-pub async fn start_gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
-    let mut gateway = Process::start_bench_command(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
+pub async fn start_gateway(delay_ms: u64) -> Result<(ChildProcess, String), Failure> {
+    let mut gateway = ChildProcess::start_bench_command(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
     let url = gateway.read_line().await?;
     Ok((gateway, url))
 }
 
 /// Returns the number of charges that the gateway at `url` has made.
-pub async fn charge_count(url: &str) -> Result<u64, Failure> {
-    fetch_count(url, "made").await
+pub async fn fetch_charge_count(url: &str) -> Result<u64, Failure> {
+    fetch_number_from_server(url, "made").await
 }
 
 /// Returns the number that the server at `url` returns as the response to a GET request for `path`.
-async fn fetch_count(url: &str, path: &str) -> Result<u64, Failure> {
+async fn fetch_number_from_server(url: &str, path: &str) -> Result<u64, Failure> {
     Ok(reqwest::get(format!("{url}/{path}")).await?.text().await?.parse()?)
 }
 
-impl Environment {
+impl MeasurementServers {
     /// Starts the engine and the gateway for `work`. A recorded table reads its responses from the file `recorded`.
-    async fn new(work: Work, recorded: &Path) -> Result<Self, Failure> {
+    async fn new(work: MeasuredWork, recorded: &Path) -> Result<Self, Failure> {
         let gateway = start_gateway(work.gateway_ms).await?;
         let delay = format!("--delay-ms={}", work.engine_ms);
         let mut args = match work.table {
@@ -139,7 +139,7 @@ impl Environment {
         if work.table == TableKind::Disk {
             args.push("--on-disk".to_owned());
         }
-        let mut engine = Process::start_bench_command(&args)?;
+        let mut engine = ChildProcess::start_bench_command(&args)?;
         let url = engine.read_line().await?;
         Ok(Self { engine: (engine, url), gateway, table: work.table })
     }
@@ -147,16 +147,16 @@ impl Environment {
     /// Checks that each subscription was charged once, has its receipt, and is due next month.
     async fn check_payments(&self, rows: u32) -> Result<(), Failure> {
         let rows = u64::from(rows);
-        let charges = charge_count(&self.gateway.1).await?;
+        let charges = fetch_charge_count(&self.gateway.1).await?;
         if self.table == TableKind::Recorded {
-            let settled = fetch_count(&self.engine.1, "settled").await?;
+            let settled = fetch_number_from_server(&self.engine.1, "settled").await?;
             return if (charges, settled) == (rows, rows) {
                 Ok(())
             } else {
                 Err(format!("of {rows} payments, {charges} were charged and {settled} settled").into())
             };
         }
-        let client = client_of(&self.engine.1);
+        let client = create_client_of_engine(&self.engine.1);
         let receipts = client.scan().table_name(TABLE).consistent_read(true);
         let receipts = receipts.filter_expression("begins_with(SK, :receipt)");
         let receipts = receipts
@@ -191,17 +191,18 @@ impl Environment {
 
 /// Measures `contestant` with `work`. The file `recorded` contains the recorded requests. Only replaying contestants
 /// and [`TableKind::Recorded`] read this file.
-pub async fn measure(
+pub async fn measure_contestant(
     contestant: Contestant,
-    work: Work,
-    peers: &Peers,
+    work: MeasuredWork,
+    peers: &InstalledPeers,
     recorded: &Path,
 ) -> Result<Measurement, Failure> {
-    let environment = Environment::new(work, recorded).await?;
-    let (engine, gateway) = (environment.engine.1.clone(), environment.gateway.1.clone());
+    let environment = MeasurementServers::new(work, recorded).await?;
+    let (_, engine) = &environment.engine;
+    let (_, gateway) = &environment.gateway;
     let measured = match contestant {
-        Contestant::Dueday => measure_function(work, &engine, &gateway).await?,
-        _ => measure_peer(contestant, work, (&engine, &gateway), peers, recorded).await?,
+        Contestant::Dueday => measure_function(work, engine, gateway).await?,
+        _ => measure_peer(contestant, work, engine, gateway, peers, recorded).await?,
     };
     environment.check_payments(work.rows).await?;
     environment.stop().await?;
@@ -209,9 +210,9 @@ pub async fn measure(
 }
 
 /// Runs the payment function, and writes its requests and their responses to `file`.
-pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
-    let environment = Environment::new(work, file).await?;
-    let recorder = Recorder::default();
+pub async fn record_requests(work: MeasuredWork, file: &Path) -> Result<(), Failure> {
+    let environment = MeasurementServers::new(work, file).await?;
+    let recorder = RequestRecorder::default();
     let engine = recorder.start_proxy(&environment.engine.1, false).await?;
     let gateway = recorder.start_proxy(&environment.gateway.1, true).await?;
     measure_function(work, &engine, &gateway).await?;
@@ -221,10 +222,10 @@ pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
 }
 
 /// Runs the payment function with the given URLs of the engine and of the gateway, and measures the function.
-async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Measurement, Failure> {
+async fn measure_function(work: MeasuredWork, engine: &str, gateway: &str) -> Result<Measurement, Failure> {
     let mut api = RuntimeApi::start().await?;
     let mut environment: Vec<(String, String)> =
-        api.environment("payments").map(|(name, value)| (name.to_owned(), value)).to_vec();
+        api.environment_variables("payments").map(|(name, value)| (name.to_owned(), value)).to_vec();
     let variables = [
         ("AWS_ACCESS_KEY_ID", "local".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
@@ -237,14 +238,14 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     ];
     environment.extend(variables.map(|(name, value)| (name.to_owned(), value)));
     let started = Instant::now();
-    let program = built_program("payments")?;
-    let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
+    let program = path_of_built_program("payments")?;
+    let mut process = ChildProcess::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::hours(2)).timestamp_millis();
     // No payment is due on this date, so the time until the response shows how long the function takes to start.
     let first = process.wait_while_process_runs(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
-    let start_ms = milliseconds(started.elapsed());
+    let start_ms = duration_in_milliseconds(started.elapsed());
     expect_response(first)?;
-    let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
+    let (cpu, started) = (read_cpu_seconds(process.id())?, Instant::now());
     let today = Utc::now().date_naive();
     let event = format!(r#"{{"date":"{today}"}}"#);
     let report = expect_response(process.wait_while_process_runs(api.invoke(&event, deadline)).await?)?;
@@ -252,8 +253,13 @@ async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Mea
     if report["counts"]["paid"] != work.rows {
         return Err(format!("not all payments were made: {report}").into());
     }
-    let measured =
-        create_measurement(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms);
+    let measured = create_measurement(
+        work,
+        seconds,
+        read_cpu_seconds(process.id())? - cpu,
+        read_peak_memory_mb(process.id())?,
+        start_ms,
+    );
     process.stop().await?;
     Ok(measured)
 }
@@ -269,9 +275,10 @@ fn expect_response(result: Option<InvocationResult>) -> Result<serde_json::Value
 /// Runs a contestant that is not Dueday's payment function, and measures the contestant.
 async fn measure_peer(
     contestant: Contestant,
-    work: Work,
-    (engine, gateway): (&str, &str),
-    peers: &Peers,
+    work: MeasuredWork,
+    engine: &str,
+    gateway: &str,
+    peers: &InstalledPeers,
     recorded: &Path,
 ) -> Result<Measurement, Failure> {
     let environment = [
@@ -290,9 +297,9 @@ async fn measure_peer(
     let mut process = match contestant {
         Contestant::Boto3 => {
             let script = crate::bench_folder().join("peers/boto3/batch.py");
-            Process::start(&peers.python.to_string_lossy(), [script], &environment)?
+            ChildProcess::start(&peers.python.to_string_lossy(), [script], &environment)?
         }
-        Contestant::Javascript => Process::start("node", [&peers.javascript], &environment)?,
+        Contestant::Javascript => ChildProcess::start("node", [&peers.javascript], &environment)?,
         Contestant::Floor | Contestant::Hyper | Contestant::Dueday => {
             let (recorded, concurrency) = (recorded.to_string_lossy().into_owned(), work.concurrency.to_string());
             let args = [
@@ -306,7 +313,7 @@ async fn measure_peer(
                 "--concurrency",
                 &concurrency,
             ];
-            Process::start_bench_command(&args.map(str::to_owned))?
+            ChildProcess::start_bench_command(&args.map(str::to_owned))?
         }
     };
     let measured = measure_when_ready(&mut process, started, work).await?;
@@ -316,29 +323,39 @@ async fn measure_peer(
 
 /// Waits until the program that was started at `start` is ready. Then makes the program do its `work`, and measures the
 /// time and the memory.
-pub async fn measure_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measurement, Failure> {
+pub async fn measure_when_ready(
+    process: &mut ChildProcess,
+    start: Instant,
+    work: MeasuredWork,
+) -> Result<Measurement, Failure> {
     expect_line(process, "ready").await?;
-    let start_ms = milliseconds(start.elapsed());
-    let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
+    let start_ms = duration_in_milliseconds(start.elapsed());
+    let (cpu, started) = (read_cpu_seconds(process.id())?, Instant::now());
     process.write_line("go").await?;
     expect_line(process, "done").await?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(create_measurement(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
+    Ok(create_measurement(
+        work,
+        seconds,
+        read_cpu_seconds(process.id())? - cpu,
+        read_peak_memory_mb(process.id())?,
+        start_ms,
+    ))
 }
 
 /// Reads the next line of the program's output. Fails if the line is not `expected`.
-pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Failure> {
+pub async fn expect_line(process: &mut ChildProcess, expected: &str) -> Result<(), Failure> {
     let line = process.read_line().await?;
     if line == expected { Ok(()) } else { Err(format!("the program printed {line:?} instead of {expected:?}").into()) }
 }
 
 /// Computes the figures of a batch from its duration and its processor time, both in seconds.
-fn create_measurement(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measurement {
+fn create_measurement(work: MeasuredWork, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measurement {
     let rows = f64::from(work.rows);
     Measurement { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
 }
 
 /// Converts `time` to milliseconds.
-pub fn milliseconds(time: Duration) -> f64 {
+pub fn duration_in_milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }

@@ -10,14 +10,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use billing::{ReceivedEvent, Secret, WebhookEndpoint};
+use billing::{ReceivedEvent, SigningSecret, WebhookEndpoint};
 use chrono::DateTime;
 use clap::Args;
 use clock::SystemClock;
 use emulator::Engine;
 use encryption::{EncryptionKeys, generate_key};
 use outbound::{
-    AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, EndpointSecrets, Sender,
+    AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, DeliveryQueue as _, DeliveryWorker, EndpointSecrets, WebhookSender,
 };
 use store::Table;
 use tokio::net::TcpListener;
@@ -45,7 +45,7 @@ pub struct DeliveriesArgs {
 /// The state of the merchant's server, which receives the deliveries of all endpoints and counts the accepted
 /// deliveries.
 #[derive(Clone)]
-struct Merchant {
+struct MerchantServer {
     accepted: Arc<AtomicU64>,
     /// The number of accepted deliveries after which the measurement ends.
     expected: u64,
@@ -55,14 +55,14 @@ struct Merchant {
 
 /// In each round, measures the healthy endpoints alone, and then together with the two broken endpoints. Prints the
 /// ratio of the median times.
-pub async fn run(args: &DeliveriesArgs) -> Result<(), Failure> {
+pub async fn measure_delivery_delays(args: &DeliveriesArgs) -> Result<(), Failure> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for round in 1..=args.rounds.max(1) {
-        alone.push(measure(args.events, &[]).await?);
-        together.push(measure(args.events, &["hangs", "fails"]).await?);
+        alone.push(measure_deliveries(args.events, &[]).await?);
+        together.push(measure_deliveries(args.events, &["hangs", "fails"]).await?);
         println!("round {round}: {:.2?} alone, {:.2?} together", alone[round - 1], together[round - 1]);
     }
-    let (alone, together) = (median(&mut alone), median(&mut together));
+    let (alone, together) = (median_duration(&mut alone), median_duration(&mut together));
     println!("{HEALTHY_ENDPOINTS} healthy endpoints alone:             {alone:.2?}");
     println!("with one that hangs and one that fails: {together:.2?}");
     println!("ratio: {:.3} (goal: at most 1.10)", together.as_secs_f64() / alone.as_secs_f64());
@@ -70,37 +70,37 @@ pub async fn run(args: &DeliveriesArgs) -> Result<(), Failure> {
 }
 
 /// Returns the median of `times`.
-fn median(times: &mut [Duration]) -> Duration {
+fn median_duration(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }
 
 /// Returns the time until all healthy endpoints have accepted all `events`. `broken` contains the URL paths of the
 /// broken endpoints, which are created in addition.
-async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
-    let table = Table::new(Engine::memory().client(), "dueday");
+async fn measure_deliveries(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
+    let table = Table::new(Engine::in_memory().client(), "dueday");
     table.create_if_absent().await?;
     let expected = events * u64::try_from(HEALTHY_ENDPOINTS)?;
-    let merchant = Merchant { accepted: Arc::default(), expected, has_all: Arc::default() };
-    let server = serve(merchant.clone()).await?;
+    let merchant = MerchantServer { accepted: Arc::default(), expected, has_all: Arc::default() };
+    let server = serve_merchant(merchant.clone()).await?;
     let keys = EncryptionKeys::parse(&generate_key(&SystemClock))?;
     let secrets = EndpointSecrets::new(keys.clone(), Arc::new(SystemClock));
     // The broken endpoints are created before the healthy endpoints, so they are first in the list of endpoints.
     let paths = broken.iter().copied().chain((0..HEALTHY_ENDPOINTS).map(|_| "accepts"));
     for (number, path) in (1..).zip(paths) {
         let (id, url) = (Ulid(number), format!("{server}/{path}").parse()?);
-        let secret = secrets.encrypt(id, &Secret::new([1; 32]));
+        let secret = secrets.encrypt(id, &SigningSecret::new([1; 32]));
         let endpoint = WebhookEndpoint::new(id, url, secret, DateTime::UNIX_EPOCH);
         table.create_webhook_endpoint(&endpoint, None).await?;
     }
-    let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)?;
+    let sender = WebhookSender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)?;
     let deliverer = Deliverer::new(table, sender, keys, Arc::new(SystemClock));
     let (worker, queue) = DeliveryWorker::new(deliverer.clone());
     let begun = Instant::now();
     let produce = async {
         for first in (0..events).step_by(usize::try_from(EVENTS_PER_BATCH)?) {
             let ids = first..events.min(first + EVENTS_PER_BATCH);
-            let batch: Result<Vec<_>, _> = ids.map(|id| ReceivedEvent::read(&event(id))).collect();
+            let batch: Result<Vec<_>, _> = ids.map(|id| ReceivedEvent::read(&create_event(id))).collect();
             queue.send(&deliverer.fan_out(&batch?).await?).await?;
         }
         merchant.has_all.notified().await;
@@ -114,14 +114,14 @@ async fn measure(events: u64, broken: &[&str]) -> Result<Duration, Failure> {
 }
 
 /// Returns the JSON of the event number `id`.
-fn event(id: u64) -> String {
+fn create_event(id: u64) -> String {
     format!(r#"{{"specversion":"1.0","id":"e{id}","type":"account.created","subject":"acme","data":{{}}}}"#)
 }
 
 /// Starts the merchant's server on loopback, and returns its URL. The path `/accepts` accepts every delivery, `/hangs`
 /// sends no response, and `/fails` responds with 500.
-async fn serve(merchant: Merchant) -> Result<String, Failure> {
-    let accept = |State(merchant): State<Merchant>| async move {
+async fn serve_merchant(merchant: MerchantServer) -> Result<String, Failure> {
+    let accept = |State(merchant): State<MerchantServer>| async move {
         if merchant.accepted.fetch_add(1, Ordering::Relaxed) + 1 == merchant.expected {
             merchant.has_all.notify_one();
         }

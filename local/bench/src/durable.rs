@@ -7,9 +7,10 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::contestant::{
-    Contestant, Measurement, TableKind, Work, charge_count, expect_line, measure, measure_when_ready, start_gateway,
+    Contestant, MeasuredWork, Measurement, TableKind, expect_line, fetch_charge_count, measure_contestant,
+    measure_when_ready, start_gateway,
 };
-use crate::process::Process;
+use crate::process::ChildProcess;
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
@@ -27,8 +28,8 @@ pub struct DurableArgs {
 
 /// In each round, measures Dueday at three concurrencies, and then django-flexible-subscriptions. Prints a row for each
 /// measurement.
-pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
-    let (peers, python) = (peers::install()?, peers::install_django()?);
+pub async fn compare_with_django(args: &DurableArgs) -> Result<(), Failure> {
+    let (peers, python) = (peers::install_payment_batch_peers()?, peers::install_django()?);
     println!("{:>30}  {:>8}  {:>10}  {:>11}  {:>8}", "", "parallel", "payments/s", "CPU s/1,000", "peak MB");
     let print_row = |name: &str, concurrency: u32, figures: Measurement| {
         println!(
@@ -38,8 +39,8 @@ pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     };
     for _ in 0..args.rounds {
         for concurrency in [1, 8, 32] {
-            let work = Work { table: TableKind::Disk, ..Work::new(args.rows, concurrency) };
-            let figures = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
+            let work = MeasuredWork { table: TableKind::Disk, ..MeasuredWork::new(args.rows, concurrency) };
+            let figures = measure_contestant(Contestant::Dueday, work, &peers, "".as_ref()).await?;
             print_row("Dueday", concurrency, figures);
         }
         print_row("django-flexible-subscriptions", 1, measure_django(args, &python.to_string_lossy()).await?);
@@ -54,13 +55,14 @@ async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measurement,
         [("ROWS", args.rows.to_string()), ("GATEWAY", url.clone()), ("PGDATABASE", args.database.clone())];
     let environment = environment.map(|(name, value)| (name.to_owned(), value));
     let started = Instant::now();
-    let mut process = Process::start(python, [crate::bench_folder().join("peers/django/renewal.py")], &environment)?;
-    let figures = measure_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
+    let mut process =
+        ChildProcess::start(python, [crate::bench_folder().join("peers/django/renewal.py")], &environment)?;
+    let figures = measure_when_ready(&mut process, started, MeasuredWork::new(args.rows, 1)).await?;
     process.write_line("check").await?;
     // The program prints the number of renewed subscriptions and the number of stored `SubscriptionTransaction`
     // records.
     expect_line(&mut process, &format!("{0} {0}", args.rows)).await?;
-    let charged = charge_count(&url).await?;
+    let charged = fetch_charge_count(&url).await?;
     if charged != u64::from(args.rows) {
         return Err(format!("of {} payments, {charged} were charged", args.rows).into());
     }

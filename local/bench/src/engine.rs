@@ -17,7 +17,7 @@ use chrono::{Datelike as _, NaiveDate, Utc};
 use clap::Args;
 use emulator::{Engine, EngineConnection};
 use store::{Settings, Table};
-use testkit::sample;
+use testkit::{sample_account, sample_subscription};
 use tokio::net::TcpListener;
 use ulid::Ulid;
 
@@ -49,7 +49,7 @@ pub struct EngineArgs {
 }
 
 /// Returns a DynamoDB client that sends its requests to the engine at `url`.
-pub fn client_of(url: &str) -> Client {
+pub fn create_client_of_engine(url: &str) -> Client {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::from_static("local"))
@@ -61,12 +61,12 @@ pub fn client_of(url: &str) -> Client {
 
 /// Returns the `n`th account and its subscription. The first payment of the subscription is due `today`, and no
 /// reminder is to be sent.
-pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
-    let account = Account { id: format!("account-{n:06}").parse().expect("a valid account id"), ..sample::account() };
-    let sample = sample::subscription(1, today);
+pub fn create_due_subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
+    let account = Account { id: format!("account-{n:06}").parse().expect("a valid account id"), ..sample_account() };
+    let sample = sample_subscription(1, today);
     let new = NewSubscription {
         account: account.id.clone(),
-        id: SubscriptionId::new(ulid(n)),
+        id: SubscriptionId::new(create_numbered_ulid(n)),
         external_id: None,
         sku: sample.sku,
         product_name: sample.product_name,
@@ -89,28 +89,28 @@ pub fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, 
 }
 
 /// Returns a fixed id for the number `n`. Different numbers have different ids.
-pub fn ulid(n: u32) -> Ulid {
+pub fn create_numbered_ulid(n: u32) -> Ulid {
     Ulid::from_parts(1_000_000 + u64::from(n), n.into())
 }
 
 /// Creates the table with its due payments, prints the URL of the engine, and serves the engine until the process is
 /// killed.
-pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
+pub async fn serve_engine(args: &EngineArgs) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
-    let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::memory() };
+    let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::in_memory() };
     let client = engine.client_with_connection(std::sync::Arc::new(EngineConnection::without_tokens()));
     let table = Table::new(client, TABLE);
     table.create_if_absent().await?;
-    let settings = Settings::new(args.shards, ulid(0));
+    let settings = Settings::new(args.shards, create_numbered_ulid(0));
     table.init_settings(&settings).await?;
     let today = Utc::now().date_naive();
     for n in 0..args.rows {
-        let (account, subscription) = subscription(n, today, &settings);
+        let (account, subscription) = create_due_subscription(n, today, &settings);
         table.put_account(&account).await?;
         table.create_subscription(&subscription, None).await?;
     }
     if args.delay_ms > 0 || args.without_tokens {
-        println!("http://{}", serve_with_delay(engine, Duration::from_millis(args.delay_ms)).await?);
+        println!("http://{}", serve_engine_with_delay(engine, Duration::from_millis(args.delay_ms)).await?);
         return std::future::pending().await;
     }
     let served = engine.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -119,7 +119,7 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
 }
 
 /// Serves `engine` on a free port, and delays each response by `delay`.
-pub async fn serve_with_delay(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
+pub async fn serve_engine_with_delay(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let respond = async move |headers: HeaderMap, body: Bytes| {

@@ -28,7 +28,7 @@ const STRIPE_EVENT: &str =
 ///
 /// # Errors
 /// If this module has no event for the function.
-pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure> {
+pub fn create_first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure> {
     let event = match function {
         "api" => include_str!("../../../events/apigateway-health.json"),
         "reminders" | "payments" => EVENT_OF_DAY_WITHOUT_ROWS,
@@ -38,7 +38,7 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
         "deliver" => include_str!("../../../events/sqs-event.json"),
         // An event about a successful payment: the function mails a receipt to the customer.
         "notices" => include_str!("../../../events/sqs-paid.json"),
-        "webhooks" => return signed_webhook(now),
+        "webhooks" => return create_signed_webhook(now),
         // A bounce: the mail address of the account does not exist, and the function marks the address.
         "mail-feedback" => include_str!("../../../events/sns-bounce.json"),
         // A request to fill the orders that wait for stock. No order waits for stock.
@@ -58,7 +58,7 @@ pub fn first_event(function: &str, now: DateTime<Utc>) -> Result<String, Failure
 }
 
 /// Returns the request that API Gateway would send with [`STRIPE_EVENT`], signed at the time `now`.
-fn signed_webhook(now: DateTime<Utc>) -> Result<String, Failure> {
+fn create_signed_webhook(now: DateTime<Utc>) -> Result<String, Failure> {
     let mut request: Value = serde_json::from_str(include_str!("../../../events/apigateway-stripe.json"))?;
     let signature = SigningSecrets::parse(STRIPE_SIGNING_SECRET)?.sign(STRIPE_EVENT.as_bytes(), now);
     request["headers"]["stripe-signature"] = signature.into();
@@ -71,7 +71,7 @@ fn signed_webhook(now: DateTime<Utc>) -> Result<String, Failure> {
 ///
 /// # Errors
 /// If the response reports a failure.
-pub fn check_success(response: &Value) -> Result<(), Failure> {
+pub fn check_function_succeeded(response: &Value) -> Result<(), Failure> {
     let is_http_error = response.get("statusCode").is_some_and(|status| status != 200);
     let failures = response.get("batchItemFailures").and_then(Value::as_array);
     if is_http_error || failures.is_some_and(|failed| !failed.is_empty()) {
@@ -103,15 +103,18 @@ mod tests {
 
     #[test]
     fn check_success_refuses_http_errors_and_failed_messages() {
-        assert!(check_success(&json!({ "statusCode": 200 })).is_ok() && check_success(&Value::Null).is_ok());
-        assert!(check_success(&json!({ "batchItemFailures": [] })).is_ok());
-        assert!(check_success(&json!({ "statusCode": 400 })).is_err());
-        assert!(check_success(&json!({ "batchItemFailures": [{ "itemIdentifier": "1" }] })).is_err());
+        assert!(
+            check_function_succeeded(&json!({ "statusCode": 200 })).is_ok()
+                && check_function_succeeded(&Value::Null).is_ok()
+        );
+        assert!(check_function_succeeded(&json!({ "batchItemFailures": [] })).is_ok());
+        assert!(check_function_succeeded(&json!({ "statusCode": 400 })).is_err());
+        assert!(check_function_succeeded(&json!({ "batchItemFailures": [{ "itemIdentifier": "1" }] })).is_err());
     }
 
     #[test]
     fn first_event_is_an_error_for_an_unknown_function() {
-        assert!(first_event("webhooks", Utc::now()).is_ok_and(|event| event.contains("v1=")));
-        assert!(first_event("invoices", Utc::now()).is_err());
+        assert!(create_first_event("webhooks", Utc::now()).is_ok_and(|event| event.contains("v1=")));
+        assert!(create_first_event("invoices", Utc::now()).is_err());
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clap::Args;
 
 use crate::Failure;
-use crate::recorder::Request;
+use crate::recorder::RecordedRequest;
 
 #[derive(Debug, Args)]
 pub struct FloorArgs {
@@ -36,8 +36,8 @@ struct PreparedRequest {
 }
 
 /// Converts a recorded request into the bytes of a request to the server `host`.
-fn prepare_request(request: &Request, host: &str) -> PreparedRequest {
-    let Request { is_charge, method, path, headers, body, .. } = request;
+fn prepare_request(request: &RecordedRequest, host: &str) -> PreparedRequest {
+    let RecordedRequest { is_charge, method, path, headers, body, .. } = request;
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n", body.len());
     headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
     text.push_str("\r\n");
@@ -46,9 +46,9 @@ fn prepare_request(request: &Request, host: &str) -> PreparedRequest {
 }
 
 /// An HTTP connection that is kept open for many requests.
-struct Connection(BufReader<TcpStream>);
+struct HttpConnection(BufReader<TcpStream>);
 
-impl Connection {
+impl HttpConnection {
     fn open(host: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(host)?;
         stream.set_nodelay(true)?;
@@ -58,7 +58,9 @@ impl Connection {
     /// Sends `request`, and reads its response to the end.
     fn send(&mut self, request: &PreparedRequest) -> Result<(), Failure> {
         self.0.get_mut().write_all(&request.bytes)?;
-        let (mut line, mut length, mut is_first) = (String::new(), 0, true);
+        let mut line = String::new();
+        let mut length = 0;
+        let mut is_first = true;
         loop {
             line.clear();
             self.0.read_line(&mut line)?;
@@ -82,13 +84,14 @@ impl Connection {
 pub fn replay_recorded_requests(args: &FloorArgs) -> Result<(), Failure> {
     let host = |url: &str| url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let (engine, gateway) = (host(&args.engine), host(&args.gateway));
-    let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
-    let prepare = |request: &Request| prepare_request(request, if request.is_charge { &gateway } else { &engine });
+    let recorded: Vec<Vec<RecordedRequest>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
+    let prepare =
+        |request: &RecordedRequest| prepare_request(request, if request.is_charge { &gateway } else { &engine });
     let mut chains: Vec<Vec<PreparedRequest>> =
         recorded.iter().map(|chain| chain.iter().map(prepare).collect()).collect();
-    let mut connections: Vec<(Connection, Connection)> = Vec::new();
+    let mut connections: Vec<(HttpConnection, HttpConnection)> = Vec::new();
     for _ in 0..args.concurrency {
-        connections.push((Connection::open(&engine)?, Connection::open(&gateway)?));
+        connections.push((HttpConnection::open(&engine)?, HttpConnection::open(&gateway)?));
     }
     println!("ready");
     std::io::stdin().lock().read_line(&mut String::new())?;

@@ -26,20 +26,20 @@ pub struct GatewayArgs {
 
 /// The state of the server that imitates a payment gateway: the number of charges so far, and the delay of each charge.
 #[derive(Clone)]
-struct Gateway {
+struct GatewayState {
     charge_count: Arc<AtomicU64>,
     delay: Duration,
 }
 
 /// Prints the URL of the gateway, and serves the gateway until the process is killed.
-pub async fn serve(args: &GatewayArgs) -> Result<(), Failure> {
-    let gateway = Gateway { charge_count: Arc::default(), delay: Duration::from_millis(args.delay_ms) };
+pub async fn serve_gateway(args: &GatewayArgs) -> Result<(), Failure> {
+    let gateway = GatewayState { charge_count: Arc::default(), delay: Duration::from_millis(args.delay_ms) };
     let routes = Router::new()
-        .route(PAYMENTS_PATH, post(charge))
-        .route(ACCOUNT_PATH, get(account))
+        .route(PAYMENTS_PATH, post(accept_charge))
+        .route(ACCOUNT_PATH, get(respond_with_gateway_account))
         .route(
             "/made",
-            get(async |State(gateway): State<Gateway>| gateway.charge_count.load(Ordering::Relaxed).to_string()),
+            get(async |State(gateway): State<GatewayState>| gateway.charge_count.load(Ordering::Relaxed).to_string()),
         )
         .with_state(gateway);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -48,12 +48,15 @@ pub async fn serve(args: &GatewayArgs) -> Result<(), Failure> {
 }
 
 /// Responds with the description of the gateway account, which Dueday reads before it charges.
-async fn account() -> Json<GatewayAccount> {
+async fn respond_with_gateway_account() -> Json<GatewayAccount> {
     Json(GatewayAccount { kind: "stub".to_owned(), account: "stub".to_owned(), live: false })
 }
 
 /// Waits for the configured delay, counts the charge, and responds with a successful payment.
-async fn charge(State(gateway): State<Gateway>, Json(request): Json<ChargeRequest>) -> Json<ChargeResponse> {
+async fn accept_charge(
+    State(gateway): State<GatewayState>,
+    Json(request): Json<ChargeRequest>,
+) -> Json<ChargeResponse> {
     if !gateway.delay.is_zero() {
         tokio::time::sleep(gateway.delay).await;
     }

@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 
 use crate::Failure;
 use crate::floor::FloorArgs;
-use crate::recorder::Request;
+use crate::recorder::RecordedRequest;
 
 /// The HTTP client.
 type HyperClient = Client<HttpConnector, Full<Bytes>>;
@@ -27,7 +27,7 @@ struct PreparedRequest {
 }
 
 /// Converts a recorded request into a request to the server with the URL `base`.
-fn prepare_request(request: Request, base: &str) -> Result<PreparedRequest, Failure> {
+fn prepare_request(request: RecordedRequest, base: &str) -> Result<PreparedRequest, Failure> {
     let uri = format!("{base}{}", request.path);
     let mut http = Http::builder().method(request.method.as_str()).uri(uri);
     for (name, value) in &request.headers {
@@ -58,9 +58,9 @@ async fn send_chain(hyper: &HyperClient, chain: Vec<PreparedRequest>) -> Result<
 
 /// Sends all recorded requests. The requests of one subscription are sent one after the other.
 pub fn replay_recorded_requests(args: &FloorArgs) -> Result<(), Failure> {
-    let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
+    let recorded: Vec<Vec<RecordedRequest>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
     let (engine, gateway) = (args.engine.trim_end_matches('/'), args.gateway.trim_end_matches('/'));
-    let prepare = |request: Request| {
+    let prepare = |request: RecordedRequest| {
         let base = if request.is_charge { gateway } else { engine };
         prepare_request(request, base)
     };

@@ -5,7 +5,7 @@
 
 use clap::Args;
 
-use crate::contestant::{Contestant, TableKind, Work, measure, record_requests};
+use crate::contestant::{Contestant, MeasuredWork, TableKind, measure_contestant, record_requests};
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
@@ -28,8 +28,8 @@ pub struct LatencyArgs {
 }
 
 /// Measures each contestant at each concurrency, and prints a row for each measurement.
-pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
-    let peers = peers::install()?;
+pub async fn measure_throughput_with_latency(args: &LatencyArgs) -> Result<(), Failure> {
+    let peers = peers::install_payment_batch_peers()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
     let path_seconds = (2.0 * args.engine_ms as f64 + args.gateway_ms as f64) / 1_000.0;
     println!(
@@ -40,16 +40,16 @@ pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
         let ideal = f64::from(concurrency) / path_seconds;
         let rows = concurrency * args.rows_each;
         // Use one shard, because an invocation of the daily run processes one shard.
-        record_requests(Work { shards: 1, ..Work::new(rows, 8) }, &recorded).await?;
-        let work = Work {
+        record_requests(MeasuredWork { shards: 1, ..MeasuredWork::new(rows, 8) }, &recorded).await?;
+        let work = MeasuredWork {
             shards: 1,
             engine_ms: args.engine_ms,
             gateway_ms: args.gateway_ms,
             table: TableKind::Recorded,
-            ..Work::new(rows, concurrency)
+            ..MeasuredWork::new(rows, concurrency)
         };
         for &contestant in &args.contestants {
-            let measured = measure(contestant, work, &peers, &recorded).await?;
+            let measured = measure_contestant(contestant, work, &peers, &recorded).await?;
             println!(
                 "{concurrency:>8}  {rows:>8}  {:>12}  {:>12.0}  {:>7.1}%  {:>12.2}  {:>8.0}",
                 contestant.name(),

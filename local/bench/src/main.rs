@@ -64,7 +64,7 @@ enum Command {
     Reconcile(reconcile::ReconcileArgs),
     /// Measure how much broken webhook endpoints delay the deliveries to all other endpoints
     Deliveries(deliveries::DeliveriesArgs),
-    /// Compare the HTTP API with the same API in JavaScript and in Python
+    /// Compare the HTTP API with the same API in JavaScript
     Api(http_api::ApiArgs),
     /// Measure the size and the start time of each function
     Start(start::StartArgs),
@@ -100,20 +100,23 @@ pub fn bench_folder() -> PathBuf {
 async fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
     match arguments.command {
-        None => report::report(&arguments.comparison, &comparison::run(&arguments.comparison).await?),
-        Some(Command::Latency(args)) => latency::run(&args).await,
-        Some(Command::Buckets(args)) => buckets::run(&args).await,
-        Some(Command::Audit(args)) => audit_speed::run(&args).await,
-        Some(Command::Reconcile(args)) => reconcile::run(&args).await,
-        Some(Command::Memory(args)) => memory::run(&args).await,
-        Some(Command::Durable(args)) => durable::run(&args).await,
-        Some(Command::Deliveries(args)) => deliveries::run(&args).await,
-        Some(Command::Api(args)) => http_api::run(&args).await,
-        Some(Command::Start(args)) => start::run(&args).await,
-        Some(Command::Scale(args)) => scale::run(&args),
-        Some(Command::Engine(args)) => engine::serve(&args).await,
-        Some(Command::Table(args)) => table::serve(&args).await,
-        Some(Command::Gateway(args)) => gateway::serve(&args).await,
+        None => report::report_results(
+            &arguments.comparison,
+            &comparison::compare_payment_batches(&arguments.comparison).await?,
+        ),
+        Some(Command::Latency(args)) => latency::measure_throughput_with_latency(&args).await,
+        Some(Command::Buckets(args)) => buckets::measure_reads_of_open_orders(&args).await,
+        Some(Command::Audit(args)) => audit_speed::measure_audit_speed(&args).await,
+        Some(Command::Reconcile(args)) => reconcile::measure_reconciliation(&args).await,
+        Some(Command::Memory(args)) => memory::measure_peak_memory(&args).await,
+        Some(Command::Durable(args)) => durable::compare_with_django(&args).await,
+        Some(Command::Deliveries(args)) => deliveries::measure_delivery_delays(&args).await,
+        Some(Command::Api(args)) => http_api::compare_api_servers(&args).await,
+        Some(Command::Start(args)) => start::measure_function_starts(&args).await,
+        Some(Command::Scale(args)) => scale::simulate_busiest_day(&args),
+        Some(Command::Engine(args)) => engine::serve_engine(&args).await,
+        Some(Command::Table(args)) => table::serve_recorded_table(&args).await,
+        Some(Command::Gateway(args)) => gateway::serve_gateway(&args).await,
         Some(Command::Floor(args)) => floor::replay_recorded_requests(&args),
         // The replay needs its own thread, because it creates its own runtime.
         Some(Command::Hyper(args)) => {

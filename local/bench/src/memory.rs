@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use crate::contestant::{Contestant, Work, measure};
+use crate::contestant::{Contestant, MeasuredWork, measure_contestant};
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
@@ -17,14 +17,14 @@ pub struct MemoryArgs {
 }
 
 /// Measures the payment function with each number of due payments, and prints a row for each measurement.
-pub async fn run(args: &MemoryArgs) -> Result<(), Failure> {
-    let peers = peers::install()?;
+pub async fn measure_peak_memory(args: &MemoryArgs) -> Result<(), Failure> {
+    let peers = peers::install_payment_batch_peers()?;
     println!("{:>9}  {:>10}  {:>11}  {:>8}", "payments", "payments/s", "CPU s/1,000", "peak MB");
     for &rows in &args.rows {
         // With a delay, the engine stores no idempotency tokens of transactions. Without a delay, the engine would
         // store the tokens, and search more and more of them for each transaction.
-        let work = Work { shards: 1, engine_ms: 1, ..Work::new(rows, args.concurrency) };
-        let measured = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
+        let work = MeasuredWork { shards: 1, engine_ms: 1, ..MeasuredWork::new(rows, args.concurrency) };
+        let measured = measure_contestant(Contestant::Dueday, work, &peers, "".as_ref()).await?;
         println!(
             "{rows:>9}  {:>10.0}  {:>11.2}  {:>8.1}",
             measured.payments_per_second, measured.cpu_seconds_per_1000, measured.peak_mb

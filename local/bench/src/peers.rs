@@ -8,13 +8,7 @@ use crate::Failure;
 
 /// The paths of the Python interpreter and of the JavaScript program that run the payment batch, both with their
 /// packages.
-pub struct Peers {
-    pub python: PathBuf,
-    pub javascript: PathBuf,
-}
-
-/// The paths of the Python interpreter and of the JavaScript server of the HTTP API, both with their packages.
-pub struct ApiPeers {
+pub struct InstalledPeers {
     pub python: PathBuf,
     pub javascript: PathBuf,
 }
@@ -24,24 +18,23 @@ const FASTIFY_PROGRAM: [&str; 7] =
     ["server.mjs", "action_log.mjs", "fields.mjs", "problem.mjs", "sign_up.mjs", "subscriptions.mjs", "table.mjs"];
 
 /// Installs the missing packages of the Python program and of the JavaScript program that run the payment batch.
-pub fn install() -> Result<Peers, Failure> {
+pub fn install_payment_batch_peers() -> Result<InstalledPeers, Failure> {
     let peers = crate::bench_folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
     let python = install_python(&target.join("python"), &peers.join("boto3/requirements.txt"))?;
     let javascript = target.join("javascript");
     install_javascript(&javascript, &peers.join("javascript"), &["batch.mjs"])?;
-    Ok(Peers { python, javascript: javascript.join("batch.mjs") })
+    Ok(InstalledPeers { python, javascript: javascript.join("batch.mjs") })
 }
 
-/// Installs the missing packages of the Python server and of the JavaScript server of the HTTP API.
-pub fn install_api_servers() -> Result<ApiPeers, Failure> {
+/// Installs the missing packages of the JavaScript server of the HTTP API. Returns the path of the server.
+pub fn install_api_server() -> Result<PathBuf, Failure> {
     let peers = crate::bench_folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
-    let python = install_python(&target.join("fastapi"), &peers.join("fastapi/requirements.txt"))?;
     let javascript = target.join("fastify");
     install_javascript(&javascript, &peers.join("fastify"), &FASTIFY_PROGRAM)?;
     copy_file(&peers.join("currencies.json"), &javascript.join("currencies.json"))?;
-    Ok(ApiPeers { python, javascript: javascript.join("server.mjs") })
+    Ok(javascript.join("server.mjs"))
 }
 
 /// Returns the path of the Python interpreter for the Django program. Installs the program's packages if they are

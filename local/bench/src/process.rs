@@ -10,13 +10,13 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::Failure;
 
 /// A running program that reads commands from its standard input and prints its progress, one line each.
-pub struct Process {
+pub struct ChildProcess {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
     stdin: ChildStdin,
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts `program` with the arguments `args` and the additional environment variables `environment`.
     pub fn start<S: AsRef<OsStr>>(
         program: &str,
@@ -74,7 +74,7 @@ impl Process {
 
 /// Returns the processor time that all threads of the process with the id `process` have used, in seconds (see the
 /// manual page proc(5)).
-pub fn cpu_seconds(process: u32) -> Result<f64, Failure> {
+pub fn read_cpu_seconds(process: u32) -> Result<f64, Failure> {
     /// The unit of the times in `/proc`, in ticks per second (`USER_HZ`): always 100 on Linux.
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
@@ -87,7 +87,7 @@ pub fn cpu_seconds(process: u32) -> Result<f64, Failure> {
 
 /// Returns the largest resident memory so far of the process with the id `process`, in MB (see the manual page
 /// proc(5)).
-pub fn peak_mb(process: u32) -> Result<f64, Failure> {
+pub fn read_peak_memory_mb(process: u32) -> Result<f64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("/proc/PID/status has no VmHWM")?;
     let kb: f64 = line.trim().trim_end_matches(" kB").parse()?;
@@ -95,7 +95,7 @@ pub fn peak_mb(process: u32) -> Result<f64, Failure> {
 }
 
 /// Returns the path of the program `name`, which Cargo has built in the same folder as this program.
-pub fn built_program(name: &str) -> Result<PathBuf, Failure> {
+pub fn path_of_built_program(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() {
         Ok(path)

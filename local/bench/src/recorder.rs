@@ -21,7 +21,7 @@ const TARGET_HEADER: &str = "x-amz-target";
 
 /// One recorded request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct RecordedRequest {
     /// Whether the request went to the gateway, and not to the engine.
     pub is_charge: bool,
     pub method: String,
@@ -32,7 +32,7 @@ pub struct Request {
     pub response: String,
 }
 
-impl Request {
+impl RecordedRequest {
     /// Returns the DynamoDB operation of the request.
     pub fn operation(&self) -> &str {
         let target = self.headers.iter().find(|(name, _)| name == TARGET_HEADER).map(|(_, value)| value.as_str());
@@ -52,12 +52,12 @@ fn operation_name(target: &str) -> &str {
 
 /// The recorded requests, in order.
 #[derive(Clone, Default)]
-pub struct Recorder(Arc<Mutex<Vec<Request>>>);
+pub struct RequestRecorder(Arc<Mutex<Vec<RecordedRequest>>>);
 
 /// A proxy that records the requests to one server.
 #[derive(Clone)]
-struct Proxy {
-    recorder: Recorder,
+struct RecordingProxy {
+    recorder: RequestRecorder,
     /// Whether the server is the gateway.
     is_charge: bool,
     /// The URL of the server.
@@ -65,28 +65,28 @@ struct Proxy {
     http: reqwest::Client,
 }
 
-impl Recorder {
+impl RequestRecorder {
     /// Starts a proxy that records all requests and forwards them to `target`. Returns the URL of the proxy.
     pub async fn start_proxy(&self, target: &str, is_charge: bool) -> Result<String, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let http = reqwest::Client::builder().no_proxy().build()?;
-        let proxy = Proxy { recorder: self.clone(), is_charge, target: target.to_owned(), http };
+        let proxy = RecordingProxy { recorder: self.clone(), is_charge, target: target.to_owned(), http };
         let routes = Router::new().fallback(record_and_forward).with_state(proxy);
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Ok(url)
     }
 
     /// Returns the requests that were recorded since the last call of this method, in order.
-    pub fn take_requests(&self) -> Vec<Request> {
+    pub fn take_requests(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the requests of each subscription, in order. The first element contains all requests that belong to no
     /// subscription, such as the requests for due rows and for run records.
-    pub fn requests_by_subscription(&self) -> Vec<Vec<Request>> {
+    pub fn requests_by_subscription(&self) -> Vec<Vec<RecordedRequest>> {
         let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut chains: BTreeMap<Option<String>, Vec<Request>> = BTreeMap::new();
+        let mut chains: BTreeMap<Option<String>, Vec<RecordedRequest>> = BTreeMap::new();
         for request in requests.iter() {
             let body = serde_json::from_str(&request.body).unwrap_or_default();
             chains.entry(subscription_of(&body)).or_default().push(request.clone());
@@ -108,7 +108,7 @@ pub fn subscription_of(body: &Value) -> Option<String> {
 
 /// Sends a request to the proxy's server, records the request and the response, and returns the response.
 async fn record_and_forward(
-    State(proxy): State<Proxy>,
+    State(proxy): State<RecordingProxy>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -118,7 +118,7 @@ async fn record_and_forward(
     let forwarded = headers.iter().filter(|(name, _)| !["host", "content-length"].contains(&name.as_str()));
     let headers: Vec<(String, String)> =
         forwarded.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned())).collect();
-    let mut request = Request {
+    let mut request = RecordedRequest {
         is_charge: proxy.is_charge,
         method: method.to_string(),
         path: path.clone(),

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use crate::Failure;
-use crate::chart::Chart;
+use crate::chart::{ChartBar, SvgChart};
 use crate::comparison::{CONTESTANTS, ComparisonArgs, Results};
 use crate::contestant::{Contestant, Measurement};
 
 /// The results of one contestant at one concurrency.
 #[derive(Serialize)]
-pub struct Row {
+pub struct ResultRow {
     concurrency: u32,
     contestant: Contestant,
     #[serde(flatten)]
@@ -25,15 +25,15 @@ pub struct Row {
 type MeasurementFigure = fn(&Measurement) -> f64;
 
 /// Returns the median of `values`; not a number if there are no values.
-pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub fn median_of_numbers(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Returns the median of each figure over all measurements.
-fn medians(all: &[Measurement]) -> Measurement {
-    let median_of = |figure: MeasurementFigure| median(all.iter().map(figure));
+fn median_measurement(all: &[Measurement]) -> Measurement {
+    let median_of = |figure: MeasurementFigure| median_of_numbers(all.iter().map(figure));
     Measurement {
         payments_per_second: median_of(|m| m.payments_per_second),
         cpu_seconds_per_1000: median_of(|m| m.cpu_seconds_per_1000),
@@ -44,29 +44,30 @@ fn medians(all: &[Measurement]) -> Measurement {
 
 /// Prints the medians of `results`. If all contestants were measured, also writes them to `results.json` and
 /// `results.svg`.
-pub fn report(args: &ComparisonArgs, results: &Results) -> Result<(), Failure> {
+pub fn report_results(args: &ComparisonArgs, results: &Results) -> Result<(), Failure> {
     let rows = result_rows(results);
     print_rows(args, &rows);
     if args.contestants == CONTESTANTS { write_files(&rows) } else { Ok(()) }
 }
 
 /// Returns a row for each contestant at each concurrency.
-fn result_rows(results: &Results) -> Vec<Row> {
-    let floor =
-        |concurrency| results.get(&(concurrency, Contestant::Floor)).map(|all| medians(all).payments_per_second);
+fn result_rows(results: &Results) -> Vec<ResultRow> {
+    let floor = |concurrency| {
+        results.get(&(concurrency, Contestant::Floor)).map(|all| median_measurement(all).payments_per_second)
+    };
     results
         .iter()
         .map(|(&(concurrency, contestant), all)| {
             let rates = || all.iter().map(|measured| measured.payments_per_second);
-            let median = medians(all);
+            let median = median_measurement(all);
             let share_of_floor = floor(concurrency).map(|floor| median.payments_per_second / floor);
             let payments_per_second_range = (rates().fold(f64::MAX, f64::min), rates().fold(0.0, f64::max));
-            Row { concurrency, contestant, median, payments_per_second_range, share_of_floor }
+            ResultRow { concurrency, contestant, median, payments_per_second_range, share_of_floor }
         })
         .collect()
 }
 
-fn print_rows(args: &ComparisonArgs, rows: &[Row]) {
+fn print_rows(args: &ComparisonArgs, rows: &[ResultRow]) {
     println!("\n{} payments, medians of {} rounds\n", args.rows, args.rounds);
     println!(
         "{:>8}  {:<12}  {:>10}  {:>13}  {:>8}  {:>11}  {:>8}  {:>8}",
@@ -86,7 +87,7 @@ fn print_rows(args: &ComparisonArgs, rows: &[Row]) {
 }
 
 /// Writes `results.json` and `results.svg`.
-fn write_files(rows: &[Row]) -> Result<(), Failure> {
+fn write_files(rows: &[ResultRow]) -> Result<(), Failure> {
     let folder = crate::bench_folder();
     std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(rows)? + "\n")?;
     std::fs::write(folder.join("results.svg"), draw_results_chart(rows))?;
@@ -95,14 +96,14 @@ fn write_files(rows: &[Row]) -> Result<(), Failure> {
 }
 
 /// Returns the SVG text of a chart with the payments per second and the processor time, by concurrency.
-fn draw_results_chart(rows: &[Row]) -> String {
+fn draw_results_chart(rows: &[ResultRow]) -> String {
     const COLOURS: [(Contestant, &str); 4] = [
         (Contestant::Dueday, "#c2410c"),
         (Contestant::Javascript, "#0369a1"),
         (Contestant::Boto3, "#4d7c0f"),
         (Contestant::Floor, "#a3a3a3"),
     ];
-    let mut chart = Chart::new(820, 300);
+    let mut chart = SvgChart::new(820, 300);
     let panels: [(&str, MeasurementFigure); 2] = [
         ("payments per second (more is better)", |m| m.payments_per_second),
         ("processor seconds per 1,000 payments (less is better)", |m| m.cpu_seconds_per_1000),
@@ -115,13 +116,14 @@ fn draw_results_chart(rows: &[Row]) -> String {
         for (place, level) in (0_u32..).zip(&levels) {
             let group = left + f64::from(place) * 125.0;
             chart.add_caption(group + 54.0, 262.0, &format!("{level} parallel"));
-            for (bar, (contestant, colour)) in (0_u32..).zip(COLOURS) {
-                let is_bar = |row: &&Row| row.concurrency == *level && row.contestant == contestant;
+            for (column, (contestant, colour)) in (0_u32..).zip(COLOURS) {
+                let is_bar = |row: &&ResultRow| row.concurrency == *level && row.contestant == contestant;
                 let Some(row) = rows.iter().find(is_bar) else { continue };
                 let value = figure(&row.median);
                 let label = if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
                 let height = value / highest * 180.0;
-                chart.add_bar(group + f64::from(bar) * 28.0, 245.0, (24.0, height), colour, &label);
+                let bar = ChartBar { x: group + f64::from(column) * 28.0, base: 245.0, width: 24.0, height };
+                chart.add_bar(&bar, colour, &label);
             }
         }
     }

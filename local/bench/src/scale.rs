@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::Failure;
-use crate::chart::Chart;
+use crate::chart::{ChartBar, SvgChart};
 
 /// A time since the start of the simulated day, or a duration, in microseconds.
 type Microseconds = u64;
@@ -107,7 +107,9 @@ fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
         .collect();
     let (call, charge) = (args.engine_ms * 1_000, args.gateway_ms * 1_000);
     let mut gateway = RateLimit::per_second(rate);
-    let (mut last, mut waited, mut total) = (0, 0_u128, 0_u128);
+    let mut last = 0;
+    let mut waited = 0_u128;
+    let mut total = 0_u128;
     // One entry for each worker: the time at which the worker is free, and the index of its walk. A walk is a group of
     // workers that processes one shard, and then continues with the next shard.
     let mut workers: BinaryHeap<Reverse<(Microseconds, usize)>> = BinaryHeap::new();
@@ -157,7 +159,7 @@ fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
 
 /// Simulates a day for each gateway rate and each number of shards. Prints the results, and writes them to `scale.json`
 /// and `scale.svg`.
-pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
+pub fn simulate_busiest_day(args: &ScaleArgs) -> Result<(), Failure> {
     let mut days = Vec::new();
     println!("{:>6}  {:>9}  {:>10}  {:>7}  limited by", "shards", "gateway/s", "payments/s", "hours");
     for &rate in &args.rates {
@@ -183,16 +185,16 @@ fn draw_throughput_chart(args: &ScaleArgs, days: &[SimulatedDay]) -> String {
     const COLOURS: [&str; 4] = ["#fdba74", "#f97316", "#c2410c", "#7c2d12"];
     let colour = |place: usize| COLOURS[place.min(COLOURS.len() - 1)];
     let height = |rate: f64| (rate.max(1.0).log10() * 50.0).max(1.0);
-    let mut chart = Chart::new(720, 310);
+    let mut chart = SvgChart::new(720, 310);
     chart.add_title(20.0, "payments per second on the busiest day, by the gateway's rate limit");
     for (group, rate) in (0_u32..).zip(&args.rates) {
         let left = 30.0 + f64::from(group) * 170.0;
         chart.add_caption(left + 66.0, 272.0, &format!("{rate}/s allowed"));
         chart.add_limit_line(left, left + 132.0, 255.0 - height(*rate as f64));
-        for (bar, day) in (0_u32..).zip(days.iter().filter(|day| day.gateway_rate == *rate)) {
-            let size = (30.0, height(day.payments_per_second));
-            let value = format!("{:.0}", day.payments_per_second);
-            chart.add_bar(left + f64::from(bar) * 34.0, 255.0, size, colour(bar as usize), &value);
+        for (column, day) in (0_u32..).zip(days.iter().filter(|day| day.gateway_rate == *rate)) {
+            let height = height(day.payments_per_second);
+            let bar = ChartBar { x: left + f64::from(column) * 34.0, base: 255.0, width: 30.0, height };
+            chart.add_bar(&bar, colour(column as usize), &format!("{:.0}", day.payments_per_second));
         }
     }
     let names = args.shards.iter().enumerate().map(|(place, shards)| (colour(place), format!("{shards} shards")));

@@ -11,14 +11,14 @@ use emulator::{Engine, STRIPE_KEY};
 use orders_table::OrdersTable;
 use sandbox_function::SandboxTable;
 use store::{Settings, Table};
-use testkit::{Function, InvocationResult, sample};
+use testkit::{InvocationResult, LambdaFunction, sample_account};
 
 use crate::Failure;
-use crate::contestant::milliseconds;
-use crate::engine::ulid;
-use crate::first_events::{STRIPE_SIGNING_SECRET, check_success, first_event, start_event_bridge};
-use crate::process::built_program;
-use crate::report::median;
+use crate::contestant::duration_in_milliseconds;
+use crate::engine::create_numbered_ulid;
+use crate::first_events::{STRIPE_SIGNING_SECRET, check_function_succeeded, create_first_event, start_event_bridge};
+use crate::process::path_of_built_program;
+use crate::report::median_of_numbers;
 
 /// The text before the name of a function's binary in `template.yaml`.
 const BINARY_LINE_PREFIX: &str = "Binary: ";
@@ -44,7 +44,7 @@ struct StandInServers {
 }
 
 /// Starts each function several times. Prints the size of its binary and the median time.
-pub async fn run(args: &StartArgs) -> Result<(), Failure> {
+pub async fn measure_function_starts(args: &StartArgs) -> Result<(), Failure> {
     let gateway = crate::contestant::start_gateway(0).await?;
     let folder = tempfile::tempdir()?;
     let servers = StandInServers {
@@ -58,13 +58,13 @@ pub async fn run(args: &StartArgs) -> Result<(), Failure> {
     };
     println!("{:>13}  {:>10}  {:>14}", "", "size MB", "first resp. ms");
     for name in functions {
-        let binary = built_program(name)?;
+        let binary = path_of_built_program(name)?;
         let mut times = Vec::new();
         for _ in 0..args.rounds {
             times.push(time_first_response(&binary.to_string_lossy(), name, &servers).await?);
         }
         let megabytes = std::fs::metadata(&binary)?.len() as f64 / 1e6;
-        println!("{name:>13}  {megabytes:>10.1}  {:>14.0}", median(times.into_iter()));
+        println!("{name:>13}  {megabytes:>10.1}  {:>14.0}", median_of_numbers(times.into_iter()));
     }
     gateway.0.stop().await
 }
@@ -77,7 +77,7 @@ fn deployed_functions() -> Vec<&'static str> {
 
 /// Starts the function `name`, and returns the time until its first response in milliseconds.
 async fn time_first_response(binary: &str, name: &str, servers: &StandInServers) -> Result<f64, Failure> {
-    let event = first_event(name, Utc::now())?;
+    let event = create_first_event(name, Utc::now())?;
     let gateway = if name == "webhooks" { "stripe" } else { &servers.gateway };
     let variables = [
         ("DUEDAY_GATEWAY", gateway),
@@ -94,13 +94,15 @@ async fn time_first_response(binary: &str, name: &str, servers: &StandInServers)
     let engine = engine_with_account().await?;
     // This call returns immediately after the start of the process, so the measured time includes the time until the
     // function is ready.
-    let mut function = Function::start_without_log(&engine, binary, name, &variables).await;
+    let mut function = LambdaFunction::start_without_log(&engine, binary, name, &variables).await;
     let started = Instant::now();
     let deadline = (Utc::now() + TimeDelta::minutes(1)).timestamp_millis();
     let response = function.invoke(&event, deadline).await;
-    let time = milliseconds(started.elapsed());
+    let time = duration_in_milliseconds(started.elapsed());
     match response {
-        InvocationResult::Response(response) => check_success(&response).map_err(|error| format!("{name}: {error}"))?,
+        InvocationResult::Response(response) => {
+            check_function_succeeded(&response).map_err(|error| format!("{name}: {error}"))?
+        }
         other => return Err(format!("{name} returned {other:?}").into()),
     }
     Ok(time)
@@ -109,11 +111,11 @@ async fn time_first_response(binary: &str, name: &str, servers: &StandInServers)
 /// Returns an engine with three tables: the payment table, which contains the account of the sample events, the table
 /// of the order desk, and the table of the sandbox gateway.
 async fn engine_with_account() -> Result<Engine, Failure> {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = Table::new(engine.client(), "dueday");
     table.create_if_absent().await?;
-    table.init_settings(&Settings::new(4, ulid(0))).await?;
-    table.put_account(&sample::account()).await?;
+    table.init_settings(&Settings::new(4, create_numbered_ulid(0))).await?;
+    table.put_account(&sample_account()).await?;
     OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await?;
     SandboxTable::new(engine.client(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await?;
     Ok(engine)
@@ -128,7 +130,7 @@ mod tests {
         let functions = deployed_functions();
         assert_eq!(functions.len(), 14, "{functions:?}");
         for function in functions {
-            first_event(function, Utc::now()).unwrap();
+            create_first_event(function, Utc::now()).unwrap();
         }
     }
 }

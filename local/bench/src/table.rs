@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::Failure;
-use crate::recorder::{Request, dynamodb_operation, subscription_of};
+use crate::recorder::{RecordedRequest, dynamodb_operation, subscription_of};
 
 #[derive(Debug, Args)]
 pub struct TableArgs {
@@ -34,7 +34,7 @@ pub struct TableArgs {
 
 /// The state of the table's server.
 #[derive(Clone)]
-struct Table {
+struct RecordedTable {
     /// The recorded responses by request, in order. The order matters, because a repeated query of the index returns
     /// fewer rows.
     responses: Arc<Mutex<HashMap<String, VecDeque<String>>>>,
@@ -43,7 +43,7 @@ struct Table {
     delay: Duration,
 }
 
-impl Table {
+impl RecordedTable {
     /// Returns the next recorded response to the request `request_key`. After the last recorded response, repeats this
     /// response. Returns `None` if no such request was recorded.
     fn next_response(&self, request_key: &str) -> Option<String> {
@@ -54,20 +54,23 @@ impl Table {
 }
 
 /// Prints the URL of the table, and serves the table until the process is killed.
-pub async fn serve(args: &TableArgs) -> Result<(), Failure> {
-    let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
+pub async fn serve_recorded_table(args: &TableArgs) -> Result<(), Failure> {
+    let recorded: Vec<Vec<RecordedRequest>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
     let mut responses = HashMap::<String, VecDeque<String>>::new();
     for request in recorded.into_iter().flatten().filter(|request| !request.is_charge) {
         let body = serde_json::from_str(&request.body)?;
-        responses.entry(request_key(request.operation(), &body)).or_default().push_back(request.response);
+        responses.entry(identify_request(request.operation(), &body)).or_default().push_back(request.response);
     }
     let (responses, settled) = (Arc::new(Mutex::new(responses)), Arc::default());
-    let table = Table { responses, settled, delay: Duration::from_millis(args.delay_ms) };
-    let settled = async |State(table): State<Table>| {
+    let table = RecordedTable { responses, settled, delay: Duration::from_millis(args.delay_ms) };
+    let settled = async |State(table): State<RecordedTable>| {
         let settled = table.settled.lock().unwrap_or_else(PoisonError::into_inner).len();
         settled.to_string()
     };
-    let routes = Router::new().route("/", post(respond)).route("/settled", get(settled)).with_state(table);
+    let routes = Router::new()
+        .route("/", post(respond_with_recorded_response))
+        .route("/settled", get(settled))
+        .with_state(table);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("http://{}", listener.local_addr()?);
     Ok(axum::serve(axum::serve::ListenerExt::tap_io(listener, |socket| drop(socket.set_nodelay(true))), routes).await?)
@@ -75,23 +78,27 @@ pub async fn serve(args: &TableArgs) -> Result<(), Failure> {
 
 /// Returns a text that identifies a request: the operation, the item's key, the start of the list page, and the date.
 /// Equal requests of different programs get the same text.
-fn request_key(operation: &str, body: &Value) -> String {
+fn identify_request(operation: &str, body: &Value) -> String {
     let key = [&body["Key"]["PK"], &body["Key"]["SK"], &body["ExclusiveStartKey"]["SK"]];
     let key = key.map(|part| part["S"].as_str().unwrap_or_default());
     // Each program first queries a day on which nothing is due. The date in the text distinguishes this query from the
     // later queries.
-    let day = if operation == "Query" { dates(body).max().unwrap_or_default() } else { "" };
+    let day = if operation == "Query" { dates_in_request(body).max().unwrap_or_default() } else { "" };
     format!("{operation} {} {day}", key.join(" "))
 }
 
 /// Returns the dates among the expression attribute values of a request.
-fn dates(body: &Value) -> impl Iterator<Item = &str> {
+fn dates_in_request(body: &Value) -> impl Iterator<Item = &str> {
     let values = body["ExpressionAttributeValues"].as_object().into_iter().flat_map(|values| values.values());
     values.filter_map(|value| value["S"].as_str()).filter(|text| text.len() == "2026-01-31".len())
 }
 
 /// Responds to a request with the next recorded response, and remembers which subscriptions were settled.
-async fn respond(State(table): State<Table>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+async fn respond_with_recorded_response(
+    State(table): State<RecordedTable>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> impl IntoResponse {
     let operation = dynamodb_operation(&headers);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     if operation == "TransactWriteItems"
@@ -99,7 +106,7 @@ async fn respond(State(table): State<Table>, headers: HeaderMap, body: Bytes) ->
     {
         table.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
-    let response = table.next_response(&request_key(operation, &body)).unwrap_or_else(|| "{}".to_owned());
+    let response = table.next_response(&identify_request(operation, &body)).unwrap_or_else(|| "{}".to_owned());
     tokio::time::sleep(table.delay).await;
     ([(CONTENT_TYPE, "application/x-amz-json-1.0")], response)
 }

@@ -8,7 +8,7 @@ use axum::Extension;
 use charging::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use clock::SystemClock;
 use config::Env;
-use emulator::Limits;
+use emulator::ServerLimits;
 use gateways::HttpGateway;
 use mail::Merchant;
 use mimalloc::MiMalloc;
@@ -27,15 +27,16 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn")).with_writer(std::io::stderr).init();
-    let (env, clock) = (Env::process(), Arc::new(SystemClock));
+    let (env, clock) = (Env::of_process(), Arc::new(SystemClock));
     let config = TableConfig::read(env)?;
-    let terms = (&config, Merchant::read(env)?);
+    let merchant = Merchant::read(env)?;
     let gateway = std::env::var("DUEDAY_GATEWAY").map_err(|error| format!("DUEDAY_GATEWAY: {error}"))?;
     let gateway = HttpGateway::new(&gateway, SIGN_UP_GATEWAY_TIMEOUT);
     let table = config.connect(&load_sdk_config().await);
-    let api = Api::new(table, terms, clock).await?.with_gateway(Arc::new(gateway), &ChargeConfig::read(env)?);
-    let routes = rest::router(api.routes()).layer(Extension(Caller::Operator(Role::Admin)));
+    let api = Api::new(table, &config, merchant, clock).await?;
+    let api = api.with_gateway(Arc::new(gateway), &ChargeConfig::read(env)?);
+    let routes = rest::complete_router(api.routes()).layer(Extension(Caller::Operator(Role::Admin)));
     let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
     println!("http://{}", listener.local_addr()?);
-    Ok(emulator::serve(listener, routes, Limits::default()).await?)
+    Ok(emulator::serve_http(listener, routes, ServerLimits::default()).await?)
 }

@@ -1,7 +1,7 @@
 //! The settings of all Lambda functions, for a deployment in one process.
 
 use charging::ChargeConfig;
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, Env, EnvVariable};
 use gateways::GatewayChoice;
 use mail::{MAIL_FROM, MERCHANT, Merchant, Outbox};
 use store::TableConfig;
@@ -9,7 +9,7 @@ use sweep::RunLimits;
 
 /// The settings of the Lambda functions, collected in one struct for a deployment in one process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct DeploymentConfig {
     pub table: TableConfig,
     /// The sender of mails and the issuer of receipts.
     pub merchant: Merchant,
@@ -20,7 +20,7 @@ pub struct Config {
 
 /// Returns each environment variable that at least one Lambda function reads, in the order of the help text of
 /// `dueday`.
-pub fn environment_variables() -> impl Iterator<Item = &'static Variable> {
+pub fn environment_variables() -> impl Iterator<Item = &'static EnvVariable> {
     [
         store::VARIABLES,
         config::VARIABLES,
@@ -48,14 +48,14 @@ fn default_merchant_name(variable: &str) -> Option<String> {
     (variable == MERCHANT.name).then(|| EXAMPLE_MERCHANT.to_owned())
 }
 
-impl Config {
+impl DeploymentConfig {
     /// Reads the settings from `env`.
     ///
     /// # Errors
     /// [`ConfigError`] with the first invalid or missing variable and its allowed values.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         let table = TableConfig::read(env)?;
-        table.configured_policy.check()?;
+        table.configured_policy.valid_policy()?;
         Ok(Self {
             table,
             merchant: Merchant::read(Env(&|name| env.0(name).or_else(|| default_merchant_name(name))))?,
@@ -64,17 +64,12 @@ impl Config {
         })
     }
 
-    /// Returns the settings of the payments API.
-    pub fn api_config(&self) -> (&TableConfig, Merchant) {
-        (&self.table, self.merchant.clone())
-    }
-
     /// Checks whether `text` is a valid value of `variable`.
     ///
     /// # Errors
     /// Returns a text that states why the value is invalid, and the allowed values. A Lambda function that reads the
     /// variable fails with the same text.
-    pub fn check(variable: &Variable, text: &str) -> Result<(), String> {
+    pub fn check_value(variable: &EnvVariable, text: &str) -> Result<(), String> {
         let env = Env(&|name| (name == variable.name).then(|| text.to_owned()));
         let checked = Self::read(env).and_then(|_| GatewayChoice::read_if_set(env)).and_then(|_| {
             env.read_optional(&MAIL_FROM, |from| Outbox::new("", from).map(drop).map_err(|error| error.reason))
@@ -93,13 +88,13 @@ mod tests {
     use super::*;
 
     /// Reads the settings from an environment that contains only the variable `name` with the value `value`.
-    fn read(name: &'static str, value: &str) -> Result<Config, ConfigError> {
-        Config::read(Env(&|asked| (asked == name).then(|| value.to_owned())))
+    fn read_config_with_variable(name: &'static str, value: &str) -> Result<DeploymentConfig, ConfigError> {
+        DeploymentConfig::read(Env(&|asked| (asked == name).then(|| value.to_owned())))
     }
 
     #[test]
     fn read_uses_the_default_of_a_variable_that_is_not_set() {
-        let Config { table, .. } = read("DUEDAY_TABLE", " ").unwrap();
+        let DeploymentConfig { table, .. } = read_config_with_variable("DUEDAY_TABLE", " ").unwrap();
         assert_eq!((table.name.as_str(), table.endpoint), ("dueday", None));
         assert_eq!(table.configured_policy, ConfiguredPolicy::default());
     }
@@ -115,16 +110,16 @@ mod tests {
             ("DUEDAY_AFTER_WON_DISPUTE", "owe", "must be waive or charge, not \"owe\""),
             ("DUEDAY_SHARDS", "x", "must be a whole number from 1 to 1000, not \"x\""),
         ] {
-            let error = read(name, value).unwrap_err().to_string();
+            let error = read_config_with_variable(name, value).unwrap_err().to_string();
             assert!(error.starts_with(name) && error.contains(expected), "{name}={value}: {error}");
             let variable = environment_variables().find(|variable| variable.name == name).unwrap();
-            assert_eq!(format!("{name} {}", Config::check(variable, value).unwrap_err()), error);
+            assert_eq!(format!("{name} {}", DeploymentConfig::check_value(variable, value).unwrap_err()), error);
         }
     }
 
     #[test]
     fn read_refuses_a_variable_that_is_now_a_setting() {
-        let error = read("DUEDAY_MAX_CHARGES", "100").unwrap_err().to_string();
+        let error = read_config_with_variable("DUEDAY_MAX_CHARGES", "100").unwrap_err().to_string();
         assert_eq!(
             error,
             "DUEDAY_MAX_CHARGES is not read any more: unset it, and use `dueday settings set max-charges VALUE`"
@@ -133,14 +128,14 @@ mod tests {
 
     #[test]
     fn check_refuses_an_invalid_mail_sender() {
-        assert!(Config::check(&MAIL_FROM, "nonsense").unwrap_err().contains("must be an address"));
-        assert_eq!(Config::check(&MAIL_FROM, "Shop <billing@example.com>"), Ok(()));
+        assert!(DeploymentConfig::check_value(&MAIL_FROM, "nonsense").unwrap_err().contains("must be an address"));
+        assert_eq!(DeploymentConfig::check_value(&MAIL_FROM, "Shop <billing@example.com>"), Ok(()));
     }
 
     #[test]
     fn every_default_value_is_valid() {
         for variable in environment_variables() {
-            let checked = variable.default.map_or(Ok(()), |default| Config::check(variable, default));
+            let checked = variable.default.map_or(Ok(()), |default| DeploymentConfig::check_value(variable, default));
             assert_eq!(checked, Ok(()), "{}", variable.name);
         }
     }

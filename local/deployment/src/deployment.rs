@@ -13,15 +13,15 @@ use mail::Mailer;
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
 use store::{CreateOutcome, Table, TableError};
-use sweep::{Sweep, Task};
+use sweep::{BatchTask, Sweep};
 
-use crate::Config;
+use crate::DeploymentConfig;
 
 /// A deployment on one machine, without the HTTP API.
 #[derive(Clone, Debug)]
 pub struct Deployment {
     pub table: Table,
-    pub config: Config,
+    pub config: DeploymentConfig,
     pub gateway: Arc<dyn PaymentGateway>,
     pub mailer: Arc<dyn Mailer>,
     pub clock: Arc<dyn Clock>,
@@ -44,7 +44,7 @@ impl Deployment {
     /// Creates a deployment that accesses its table with `client`.
     pub fn new(
         client: Client,
-        config: Config,
+        config: DeploymentConfig,
         gateway: Arc<dyn PaymentGateway>,
         mailer: Arc<dyn Mailer>,
         clock: Arc<dyn Clock>,
@@ -97,8 +97,8 @@ impl Deployment {
     ///
     /// # Errors
     /// [`TableError`] if the settings cannot be read.
-    pub async fn sweep<T: Task>(&self, task: T) -> Result<Sweep<T>, TableError> {
-        Sweep::new(self.table.clone(), task, (&self.config.table, self.config.limits), self.clock.clone()).await
+    pub async fn batch_of_task<T: BatchTask>(&self, task: T) -> Result<Sweep<T>, TableError> {
+        Sweep::new(self.table.clone(), task, &self.config.table, self.config.limits, self.clock.clone()).await
     }
 
     /// Returns the same deployment for a batch: a run uses one policy from its beginning to its end, although another user
@@ -111,18 +111,18 @@ impl Deployment {
     ///
     /// # Errors
     /// [`TableError`] if the settings cannot be read.
-    pub async fn payments(&self) -> Result<Sweep<PaymentBatch>, TableError> {
+    pub async fn payment_batch(&self) -> Result<Sweep<PaymentBatch>, TableError> {
         let own = self.with_own_policy();
-        own.sweep(own.payment_task()).await
+        own.batch_of_task(own.payment_task()).await
     }
 
     /// Returns the reminder batch.
     ///
     /// # Errors
     /// [`TableError`] if the settings cannot be read.
-    pub async fn reminders(&self) -> Result<Sweep<ReminderBatch>, TableError> {
+    pub async fn reminder_batch(&self) -> Result<Sweep<ReminderBatch>, TableError> {
         let own = self.with_own_policy();
-        own.sweep(own.reminder_task()).await
+        own.batch_of_task(own.reminder_task()).await
     }
 
     /// Creates the subscription `new` on the day `today`, and its account if it does not exist.

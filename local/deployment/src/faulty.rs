@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use billing::{AmountRules, GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
-use emulator::{Fault, Injector, Operation};
+use emulator::{ExternalOperation, Fault, FaultInjector};
 use gateways::{
     ChargeRequest, ChargeResponse, DisputeDetails, GatewayDispute, GatewayError, GatewayRefund, ListPage,
     PaymentGateway, RefundRequest, RefundResponse, Refunds, TimeRange,
@@ -17,14 +17,14 @@ const NO_RESPONSE_REASON: &str = "no response";
 
 /// A gateway or a mailer whose calls may have injected faults.
 #[derive(Debug)]
-pub struct Faulty<T: ?Sized> {
+pub struct FaultyService<T: ?Sized> {
     pub inner: Arc<T>,
-    pub injector: Arc<Injector>,
+    pub injector: Arc<FaultInjector>,
 }
 
-impl<T: ?Sized> Faulty<T> {
+impl<T: ?Sized> FaultyService<T> {
     /// Wraps the gateway or mailer `inner`. `injector` decides which calls have a fault.
-    pub fn new(inner: Arc<T>, injector: Arc<Injector>) -> Self {
+    pub fn new(inner: Arc<T>, injector: Arc<FaultInjector>) -> Self {
         Self { inner, injector }
     }
 }
@@ -39,7 +39,7 @@ fn rejection_reason(fault: Fault) -> Option<String> {
 }
 
 #[async_trait]
-impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
+impl<T: PaymentGateway + ?Sized> PaymentGateway for FaultyService<T> {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.inner.account().await
     }
@@ -61,27 +61,33 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
             Some(reason) => ChargeResponse::Unusable { reason },
             None => ChargeResponse::Unknown { reason: NO_RESPONSE_REASON.to_owned() },
         };
-        self.injector.call(Operation::Charge, failed, self.inner.charge(request)).await
+        self.injector.call_with_faults(ExternalOperation::Charge, failed, self.inner.charge(request)).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         let failed = |fault| {
             Err(match rejection_reason(fault) {
                 Some(reason) => GatewayError::Unusable { reason },
                 None => GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() },
             })
         };
-        self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_of(customer, since)).await
+        self.injector
+            .call_with_faults(ExternalOperation::PaymentsOf, failed, self.inner.payments_of_customer(customer, since))
+            .await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
         let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
-        self.injector.call(Operation::PaymentsOf, failed, self.inner.payment(id)).await
+        self.injector.call_with_faults(ExternalOperation::PaymentsOf, failed, self.inner.payment(id)).await
     }
 }
 
 #[async_trait]
-impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
+impl<T: Refunds + ?Sized> Refunds for FaultyService<T> {
     async fn refund(&self, request: &RefundRequest) -> RefundResponse {
         let failed = |fault| {
             RefundResponse::Unknown(match rejection_reason(fault) {
@@ -89,12 +95,14 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
                 None => GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() },
             })
         };
-        self.injector.call(Operation::Refund, failed, self.inner.refund(request)).await
+        self.injector.call_with_faults(ExternalOperation::Refund, failed, self.inner.refund(request)).await
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
-        self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_of(payment)).await
+        self.injector
+            .call_with_faults(ExternalOperation::RefundsOf, failed, self.inner.refunds_of_payment(payment))
+            .await
     }
 
     async fn refunds_since(
@@ -108,30 +116,34 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
         self.inner.disputes_since(since).await
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
         let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
-        self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_in(range, after)).await
+        self.injector
+            .call_with_faults(ExternalOperation::PaymentsOf, failed, self.inner.payments_in_range(range, after))
+            .await
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
         let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE_REASON.to_owned() });
-        self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_in(range, after)).await
+        self.injector
+            .call_with_faults(ExternalOperation::RefundsOf, failed, self.inner.refunds_in_range(range, after))
+            .await
     }
 
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
-        self.inner.disputes_in(range, after).await
+        self.inner.disputes_in_range(range, after).await
     }
 
     async fn dispute_details(&self, id: &GatewayToken) -> Result<Option<DisputeDetails>, GatewayError> {
@@ -140,12 +152,12 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
 }
 
 #[async_trait]
-impl<T: Mailer + ?Sized> Mailer for Faulty<T> {
+impl<T: Mailer + ?Sized> Mailer for FaultyService<T> {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let failed = |fault| {
             let reason = rejection_reason(fault).unwrap_or_else(|| NO_RESPONSE_REASON.to_owned());
             Err(MailError::new(MailFault::ServiceTransient, reason))
         };
-        self.injector.call(Operation::SendMail, failed, self.inner.send(mail)).await
+        self.injector.call_with_faults(ExternalOperation::SendMail, failed, self.inner.send(mail)).await
     }
 }

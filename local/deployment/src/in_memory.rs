@@ -8,7 +8,7 @@ use mail::Mailer;
 use sandbox::{Ledger, Sandbox};
 use store::TableError;
 
-use crate::{Config, Deployment};
+use crate::{Deployment, DeploymentConfig};
 
 /// The random seed of the clock of a copied deployment. It differs from the seeds in the tests, so that a copy creates
 /// other identifiers than those that it contains.
@@ -27,9 +27,13 @@ pub struct InMemoryDeployment {
 
 impl InMemoryDeployment {
     /// Creates an empty deployment with this configuration, which sends its mails with `mailer`.
-    pub async fn new(config: Config, clock: SimulatedClock, mailer: Arc<dyn Mailer>) -> Result<Self, TableError> {
-        let (engine, clock) = (Engine::memory(), Arc::new(clock));
-        let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+    pub async fn new(
+        config: DeploymentConfig,
+        clock: SimulatedClock,
+        mailer: Arc<dyn Mailer>,
+    ) -> Result<Self, TableError> {
+        let (engine, clock) = (Engine::in_memory(), Arc::new(clock));
+        let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), clock.clone()));
         let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let deployment =
             Deployment::new(client, config, sandbox.clone(), mailer, clock.clone()).create_table_if_absent().await?;

@@ -7,7 +7,7 @@ mod deployment;
 mod faulty;
 mod in_memory;
 
-pub use config::{Config, EXAMPLE_MERCHANT, environment_variables};
+pub use config::{DeploymentConfig, EXAMPLE_MERCHANT, environment_variables};
 pub use deployment::{CreateSubscriptionError, Deployment};
-pub use faulty::Faulty;
+pub use faulty::FaultyService;
 pub use in_memory::InMemoryDeployment;

@@ -6,8 +6,8 @@ use billing::{ActionKind, Actor, ActorName, Label, NewAction, Policy};
 use charging::ChargingEngine;
 use chrono::NaiveDate;
 use clock::{Clock, SystemClock};
-use config::{PolicyDifference, variable_of};
-use deployment::Config;
+use config::{PolicyDifference, variable_of_setting};
+use deployment::DeploymentConfig;
 use orders_api::StoredPayments;
 use orders_table::Requester;
 use serde::Serialize;
@@ -19,14 +19,14 @@ use crate::terminal::output;
 
 /// The context of a command.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct CommandContext {
     pub clock: Arc<dyn Clock>,
     pub options: Options,
     /// The settings, in the form in which the deployed functions use them.
-    pub config: Config,
+    pub config: DeploymentConfig,
 }
 
-impl Context {
+impl CommandContext {
     /// Creates a context with the system clock and `options`.
     ///
     /// # Errors
@@ -51,8 +51,8 @@ impl Context {
     /// # Errors
     /// [`Failure::PolicyFlag`] with both values.
     pub fn check_policy_flags(&self, stored: &Policy) -> Result<(), Failure> {
-        let differences = self.config.table.configured_policy.differences(stored);
-        match differences.into_iter().find(|difference| self.options.is_flag(variable_of(difference.setting))) {
+        let differences = self.config.table.configured_policy.differences_from(stored);
+        match differences.into_iter().find(|difference| self.options.is_flag(variable_of_setting(difference.setting))) {
             Some(PolicyDifference { setting, given, stored }) => Err(Failure::PolicyFlag { setting, given, stored }),
             None => Ok(()),
         }
@@ -63,7 +63,7 @@ impl Context {
     /// # Errors
     /// [`Failure::Output`] if standard output cannot be written.
     pub fn print(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        output::print(&self.render(value, text))
+        output::print_text(&self.render(value, text))
     }
 
     /// Returns `value` as JSON with `--json`, otherwise `text`.
@@ -73,7 +73,7 @@ impl Context {
 
     /// Creates the entry of the action log for a change that this command makes now. The entry contains the user of the
     /// command, the kind of the change (`kind`) and the reason.
-    pub fn action(&self, kind: ActionKind, reason: Option<&Label>) -> NewAction {
+    pub fn new_log_entry(&self, kind: ActionKind, reason: Option<&Label>) -> NewAction {
         NewAction { at: self.clock.now(), actor: user_of_command(), kind, reason: reason.cloned() }
     }
 

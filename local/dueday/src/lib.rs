@@ -15,7 +15,7 @@ mod options;
 mod terminal;
 
 pub use commands::Arguments;
-use context::Context;
+use context::CommandContext;
 pub use terminal::exit::Exit;
 pub use terminal::failure::Failure;
 use terminal::output;
@@ -28,15 +28,15 @@ impl Arguments {
 }
 
 /// Runs a command. Prints the error if the command fails.
-pub async fn run(mut arguments: Arguments) -> Exit {
+pub async fn run_command_line(mut arguments: Arguments) -> Exit {
     if arguments.asks_for_merchant() {
         arguments.options.ask_for_merchant();
     }
     let is_json = arguments.options.json;
     let result = async {
-        let context = Context::new(arguments.options)?;
+        let context = CommandContext::new(arguments.options)?;
         match arguments.command {
-            None => commands::serve::serve(&context, &arguments.serve).await,
+            None => commands::serve::serve_whole_system(&context, &arguments.serve).await,
             Some(command) => command.run(&context).await,
         }
     };

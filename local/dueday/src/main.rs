@@ -36,6 +36,6 @@ async fn main() -> ExitCode {
         .log_internal_errors(false)
         .without_time()
         .with_target(false);
-    tracing_subscriber::registry().with(logs::limited_filter(&requested)).with(lines).init();
-    dueday::run(arguments).await.into()
+    tracing_subscriber::registry().with(logs::limit_library_levels(&requested)).with(lines).init();
+    dueday::run_command_line(arguments).await.into()
 }

@@ -9,15 +9,15 @@ use clap::builder::ValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use config::{CommandFlag, ConfigError, Env, Variable, variable_of};
-use deployment::{Config, EXAMPLE_MERCHANT, environment_variables};
+use config::{CommandFlag, ConfigError, Env, EnvVariable, variable_of_setting};
+use deployment::{DeploymentConfig, EXAMPLE_MERCHANT, environment_variables};
 use encryption::ENCRYPTION_KEYS;
 use gateways::{GATEWAY, GATEWAY_KEY, STRIPE_API_BASE, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET};
 use mail::{MAIL_FROM, MAIL_URL, MERCHANT};
 use rest::Role;
 use store::TABLE;
 
-use crate::terminal::confirmation::ask;
+use crate::terminal::confirmation::ask_question;
 
 /// The environment variable with the path of the data folder.
 const DATA_VARIABLE: &str = "DUEDAY_DATA";
@@ -62,45 +62,47 @@ impl Options {
     ///
     /// # Errors
     /// [`ConfigError`] if an environment variable is invalid. Flags are already checked.
-    pub fn config(&self) -> Result<Config, ConfigError> {
-        charging::refuse_moved_variables(Env::process())?;
+    pub fn config(&self) -> Result<DeploymentConfig, ConfigError> {
+        charging::refuse_moved_variables(Env::of_process())?;
         for variable in environment_variables() {
-            let checked = self.setting(variable).map_or(Ok(()), |text| Config::check(variable, text));
+            let checked = self.setting(variable).map_or(Ok(()), |text| DeploymentConfig::check_value(variable, text));
             checked.map_err(|reason| ConfigError::Invalid { name: variable.name, reason })?;
         }
-        Config::read(Env(&|name| self.settings.get(name).cloned()))
+        DeploymentConfig::read(Env(&|name| self.settings.get(name).cloned()))
     }
 
     /// Asks for the merchant's name if mails reach customers and no name is configured. Does nothing if no person can
     /// answer, because no terminal is connected.
     pub fn ask_for_merchant(&mut self) {
         if self.mails_reach_customers() && self.setting(&MERCHANT).is_none() {
-            let answer = ask("What is the merchant's name in mails and receipts? (--merchant answers this question.)");
+            let answer =
+                ask_question("What is the merchant's name in mails and receipts? (--merchant answers this question.)");
             self.settings.extend(answer.map(|name| (MERCHANT.name, name)));
         }
     }
 
     /// Returns whether mails are sent to customers, and not only written to a folder.
     pub fn mails_reach_customers(&self) -> bool {
-        Env::process().get(&MAIL_URL).is_some_and(|url| !url.starts_with("outbox:"))
+        Env::of_process().get(&MAIL_URL).is_some_and(|url| !url.starts_with("outbox:"))
     }
 
     /// Returns the first option in the command line `matches` that sets a setting of the system, such as `--table`;
     /// `None` if there is no such option. `--json` is not a setting.
     pub fn first_setting_flag(matches: &ArgMatches) -> Option<String> {
-        let settings = environment_variables().filter_map(|variable| Some((variable.name, flag_of(variable)?.0)));
+        let settings =
+            environment_variables().filter_map(|variable| Some((variable.name, flag_of_variable(variable)?.0)));
         let mut all = std::iter::once(("data", "data")).chain(settings);
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         all.find(|(id, _)| is_given(id)).map(|(_, flag)| format!("--{flag}"))
     }
 
     /// Returns the value of `variable` from the command line or the environment; `None` if it is not set.
-    pub fn setting(&self, variable: &Variable) -> Option<&str> {
+    pub fn setting(&self, variable: &EnvVariable) -> Option<&str> {
         self.settings.get(variable.name).map(String::as_str)
     }
 
     /// Returns whether the value of `variable` comes from its flag.
-    pub fn is_flag(&self, variable: &Variable) -> bool {
+    pub fn is_flag(&self, variable: &EnvVariable) -> bool {
         self.flags.contains(variable.name)
     }
 
@@ -128,7 +130,7 @@ fn parse_role(text: Option<&str>) -> Result<Role, String> {
 /// Returns the help about the settings that have no option: secrets, which other users of the machine could read from a
 /// command line.
 pub fn help_of_environment() -> String {
-    let line = |variable: &Variable| format!("  {}\n          {}\n", variable.name, variable.help);
+    let line = |variable: &EnvVariable| format!("  {}\n          {}\n", variable.name, variable.help);
     let variables =
         [&MAIL_URL, &GATEWAY_KEY, &STRIPE_SECRET_KEY, &STRIPE_WEBHOOK_SECRET, &STRIPE_API_BASE, &ENCRYPTION_KEYS];
     let role = "The role of the person who runs commands: read, support or admin (default: admin)";
@@ -139,7 +141,7 @@ pub fn help_of_environment() -> String {
 }
 
 /// Returns the flag of `variable`, and whether only `--help-all` lists it. Returns `None` if the variable has no flag.
-fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
+fn flag_of_variable(variable: &EnvVariable) -> Option<(&'static str, bool)> {
     variable.flag.map(|flag| match flag {
         CommandFlag::Common(flag) => (flag, false),
         CommandFlag::Rare(flag) => (flag, true),
@@ -148,12 +150,12 @@ fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
 
 /// Returns the name of the environment variable that is read if the flag of `variable` is absent. Returns `None` for
 /// the table: commands use the local table by default, and only the flag `--table` selects another table.
-fn environment_variable(variable: &Variable) -> Option<&'static str> {
+fn environment_variable_name(variable: &EnvVariable) -> Option<&'static str> {
     Some(variable.name).filter(|name| *name != TABLE.name)
 }
 
 /// Returns the help of the flag of `variable`, with the allowed range, the default value and the environment variable.
-fn help_text(variable: &Variable) -> String {
+fn flag_help_text(variable: &EnvVariable) -> String {
     let range = variable.range.filter(|(_, largest)| *largest < u32::MAX);
     let range = range.map(|(least, largest)| format!("{least} to {largest}"));
     let default = match variable.name {
@@ -163,10 +165,10 @@ fn help_text(variable: &Variable) -> String {
         name if name == GATEWAY.name => Some("the sandbox gateway in this process"),
         _ => variable.default,
     };
-    let is_policy = Policy::settings().any(|setting| variable_of(setting).name == variable.name);
+    let is_policy = Policy::setting_names().any(|setting| variable_of_setting(setting).name == variable.name);
     let case = if is_policy { "new table" } else { "default" };
     let default = default.map(|default| format!("{case}: {default}"));
-    let environment = environment_variable(variable).map(|name| format!("env: {name}"));
+    let environment = environment_variable_name(variable).map(|name| format!("env: {name}"));
     let notes = [range, default, environment].into_iter().flatten().map(|note| format!(" [{note}]"));
     variable.help.to_owned() + &notes.collect::<String>()
 }
@@ -186,11 +188,11 @@ impl Args for Options {
             Arg::new("help-all").long("help-all").action(ArgAction::HelpLong).help("Print help with all settings"),
         ];
         let settings = environment_variables().filter_map(|variable| {
-            let (flag, is_rare) = flag_of(variable)?;
-            let check = move |text: &str| Config::check(variable, text).map(|()| text.to_owned());
+            let (flag, is_rare) = flag_of_variable(variable)?;
+            let check = move |text: &str| DeploymentConfig::check_value(variable, text).map(|()| text.to_owned());
             let value = ValueParser::new(check);
             let arg = Arg::new(variable.name).long(flag).value_name(variable.value).value_parser(value);
-            let arg = arg.help(help_text(variable));
+            let arg = arg.help(flag_help_text(variable));
             Some(if is_rare { arg.help_heading("Settings").hide_short_help(true) } else { arg })
         });
         let all = options.into_iter().chain(settings).chain(help);
@@ -210,7 +212,7 @@ impl FromArgMatches for Options {
         let settings = environment_variables().filter_map(|variable| {
             let _ = variable.flag?;
             let by_flag = matches.get_one::<String>(variable.name).cloned();
-            Some((variable.name, by_flag.or_else(|| environment_variable(variable).and_then(from_environment))?))
+            Some((variable.name, by_flag.or_else(|| environment_variable_name(variable).and_then(from_environment))?))
         });
         let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
         let flags = environment_variables().filter(|variable| variable.flag.is_some() && is_given(variable.name));

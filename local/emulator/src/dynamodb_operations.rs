@@ -16,7 +16,7 @@ const SERIALIZATION_MARKERS: [&str; 2] = ["SERIALIZATION_AS_READ:", "SERIALIZATI
 ///
 /// # Errors
 /// The error that DynamoDB would return.
-pub(crate) fn execute(database: &Database, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
+pub(crate) fn execute_operation(database: &Database, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
     match operation {
         "PutItem" => parse_and_execute(body, |request| database.put_item(request)),
         "GetItem" => parse_and_execute(body, |request| database.get_item(request)),
@@ -49,15 +49,15 @@ pub(crate) fn execute(database: &Database, operation: &str, body: &[u8]) -> Resu
     }
 }
 
-/// Executes an operation like [`execute`], but ignores the idempotency token of a transaction. Tokens make transactions
-/// slow: for each token, the engine searches all tokens of the last ten minutes.
-pub(crate) fn execute_without_tokens(
+/// Executes an operation like [`execute_operation`], but ignores the idempotency token of a transaction. Tokens make
+/// transactions slow: for each token, the engine searches all tokens of the last ten minutes.
+pub(crate) fn execute_operation_without_token(
     database: &Database,
     operation: &str,
     body: &[u8],
 ) -> Result<String, DynoxideError> {
     if operation != "TransactWriteItems" {
-        return execute(database, operation, body);
+        return execute_operation(database, operation, body);
     }
     parse_and_execute(body, |mut request: TransactWriteItemsRequest| {
         request.client_request_token = None;
@@ -70,12 +70,12 @@ pub(crate) fn parse_and_execute<Q: DeserializeOwned, A: Serialize>(
     body: &[u8],
     f: impl FnOnce(Q) -> Result<A, DynoxideError>,
 ) -> Result<String, DynoxideError> {
-    let request = serde_json::from_slice(body).map_err(|error| parse_error(&error))?;
+    let request = serde_json::from_slice(body).map_err(|error| dynamodb_parse_error(&error))?;
     serde_json::to_string(&f(request)?).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
 /// Converts a parse error into DynamoDB's error, without the engine's markers and without the position in the JSON.
-fn parse_error(error: &serde_json::Error) -> DynoxideError {
+fn dynamodb_parse_error(error: &serde_json::Error) -> DynoxideError {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&position).unwrap_or(&text);
@@ -108,10 +108,10 @@ mod tests {
             (r#"{"TableName":"t"}"#, "ValidationException", ""),
             (r#"{"TableName":1,"Item":{}}"#, "Exception", ""),
         ] {
-            let response = execute(&database, "PutItem", body.as_bytes()).unwrap_err().to_json();
+            let response = execute_operation(&database, "PutItem", body.as_bytes()).unwrap_err().to_json();
             assert!(response.contains(kind) && response.contains(message), "{body}: {response}");
             assert!(!response.contains("VALIDATION") && !response.contains("at line"), "{body}: {response}");
         }
-        assert!(execute(&database, "Frobnicate", b"{}").unwrap_err().to_json().contains("not supported"));
+        assert!(execute_operation(&database, "Frobnicate", b"{}").unwrap_err().to_json().contains("not supported"));
     }
 }

@@ -14,8 +14,8 @@ use axum::routing::post;
 use dynoxide::Database;
 use dynoxide::auth_material::{AuthMaterial, validate};
 
-use crate::dynamodb_operations::execute;
-use crate::error_response::error_response;
+use crate::dynamodb_operations::execute_operation;
+use crate::error_response::dynamodb_error_response;
 
 /// The maximum size of the body of a request.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
@@ -27,13 +27,13 @@ const DYNAMODB_ONLY_HINT: &str = "This port speaks DynamoDB: aws dynamodb list-t
 /// Returns the routes of the server: all operations of DynamoDB use the path `/`.
 pub(crate) fn dynamodb_router(database: Database) -> Router {
     Router::new()
-        .route("/", post(respond).get(|| async { DYNAMODB_ONLY_HINT }))
+        .route("/", post(respond_to_dynamodb_request).get(|| async { DYNAMODB_ONLY_HINT }))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(database)
 }
 
 /// Executes the operation that the header `X-Amz-Target` names, if the request has credentials.
-async fn respond(State(database): State<Database>, headers: HeaderMap, body: Bytes) -> Response {
+async fn respond_to_dynamodb_request(State(database): State<Database>, headers: HeaderMap, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let target = header("x-amz-target").unwrap_or_default();
     let Some(operation) = TARGET_PREFIXES.iter().find_map(|prefix| target.strip_prefix(prefix)) else {
@@ -45,10 +45,10 @@ async fn respond(State(database): State<Database>, headers: HeaderMap, body: Byt
     if let Some(problem) = validate(credentials) {
         return json_response(StatusCode::BAD_REQUEST, problem);
     }
-    match execute(&database, operation, &body) {
+    match execute_operation(&database, operation, &body) {
         Ok(response) => json_response(StatusCode::OK, response),
         Err(error) => {
-            let (status, body) = error_response(&error);
+            let (status, body) = dynamodb_error_response(&error);
             json_response(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
         }
     }

@@ -13,12 +13,12 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::dynamodb_operations::{execute, execute_without_tokens};
+use crate::dynamodb_operations::{execute_operation, execute_operation_without_token};
 use crate::dynamodb_server::dynamodb_router;
 use crate::engine_connection::EngineConnection;
-use crate::http_server::{Limits, serve};
+use crate::http_server::{ServerLimits, serve_http};
 use crate::in_process_client::{InProcessClient, NoSleep};
-use crate::stream::{BUSY_TIMEOUT, Stream, StreamError};
+use crate::stream::{BUSY_TIMEOUT, TableStream, TableStreamError};
 
 /// A DynamoDB engine in this process, in memory or in a file.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Engine {
     ///
     /// # Panics
     /// If SQLite cannot open a database in memory.
-    pub fn memory() -> Self {
+    pub fn in_memory() -> Self {
         let uri = new_memory_uri();
         let database = Database::new(&uri).expect("an engine in memory");
         Self { database, file: uri.into() }
@@ -110,7 +110,7 @@ impl Engine {
     /// # Errors
     /// The engine's error, as the JSON that DynamoDB would return.
     pub fn execute(&self, operation: &str, request: &Value) -> Result<Value, String> {
-        let response = execute(&self.database, operation, request.to_string().as_bytes());
+        let response = execute_operation(&self.database, operation, request.to_string().as_bytes());
         let response = response.map_err(|error| error.to_json())?;
         serde_json::from_str(&response).map_err(|error| error.to_string())
     }
@@ -121,15 +121,15 @@ impl Engine {
     /// # Errors
     /// The engine's error, as the JSON that DynamoDB would return.
     pub fn execute_without_token(&self, operation: &str, body: &[u8]) -> Result<String, String> {
-        execute_without_tokens(&self.database, operation, body).map_err(|error| error.to_json())
+        execute_operation_without_token(&self.database, operation, body).map_err(|error| error.to_json())
     }
 
     /// Returns the stream of `table`. Enables the stream if it is not enabled.
     ///
     /// # Errors
-    /// [`StreamError`] if the stream cannot be enabled or indexed.
-    pub fn stream(&self, table: &str) -> Result<Stream, StreamError> {
-        Stream::open(self.database.clone(), self.file.clone(), table)
+    /// [`TableStreamError`] if the stream cannot be enabled or indexed.
+    pub fn stream(&self, table: &str) -> Result<TableStream, TableStreamError> {
+        TableStream::open(self.database.clone(), self.file.clone(), table)
     }
 
     /// Deletes all expired items, as DynamoDB does within days. Returns the number of deleted items.
@@ -180,7 +180,7 @@ impl Engine {
                 runtime.block_on(async {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                     tokio::select! {
-                        _ = serve(listener, routes, Limits::default()) => {}
+                        _ = serve_http(listener, routes, ServerLimits::default()) => {}
                         _ = stopped => {}
                     }
                 });
@@ -191,7 +191,7 @@ impl Engine {
 }
 
 /// Returns the URI of a new SQLite database in memory. SQLite's `memdb` shares a database between all connections of
-/// this process that use the same name, so [`Stream`] can open a second connection.
+/// this process that use the same name, so [`TableStream`] can open a second connection.
 fn new_memory_uri() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("file:/engine-{}?vfs=memdb", NEXT.fetch_add(1, Ordering::Relaxed))

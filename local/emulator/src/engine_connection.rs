@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use serde_json::Value;
 
-use crate::faults::{Call, Fault, Injector};
+use crate::faults::{ExternalCall, Fault, FaultInjector};
 use crate::permission::{Permission, needed_permissions};
 
 /// A function that changes the response to a request. Its arguments are the request and the response.
@@ -21,13 +21,13 @@ pub trait RequestObserver: Send + Sync {
     }
 
     /// Receives the JSON of each response (`Ok`) or error (`Err`), after the request took effect or was refused.
-    fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>);
+    fn observe_response(&self, operation: &str, request: &Value, response: Result<&str, &str>);
 }
 
 /// The connection between the SDK and the engine. It counts requests and capacity units, and injects faults.
 #[derive(Default)]
 pub struct EngineConnection {
-    pub(crate) injector: Option<Arc<Injector>>,
+    pub(crate) injector: Option<Arc<FaultInjector>>,
     pub(crate) observer: Option<Arc<dyn RequestObserver>>,
     change_response_body: Option<Box<ChangeResponse>>,
     has_no_retries: bool,
@@ -53,12 +53,12 @@ struct RecordedRequests {
 
 impl EngineConnection {
     /// Creates a connection on which `faults` decides the fault of each request.
-    pub fn with_faults(faults: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self::with_injector(Arc::new(Injector::new(Arc::new(faults))))
+    pub fn with_faults(faults: impl Fn(&ExternalCall<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        Self::with_injector(Arc::new(FaultInjector::new(Arc::new(faults))))
     }
 
     /// Creates a connection whose requests have the faults of `injector`.
-    pub fn with_injector(injector: Arc<Injector>) -> Self {
+    pub fn with_injector(injector: Arc<FaultInjector>) -> Self {
         Self { injector: Some(injector), ..Self::default() }
     }
 
@@ -76,7 +76,7 @@ impl EngineConnection {
     }
 
     /// Returns this connection with `observer`, which sees each request and its response.
-    pub fn and_observer(self, observer: Arc<dyn RequestObserver>) -> Self {
+    pub fn with_observer(self, observer: Arc<dyn RequestObserver>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
@@ -91,7 +91,7 @@ impl EngineConnection {
     }
 
     /// Returns the permissions that the recorded requests needed.
-    pub fn permissions(&self) -> BTreeSet<Permission> {
+    pub fn recorded_permissions(&self) -> BTreeSet<Permission> {
         self.lock_records().permissions.clone()
     }
 
@@ -106,7 +106,7 @@ impl EngineConnection {
     }
 
     /// Returns the number of requests by operation, including lost requests.
-    pub fn requests(&self) -> BTreeMap<String, u64> {
+    pub fn request_counts(&self) -> BTreeMap<String, u64> {
         self.lock_records().by_operation.clone()
     }
 

@@ -20,7 +20,7 @@ const LOCAL_STORAGE_MESSAGES: [&str; 5] = [
 ];
 
 /// Returns the HTTP status and the JSON body of the response to a request that failed with `error`.
-pub(crate) fn error_response(error: &DynoxideError) -> (u16, String) {
+pub(crate) fn dynamodb_error_response(error: &DynoxideError) -> (u16, String) {
     match local_storage_cause(error) {
         Some(cause) => (LOCAL_STORAGE_STATUS, json!({"__type": LOCAL_STORAGE_ERROR, "message": cause}).to_string()),
         None => (error.status_code(), error.to_json()),
@@ -48,7 +48,7 @@ mod tests {
         );
         let converted = DynoxideError::InternalServerError("backend: I/O error: disk I/O error".to_owned());
         for (error, cause) in [(DynoxideError::from(full), "database or disk is full"), (converted, "disk I/O error")] {
-            let (status, body) = error_response(&error);
+            let (status, body) = dynamodb_error_response(&error);
             assert_eq!(status, 400);
             assert!(body.contains("LocalStorageError") && body.contains(cause), "{body}");
         }
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn other_internal_errors_and_texts_of_the_caller_keep_their_code() {
         let busy = DynoxideError::InternalServerError("backend: database is locked or busy".to_owned());
-        assert_eq!(error_response(&busy), (500, busy.to_json()));
+        assert_eq!(dynamodb_error_response(&busy), (500, busy.to_json()));
         let quoted = DynoxideError::ValidationException("the value \"disk I/O error\" is wrong".to_owned());
-        assert_eq!(error_response(&quoted), (400, quoted.to_json()));
+        assert_eq!(dynamodb_error_response(&quoted), (400, quoted.to_json()));
     }
 }

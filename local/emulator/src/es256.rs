@@ -15,7 +15,7 @@ static ES256: CryptoProvider =
     CryptoProvider { signer_factory, verifier_factory, jwk_utils: JwkUtils::new_unimplemented() };
 
 /// Makes `jsonwebtoken` use this module for all signatures in this process. Repeated calls change nothing.
-pub fn install() {
+pub fn install_es256_signatures() {
     // An error means that the provider is already installed.
     let _ = ES256.install_default();
 }

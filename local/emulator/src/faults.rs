@@ -35,7 +35,7 @@ impl Fault {
 
 /// An operation of an external system.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Operation<'a> {
+pub enum ExternalOperation<'a> {
     /// An operation of DynamoDB, such as `UpdateItem`.
     DynamoDb(&'a str),
     /// A charge at the gateway.
@@ -53,19 +53,19 @@ pub enum Operation<'a> {
 
 /// One call to an external system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Call<'a> {
+pub struct ExternalCall<'a> {
     /// The number of the call: the injector counts its calls from 1.
     pub number: u64,
-    pub operation: Operation<'a>,
+    pub operation: ExternalOperation<'a>,
 }
 
 /// A future that is ready when a call may continue, for example when a simulation resumes the call.
 pub type CallTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Decides the fault of each call. A closure that takes a call and returns its fault also implements this trait.
-pub trait Faults: Send + Sync {
+pub trait FaultDecider: Send + Sync {
     /// Returns the fault of `call`, if it has one.
-    fn next(&self, call: &Call<'_>) -> Option<Fault>;
+    fn fault_of_call(&self, call: &ExternalCall<'_>) -> Option<Fault>;
 
     /// Returns how many times a call yields to other tasks. The injector asks twice for each call: before the call
     /// takes effect, and before the call returns.
@@ -75,14 +75,14 @@ pub trait Faults: Send + Sync {
 
     /// Returns a future that a call awaits. Each call asks for two futures: one before the call takes effect
     /// (`is_before_return` is false), and one before the call returns (`is_before_return` is true). If the result is
-    /// `None`, the call yields to other tasks [`Faults::yields_per_call`] times instead.
-    fn turn_of_call(&self, _operation: Operation<'_>, _is_before_return: bool) -> Option<CallTurn> {
+    /// `None`, the call yields to other tasks [`FaultDecider::yields_per_call`] times instead.
+    fn turn_of_call(&self, _operation: ExternalOperation<'_>, _is_before_return: bool) -> Option<CallTurn> {
         None
     }
 }
 
-impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
-    fn next(&self, call: &Call<'_>) -> Option<Fault> {
+impl<F: Fn(&ExternalCall<'_>) -> Option<Fault> + Send + Sync> FaultDecider for F {
+    fn fault_of_call(&self, call: &ExternalCall<'_>) -> Option<Fault> {
         self(call)
     }
 }
@@ -90,8 +90,8 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
 /// Executes calls and injects faults. One injector represents one process: the process's connection to the table, its
 /// gateway and its mailer share the injector. Their calls are counted together, and a crash ends all
 /// calls in progress.
-pub struct Injector {
-    faults: Arc<dyn Faults>,
+pub struct FaultInjector {
+    faults: Arc<dyn FaultDecider>,
     /// True while calls are counted and can have faults.
     is_on: AtomicBool,
     calls: AtomicU64,
@@ -99,19 +99,19 @@ pub struct Injector {
     crash: Notify,
 }
 
-impl Injector {
+impl FaultInjector {
     /// Creates an injector that is active from the start.
-    pub fn new(faults: Arc<dyn Faults>) -> Self {
+    pub fn new(faults: Arc<dyn FaultDecider>) -> Self {
         Self { faults, is_on: AtomicBool::new(true), calls: AtomicU64::new(0), crash: Notify::new() }
     }
 
-    /// Creates an injector that is active only during [`Injector::run`].
-    pub fn active_during_runs(faults: Arc<dyn Faults>) -> Self {
+    /// Creates an injector that is active only during [`FaultInjector::run`].
+    pub fn active_during_runs(faults: Arc<dyn FaultDecider>) -> Self {
         Self { is_on: AtomicBool::new(false), ..Self::new(faults) }
     }
 
     /// Returns the number of calls that were made while the injector was active.
-    pub fn calls(&self) -> u64 {
+    pub fn call_count(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 
@@ -132,9 +132,9 @@ impl Injector {
 
     /// Executes `call`, or applies its fault. `failed` creates the result of a call that was refused or got no
     /// response.
-    pub async fn call<T>(
+    pub async fn call_with_faults<T>(
         &self,
-        operation: Operation<'_>,
+        operation: ExternalOperation<'_>,
         failed: impl FnOnce(Fault) -> T,
         call: impl Future<Output = T>,
     ) -> T {
@@ -157,20 +157,20 @@ impl Injector {
     }
 
     /// Counts a call, and returns its fault, if it has one. Ends the current run if the fault is a crash.
-    fn next_fault(&self, operation: Operation<'_>) -> Option<Fault> {
+    fn next_fault(&self, operation: ExternalOperation<'_>) -> Option<Fault> {
         if !self.is_on.load(Ordering::SeqCst) {
             return None;
         }
         let number = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        let fault = self.faults.next(&Call { number, operation });
+        let fault = self.faults.fault_of_call(&ExternalCall { number, operation });
         if fault.is_some_and(Fault::is_crash) {
             self.crash.notify_one();
         }
         fault
     }
 
-    /// Waits until the call may continue: awaits the future of [`Faults::turn_of_call`], or yields to other tasks.
-    async fn wait_for_turn(&self, operation: Operation<'_>, is_before_return: bool) {
+    /// Waits until the call may continue: awaits the future of [`FaultDecider::turn_of_call`], or yields to other tasks.
+    async fn wait_for_turn(&self, operation: ExternalOperation<'_>, is_before_return: bool) {
         if let Some(turn) = self.faults.turn_of_call(operation, is_before_return) {
             return turn.await;
         }
@@ -180,8 +180,8 @@ impl Injector {
     }
 }
 
-impl fmt::Debug for Injector {
+impl fmt::Debug for FaultInjector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Injector").field("is_on", &self.is_on).field("calls", &self.calls).finish_non_exhaustive()
+        f.debug_struct("FaultInjector").field("is_on", &self.is_on).field("calls", &self.calls).finish_non_exhaustive()
     }
 }

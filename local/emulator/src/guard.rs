@@ -47,7 +47,7 @@ impl HostGuard {
 
     /// Passes permitted requests on, and responds to all others with 403.
     pub async fn admit(State(guard): State<Self>, request: Request, next: Next) -> Response {
-        match guard.check(request.uri().authority(), request.headers()) {
+        match guard.check_headers(request.uri().authority(), request.headers()) {
             Ok(()) => next.run(request).await,
             Err(rejection) => rejection.into_response(),
         }
@@ -55,14 +55,14 @@ impl HostGuard {
 
     /// Checks the `Host` and `Origin` headers. `target` is the host in the request line, if the request line contains a
     /// host.
-    fn check(self, target: Option<&Authority>, headers: &HeaderMap) -> Result<(), GuardRejection> {
-        let parsed = single_value(headers, HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    fn check_headers(self, target: Option<&Authority>, headers: &HeaderMap) -> Result<(), GuardRejection> {
+        let parsed = single_header_value(headers, HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let Some(host) = parsed.filter(|host| self.is_local_host(host) && target.is_none_or(|target| target == host))
         else {
             return Err(GuardRejection::Host(self.allowed_host_address()));
         };
         let own = format!("http://{host}");
-        match (headers.contains_key(ORIGIN), single_value(headers, ORIGIN)) {
+        match (headers.contains_key(ORIGIN), single_header_value(headers, ORIGIN)) {
             (false, _) => Ok(()),
             (true, Some(origin)) if origin.as_bytes().eq_ignore_ascii_case(own.as_bytes()) => Ok(()),
             _ => Err(GuardRejection::Origin(host)),
@@ -102,7 +102,7 @@ impl HostGuard {
 }
 
 /// Returns the value of the header `name`; `None` if it does not occur exactly once.
-fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+fn single_header_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut values = headers.get_all(name).into_iter();
     values.next().filter(|_| values.next().is_none())
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// Returns the headers of a request: one `Host` header and one `Origin` header for each element of `origin`.
-    fn headers(host: &str, origin: &[&str]) -> HeaderMap {
+    fn request_headers(host: &str, origin: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         for origin in origin {
@@ -136,7 +136,7 @@ mod tests {
 
     /// Returns whether a server that listens on the address `listen` accepts a request with these headers.
     fn is_admitted(listen: &str, host: &str, origin: &[&str]) -> bool {
-        HostGuard::new(listen.parse().unwrap()).check(None, &headers(host, origin)).is_ok()
+        HostGuard::new(listen.parse().unwrap()).check_headers(None, &request_headers(host, origin)).is_ok()
     }
 
     #[test]
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn check_refuses_a_target_with_another_host_and_repeated_host_headers() {
         let guard = HostGuard::new("127.0.0.1:8000".parse().unwrap());
-        let mut headers = headers("127.0.0.1:8000", &[]);
-        assert!(guard.check(Some(&"127.0.0.1:8000".parse().unwrap()), &headers).is_ok());
-        assert!(guard.check(Some(&"evil.example:8000".parse().unwrap()), &headers).is_err());
+        let mut headers = request_headers("127.0.0.1:8000", &[]);
+        assert!(guard.check_headers(Some(&"127.0.0.1:8000".parse().unwrap()), &headers).is_ok());
+        assert!(guard.check_headers(Some(&"evil.example:8000".parse().unwrap()), &headers).is_err());
         headers.append(HOST, "evil.example".parse().unwrap());
-        assert!(guard.check(None, &headers).is_err());
-        assert!(guard.check(None, &HeaderMap::new()).is_err(), "no host");
+        assert!(guard.check_headers(None, &headers).is_err());
+        assert!(guard.check_headers(None, &HeaderMap::new()).is_err(), "no host");
     }
 }

@@ -32,7 +32,7 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// The limits for the clients of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// The maximum number of open connections. A further connection replaces the open connection that has been idle for
     /// the longest time. If no open connection is idle, the further connection waits.
     pub max_connections: usize,
@@ -43,7 +43,7 @@ pub struct Limits {
     pub max_connection_age: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             max_connections: 128,
@@ -57,7 +57,7 @@ impl Default for Limits {
 ///
 /// # Errors
 /// If the listener has no address.
-pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std::io::Result<()> {
+pub async fn serve_http(listener: TcpListener, routes: Router, limits: ServerLimits) -> std::io::Result<()> {
     let guard = HostGuard::new(listener.local_addr()?);
     let routes = routes
         .layer(from_fn(move |request, next| with_time_limit(limits.request_timeout, request, next)))
@@ -156,7 +156,7 @@ async fn close_idle_connection_if_full(
 
 /// Serves the requests of one client until the connection is closed or reaches its maximum duration.
 /// Records in `activity` whether a request is in progress.
-async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits, activity: Arc<ConnectionActivity>) {
+async fn serve_connection(stream: TcpStream, routes: Router, limits: ServerLimits, activity: Arc<ConnectionActivity>) {
     let routes = routes.layer(from_fn(move |request: Request, next: Next| {
         let activity = activity.clone();
         async move {

@@ -15,10 +15,10 @@ use aws_smithy_types::body::SdkBody;
 use dynoxide::{Database, DynoxideError};
 use serde_json::Value;
 
-use crate::dynamodb_operations::{execute, execute_without_tokens};
+use crate::dynamodb_operations::{execute_operation, execute_operation_without_token};
 use crate::engine_connection::{EngineConnection, RequestObserver};
-use crate::error_response::error_response;
-use crate::faults::{Fault, Operation};
+use crate::error_response::dynamodb_error_response;
+use crate::faults::{ExternalOperation, Fault};
 
 /// The HTTP response to a request of the SDK, or the error of the connection.
 type ConnectorResult = Result<HttpResponse, ConnectorError>;
@@ -39,20 +39,20 @@ impl InProcessClient {
     /// receives the request, and whether the response is changed.
     fn respond(&self, request: &HttpRequest) -> ConnectorResult {
         let bytes = request.body().bytes().unwrap_or_default();
-        let operation = operation_name(request);
+        let operation = requested_operation_name(request);
         let result = if self.connection.is_metered {
             let body = with_consumed_capacity(bytes).map_err(|error| ConnectorError::user(error.into()))?;
             self.execute(operation, &body).inspect(|response_body| self.connection.count_units(response_body))
         } else if let Some(observer) = &self.connection.observer {
             let request = serde_json::from_slice(bytes).map_err(|error| ConnectorError::user(error.into()))?;
-            self.respond_observed(observer.as_ref(), operation, &request, bytes)
+            self.respond_with_observer(observer.as_ref(), operation, &request, bytes)
         } else {
             self.execute(operation, bytes)
         };
         match result {
             Ok(response_body) => Ok(json_response(200, self.connection.change_response(bytes, response_body))),
             Err(error) => {
-                let (status, body) = error_response(&error);
+                let (status, body) = dynamodb_error_response(&error);
                 Ok(json_response(status, body))
             }
         }
@@ -60,7 +60,7 @@ impl InProcessClient {
 
     /// Executes `request`, and passes the result to `observer`. If `observer` replaces the response, the engine does
     /// not execute `request`.
-    fn respond_observed(
+    fn respond_with_observer(
         &self,
         observer: &dyn RequestObserver,
         operation: &str,
@@ -72,26 +72,26 @@ impl InProcessClient {
             None => self.execute(operation, bytes),
         };
         match &result {
-            Ok(response_body) => observer.completed(operation, request, Ok(response_body)),
-            Err(error) => observer.completed(operation, request, Err(&error.to_json())),
+            Ok(response_body) => observer.observe_response(operation, request, Ok(response_body)),
+            Err(error) => observer.observe_response(operation, request, Err(&error.to_json())),
         }
         result
     }
 
     /// Executes the operation on the engine, without the idempotency token if the connection ignores tokens.
     fn execute(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
-        let execute = if self.connection.ignores_tokens { execute_without_tokens } else { execute };
+        let execute = if self.connection.ignores_tokens { execute_operation_without_token } else { execute_operation };
         execute(&self.database, operation, body)
     }
 }
 
 /// Returns the DynamoDB operation of `request`, such as `GetItem`.
-fn operation_name(request: &HttpRequest) -> &str {
+fn requested_operation_name(request: &HttpRequest) -> &str {
     request.headers().get("x-amz-target").unwrap_or_default().rsplit('.').next().unwrap_or_default()
 }
 
 /// Returns the result that the SDK receives for a request with this fault.
-fn failed_result(fault: Fault) -> ConnectorResult {
+fn sdk_result_of_fault(fault: Fault) -> ConnectorResult {
     const ERROR_TYPE_PREFIX: &str = "com.amazonaws.dynamodb.v20120810";
     match fault {
         Fault::Refused(kind) => {
@@ -126,14 +126,20 @@ fn json_response(status: u16, body: String) -> HttpResponse {
 
 impl HttpConnector for InProcessClient {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        self.connection.count_request(operation_name(&request), request.body().bytes().unwrap_or_default());
+        self.connection.count_request(requested_operation_name(&request), request.body().bytes().unwrap_or_default());
         let Some(injector) = self.connection.injector.clone() else {
             return HttpConnectorFuture::ready(self.respond(&request));
         };
         let this = self.clone();
         HttpConnectorFuture::new(async move {
             let response_body = async { this.respond(&request) };
-            injector.call(Operation::DynamoDb(operation_name(&request)), failed_result, response_body).await
+            injector
+                .call_with_faults(
+                    ExternalOperation::DynamoDb(requested_operation_name(&request)),
+                    sdk_result_of_fault,
+                    response_body,
+                )
+                .await
         })
     }
 }

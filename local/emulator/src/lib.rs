@@ -23,14 +23,14 @@ mod token_issuer;
 
 pub use engine::{Engine, EngineError, RunningEngine};
 pub use engine_connection::{EngineConnection, RequestObserver};
-pub use faults::{Call, CallTurn, Fault, Faults, Injector, Operation};
+pub use faults::{CallTurn, ExternalCall, ExternalOperation, Fault, FaultDecider, FaultInjector};
 pub use gateway_claims::gateway_claims;
-pub use http_server::{Limits, serve};
+pub use http_server::{ServerLimits, serve_http};
 pub use permission::Permission;
-pub use stream::{Stream, StreamError};
+pub use stream::{TableStream, TableStreamError};
 pub use stripe_server::{
-    InProcessTransport, Intent, MisleadingView, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault,
-    StripeRequest, StripeResponse, StripeServer, stripe_currencies,
+    InProcessTransport, MisleadingView, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StandInPaymentIntent,
+    StripeFault, StripeRequest, StripeResponse, StripeServer, stripe_currencies,
 };
-pub use timetable::{RUN_HOURS, next_run_time, run_times_on};
+pub use timetable::{RUN_HOURS, batch_run_times_on, next_run_time};
 pub use token_issuer::{InvalidKey, LOCAL_AUDIENCE, LOCAL_ISSUER, TokenError, TokenIssuer};

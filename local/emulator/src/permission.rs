@@ -34,29 +34,34 @@ pub(crate) fn needed_permissions(operation: &str, request: &Value) -> Vec<Permis
     if operation != "TransactWriteItems" {
         let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
         let action = format!("dynamodb:{operation}");
-        return vec![Permission { table: table_name(request), action, index, partition: partition_key(request) }];
+        return vec![Permission {
+            table: requested_table_name(request),
+            action,
+            index,
+            partition: requested_partition_key(request),
+        }];
     }
     let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
     let permissions = writes.map(|(kind, write)| Permission {
-        table: table_name(write),
+        table: requested_table_name(write),
         action: match kind.as_str() {
             "ConditionCheck" => "dynamodb:ConditionCheckItem".to_owned(),
             kind => format!("dynamodb:{kind}Item"),
         },
         index: None,
-        partition: partition_key(write),
+        partition: requested_partition_key(write),
     });
     permissions.collect()
 }
 
 /// Returns the name of the table of `request`, which may also be one write of a transaction.
-fn table_name(request: &Value) -> String {
+fn requested_table_name(request: &Value) -> String {
     request["TableName"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the partition key in the key, the item or the key condition of `request`, which may also be one write of a
 /// transaction.
-fn partition_key(request: &Value) -> Option<String> {
+fn requested_partition_key(request: &Value) -> Option<String> {
     let of_item = request["Key"]["PK"]["S"].as_str().or(request["Item"]["PK"]["S"].as_str());
     let of_condition = || {
         let (_, after) = request["KeyConditionExpression"].as_str()?.split_once('=')?;

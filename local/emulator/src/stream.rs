@@ -28,7 +28,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The stream of one table: each change since the stream was enabled, with the item before and after the change.
 #[derive(Clone)]
-pub struct Stream {
+pub struct TableStream {
     database: Database,
     /// The path of the engine's data file, or the URI of its data in memory.
     file: PathBuf,
@@ -38,18 +38,18 @@ pub struct Stream {
 
 /// The reason why a stream cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum StreamError {
+pub enum TableStreamError {
     #[error("the stream of {table} cannot be read: {reason}")]
     Engine { table: String, reason: String },
     #[error("the stream of {table} cannot be indexed or trimmed: {source}")]
     File { table: String, source: rusqlite::Error },
 }
 
-impl Stream {
+impl TableStream {
     /// Opens the stream of `table`, and enables it if it is not enabled.
-    pub(crate) fn open(database: Database, file: PathBuf, table: &str) -> Result<Self, StreamError> {
-        let failed = |reason: String| StreamError::Engine { table: table.to_owned(), reason };
-        let arn = || -> Result<Option<String>, StreamError> {
+    pub(crate) fn open(database: Database, file: PathBuf, table: &str) -> Result<Self, TableStreamError> {
+        let failed = |reason: String| TableStreamError::Engine { table: table.to_owned(), reason };
+        let arn = || -> Result<Option<String>, TableStreamError> {
             let describe = DescribeTableRequest { table_name: table.to_owned() };
             let described = describe_table(&database, describe).map_err(|error| failed(error.to_string()))?;
             Ok(described["Table"]["LatestStreamArn"].as_str().map(str::to_owned))
@@ -77,9 +77,9 @@ impl Stream {
     /// is `None`. The result is the event that Lambda would pass to a function.
     ///
     /// # Errors
-    /// [`StreamError::Engine`] if the engine cannot read the stream.
-    pub fn after(&self, position: Option<&str>, limit: usize) -> Result<Value, StreamError> {
-        let failed = |error: dynoxide::DynoxideError| StreamError::Engine {
+    /// [`TableStreamError::Engine`] if the engine cannot read the stream.
+    pub fn records_after(&self, position: Option<&str>, limit: usize) -> Result<Value, TableStreamError> {
+        let failed = |error: dynoxide::DynoxideError| TableStreamError::Engine {
             table: self.table.clone(),
             reason: error.to_string(),
         };
@@ -104,8 +104,8 @@ impl Stream {
     /// file was replaced by an older or a new file.
     ///
     /// # Errors
-    /// [`StreamError::File`] if the file cannot be read.
-    pub fn is_older_than(&self, position: &str) -> Result<bool, StreamError> {
+    /// [`TableStreamError::File`] if the file cannot be read.
+    pub fn is_older_than(&self, position: &str) -> Result<bool, TableStreamError> {
         let Ok(public) = position.parse::<i128>() else { return Ok(false) };
         Ok(self.newest_number()?.is_none_or(|newest| newest < public))
     }
@@ -113,13 +113,13 @@ impl Stream {
     /// Returns the sequence number of the newest record; `None` if the stream has no record.
     ///
     /// # Errors
-    /// [`StreamError::File`] if the file cannot be read.
-    pub fn newest_position(&self) -> Result<Option<String>, StreamError> {
+    /// [`TableStreamError::File`] if the file cannot be read.
+    pub fn newest_position(&self) -> Result<Option<String>, TableStreamError> {
         Ok(self.newest_number()?.map(|newest| format!("{newest:021}")))
     }
 
     /// Returns the sequence number of the newest record as a number.
-    fn newest_number(&self) -> Result<Option<i128>, StreamError> {
+    fn newest_number(&self) -> Result<Option<i128>, TableStreamError> {
         let newest: Option<i64> = self
             .connection()?
             .query_row(
@@ -136,8 +136,8 @@ impl Stream {
     /// Returns the number of deleted records.
     ///
     /// # Errors
-    /// [`StreamError::File`] if the file cannot be written.
-    pub fn trim(&self, position: &str) -> Result<usize, StreamError> {
+    /// [`TableStreamError::File`] if the file cannot be written.
+    pub fn delete_records_until(&self, position: &str) -> Result<usize, TableStreamError> {
         let Ok(public) = position.parse::<i128>() else { return Ok(0) };
         let Ok(stored) = i64::try_from(public - SEQUENCE_NUMBER_OFFSET) else { return Ok(0) };
         let (connection, mut removed) = (self.connection()?, 0);
@@ -167,19 +167,19 @@ impl Stream {
     }
 
     /// Opens the engine's data with SQLite.
-    fn connection(&self) -> Result<Connection, StreamError> {
+    fn connection(&self) -> Result<Connection, TableStreamError> {
         let connection = Connection::open(&self.file).map_err(|source| self.file_error(source))?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(|source| self.file_error(source))?;
         Ok(connection)
     }
 
-    fn file_error(&self, source: rusqlite::Error) -> StreamError {
-        StreamError::File { table: self.table.clone(), source }
+    fn file_error(&self, source: rusqlite::Error) -> TableStreamError {
+        TableStreamError::File { table: self.table.clone(), source }
     }
 }
 
-impl std::fmt::Debug for Stream {
+impl std::fmt::Debug for TableStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("table", &self.table).finish_non_exhaustive()
+        f.debug_struct("TableStream").field("table", &self.table).finish_non_exhaustive()
     }
 }

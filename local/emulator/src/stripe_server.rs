@@ -36,7 +36,7 @@ use misleading_responses::ForeignObjects;
 pub use misleading_responses::MisleadingView;
 use random_faults::{DeferredRequest, RandomFaults};
 use refunds::Refund;
-use requests::http_handler;
+use requests::handle_http_request;
 pub use requests::{StripeRequest, StripeResponse};
 use sessions::CheckoutSession;
 use webhook_endpoints::WebhookEndpoint;
@@ -57,7 +57,7 @@ const MAX_PAGE_ITEMS: usize = 100;
 
 /// A PaymentIntent.
 #[derive(Clone, Debug)]
-pub struct Intent {
+pub struct StandInPaymentIntent {
     pub id: String,
     /// Stripe's status, such as `succeeded`.
     pub status: &'static str,
@@ -81,7 +81,7 @@ pub struct Intent {
 /// The objects of the stand-in, its idempotency keys, and the faults of its next responses.
 #[derive(Default)]
 struct ServerState {
-    intents: Vec<Intent>,
+    intents: Vec<StandInPaymentIntent>,
     sessions: Vec<CheckoutSession>,
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
@@ -126,14 +126,14 @@ type JsonResponse = (StatusCode, Value);
 type BegunAndResponse = (bool, JsonResponse);
 
 /// Returns an error response with Stripe's error type `kind` and error code `code`.
-fn error_response(status: u16, kind: &str, code: Option<&str>) -> JsonResponse {
+fn stripe_error_response(status: u16, kind: &str, code: Option<&str>) -> JsonResponse {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, json!({"error": {"type": kind, "code": code, "message": "see the code"}}))
 }
 
 /// Returns the response to an invalid request, with Stripe's error code `code`.
-fn invalid_request(code: &str) -> JsonResponse {
-    error_response(400, "invalid_request_error", Some(code))
+fn invalid_request_response(code: &str) -> JsonResponse {
+    stripe_error_response(400, "invalid_request_error", Some(code))
 }
 
 /// Returns the error object for the decline code `decline`. Its error code is `card_declined`, except for declines with
@@ -151,7 +151,7 @@ fn decline_json(decline: &str, advice: Option<&str>) -> Value {
 }
 
 /// The behaviour of a test payment method ("Testing" in the documentation).
-enum Behaviour {
+enum PaymentMethodBehaviour {
     Succeeds,
     /// The payment is declined with this code.
     Declines(&'static str),
@@ -160,18 +160,18 @@ enum Behaviour {
 }
 
 /// Returns the behaviour of `payment_method`; `None` if it does not exist.
-fn behaviour(payment_method: &str) -> Option<Behaviour> {
+fn behaviour_of_payment_method(payment_method: &str) -> Option<PaymentMethodBehaviour> {
     Some(match payment_method {
         "pm_card_visa" | "pm_card_visa_debit" | "pm_card_mastercard" | "pm_card_amex" | "pm_card_jcb" => {
-            Behaviour::Succeeds
+            PaymentMethodBehaviour::Succeeds
         }
-        "pm_card_visa_chargeDeclined" => Behaviour::Declines("generic_decline"),
-        "pm_card_visa_chargeDeclinedInsufficientFunds" => Behaviour::Declines("insufficient_funds"),
-        "pm_card_visa_chargeDeclinedLostCard" => Behaviour::Declines("lost_card"),
-        "pm_card_chargeDeclinedExpiredCard" => Behaviour::Declines("expired_card"),
-        "pm_card_authenticationRequired" => Behaviour::Declines("authentication_required"),
-        "pm_usBankAccount_success" => Behaviour::Processes(None),
-        "pm_usBankAccount_insufficientFunds" => Behaviour::Processes(Some("insufficient_funds")),
+        "pm_card_visa_chargeDeclined" => PaymentMethodBehaviour::Declines("generic_decline"),
+        "pm_card_visa_chargeDeclinedInsufficientFunds" => PaymentMethodBehaviour::Declines("insufficient_funds"),
+        "pm_card_visa_chargeDeclinedLostCard" => PaymentMethodBehaviour::Declines("lost_card"),
+        "pm_card_chargeDeclinedExpiredCard" => PaymentMethodBehaviour::Declines("expired_card"),
+        "pm_card_authenticationRequired" => PaymentMethodBehaviour::Declines("authentication_required"),
+        "pm_usBankAccount_success" => PaymentMethodBehaviour::Processes(None),
+        "pm_usBankAccount_insufficientFunds" => PaymentMethodBehaviour::Processes(Some("insufficient_funds")),
         _ => return None,
     })
 }
@@ -184,59 +184,59 @@ impl StripeServer {
 
     /// Returns the HTTP routes.
     pub fn router(self: Arc<Self>) -> Router {
-        Router::new().fallback(http_handler).with_state(self)
+        Router::new().fallback(handle_http_request).with_state(self)
     }
 
     /// Sets the faults of the next requests, in their order. `None` is a request without a fault.
     pub fn set_next_faults(&self, faults: impl IntoIterator<Item = Option<StripeFault>>) {
-        self.state().faults = faults.into_iter().collect();
+        self.lock_state().faults = faults.into_iter().collect();
     }
 
     /// Sets the advice code of all further declines ("Declines" in the documentation, about advice codes).
     pub fn set_decline_advice(&self, advice: &'static str) {
-        self.state().advice = Some(advice);
+        self.lock_state().advice = Some(advice);
     }
 
     /// Sets the decline code of all further declines.
     pub fn set_decline_code(&self, code: &'static str) {
-        self.state().decline_code = Some(code);
+        self.lock_state().decline_code = Some(code);
     }
 
     /// Deletes the customer `id`.
     pub fn delete_customer(&self, id: &str) {
-        self.state().deleted_customers.insert(id.to_owned());
+        self.lock_state().deleted_customers.insert(id.to_owned());
     }
 
     /// Returns all PaymentIntents, the oldest first.
-    pub fn intents(&self) -> Vec<Intent> {
-        self.read_intents(<[Intent]>::to_vec)
+    pub fn intents(&self) -> Vec<StandInPaymentIntent> {
+        self.read_intents(<[StandInPaymentIntent]>::to_vec)
     }
 
     /// Calls `read` with all PaymentIntents, the oldest first, without copying them.
-    pub fn read_intents<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
-        let mut state = self.state();
+    pub fn read_intents<T>(&self, read: impl FnOnce(&[StandInPaymentIntent]) -> T) -> T {
+        let mut state = self.lock_state();
         state.advance_to(self.clock.now());
         read(&state.intents)
     }
 
     /// Returns the number of requests that were received.
     pub fn request_count(&self) -> u64 {
-        self.state().request_count
+        self.lock_state().request_count
     }
 
-    fn state(&self) -> MutexGuard<'_, ServerState> {
+    fn lock_state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes requests fail at random: on average, `per_thousand` of a thousand requests have a fault. `seed` decides
     /// which requests have a fault. A `per_thousand` of 0 ends the faults.
     pub fn set_random_faults(&self, seed: u64, per_thousand: u32) {
-        self.state().random_faults = (per_thousand > 0).then(|| RandomFaults::new(seed, per_thousand));
+        self.lock_state().random_faults = (per_thousand > 0).then(|| RandomFaults::new(seed, per_thousand));
     }
 
     /// Counts `request`, and returns its fault, if it has one.
     fn next_fault(&self, request: &StripeRequest<'_>) -> Option<StripeFault> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.request_count += 1;
         let scripted = state.faults.pop_front().flatten().or(state.permanent_fault);
         scripted.or_else(|| state.random_faults.as_mut().and_then(|random_faults| random_faults.next_fault(request)))
@@ -246,73 +246,61 @@ impl StripeServer {
     /// stored under the idempotency key `key`, or the result of executing the request.
     fn respond_with_fault(
         &self,
-        (method, host, path): (&Method, &str, &str),
+        method: &Method,
+        host: &str,
+        path: &str,
         key: Option<&str>,
         parameters: BTreeMap<String, String>,
         fault: Option<StripeFault>,
     ) -> JsonResponse {
-        let (now, mut state) = (self.clock.now(), self.state());
+        let (now, mut state) = (self.clock.now(), self.lock_state());
         state.advance_to(now);
-        match fault {
-            Some(StripeFault::RateLimited | StripeFault::RateLimitedFor(_)) => {
-                return error_response(429, "invalid_request_error", Some("rate_limit"));
-            }
-            Some(StripeFault::LockTimeout) => {
-                return error_response(429, "invalid_request_error", Some("lock_timeout"));
-            }
-            Some(StripeFault::InProgress) => {
-                return error_response(409, "idempotency_error", Some("idempotency_key_in_use"));
-            }
-            Some(StripeFault::NotBegun | StripeFault::Busy) => return error_response(503, "api_error", None),
-            Some(StripeFault::Forbidden) => {
-                return error_response(403, "invalid_request_error", Some("more_permissions_required"));
-            }
-            Some(StripeFault::ApiErrorBefore) => return error_response(402, "api_error", None),
-            _ => {}
+        if let Some(refusal) = fault.and_then(StripeFault::refusal_response) {
+            return refusal;
         }
         let method_and_path = format!("{method} {path}");
         match key.and_then(|key| state.stored_responses.stored_response(key, &method_and_path, &parameters, now)) {
             None => {}
-            Some(Err(KeyReused)) => return error_response(400, "idempotency_error", None),
+            Some(Err(KeyReused)) => return stripe_error_response(400, "idempotency_error", None),
             Some(Ok(stored)) => {
                 return match fault {
-                    Some(StripeFault::FailsAfter) => error_response(502, "api_error", None),
+                    Some(StripeFault::FailsAfter) => stripe_error_response(502, "api_error", None),
                     Some(fault) => fault.replacement_response().unwrap_or(stored),
                     None => stored,
                 };
             }
         }
         let (has_begun, response) = match fault {
-            Some(StripeFault::FailsBefore) => (true, error_response(500, "api_error", None)),
+            Some(StripeFault::FailsBefore) => (true, stripe_error_response(500, "api_error", None)),
             Some(StripeFault::Error { status, kind, is_carried_out: false }) => {
-                (true, error_response(status, kind, None))
+                (true, stripe_error_response(status, kind, None))
             }
             Some(StripeFault::ExecutedLater { status, hours }) => {
                 state.deferred_requests.push(DeferredRequest::new(&method_and_path, parameters.clone(), now, hours));
-                (true, error_response(status, "api_error", None))
+                (true, stripe_error_response(status, "api_error", None))
             }
-            _ => state.execute((method, host, path), &parameters, now),
+            _ => state.execute(method, host, path, &parameters, now),
         };
         let response = match fault {
-            Some(fault) => state.mislead(fault, &method_and_path, response, now),
+            Some(fault) => state.change_misleading_response(fault, &method_and_path, response, now),
             None => response,
         };
         let response = match fault {
-            Some(StripeFault::FailsAfter) if has_begun => error_response(500, "api_error", None),
+            Some(StripeFault::FailsAfter) if has_begun => stripe_error_response(500, "api_error", None),
             Some(StripeFault::Error { status, kind, is_carried_out: true }) if has_begun => {
-                error_response(status, kind, None)
+                stripe_error_response(status, kind, None)
             }
             _ => response,
         };
         // An invalid request is refused before it begins, and its response is not stored.
         if let Some(key) = key.filter(|_| has_begun) {
-            state.stored_responses.store(key, (method_and_path, parameters), response.clone(), now);
+            state.stored_responses.store(key, method_and_path, parameters, response.clone(), now);
         }
         fault.and_then(StripeFault::replacement_response).unwrap_or(response)
     }
 }
 
-impl Intent {
+impl StandInPaymentIntent {
     /// Changes the status according to the bank's response, if the response is due by `now`.
     fn apply_due_bank_outcome(&mut self, now: DateTime<Utc>) {
         if let Some((at, error)) = self.bank_outcome.filter(|(at, _)| now >= *at) {
@@ -338,7 +326,9 @@ impl ServerState {
     /// Executes a request. Returns whether the execution began, and the response.
     fn execute(
         &mut self,
-        (method, host, path): (&Method, &str, &str),
+        method: &Method,
+        host: &str,
+        path: &str,
         parameters: &BTreeMap<String, String>,
         now: DateTime<Utc>,
     ) -> BegunAndResponse {
@@ -349,7 +339,7 @@ impl ServerState {
             ("POST", ["v1", "payment_intents"]) => self.create_intent(parameters, now),
             ("GET", ["v1", "payment_intents", id]) => (false, self.retrieve_intent(id, parameters)),
             ("GET", ["v1", "refunds" | "disputes", id]) if parameters.is_empty() => {
-                let not_found = || error_response(404, "invalid_request_error", Some("resource_missing"));
+                let not_found = || stripe_error_response(404, "invalid_request_error", Some("resource_missing"));
                 (false, self.find_object(id, now).map_or_else(not_found, |object| (StatusCode::OK, object)))
             }
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel_intent(id, parameters),
@@ -364,13 +354,13 @@ impl ServerState {
             ("GET", ["v1", "disputes"]) => (false, self.list_disputes(parameters)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.retrieve_session(id, parameters, now)),
-            _ => (false, error_response(404, "invalid_request_error", Some("url_invalid"))),
+            _ => (false, stripe_error_response(404, "invalid_request_error", Some("url_invalid"))),
         }
     }
 
     /// Returns the JSON of the PaymentIntent, refund, dispute or Checkout Session `id`.
     fn find_object(&self, id: &str, now: DateTime<Utc>) -> Option<Value> {
-        let intent = self.intents.iter().find(|intent| intent.id == id).map(Intent::current_json);
+        let intent = self.intents.iter().find(|intent| intent.id == id).map(StandInPaymentIntent::current_json);
         let refund = || self.refunds.iter().find(|refund| refund.id == id).map(Refund::json);
         let dispute = || self.disputes.iter().find(|dispute| dispute.has_id(id)).map(Dispute::json);
         let session =

@@ -16,14 +16,14 @@ const ON_DEMAND: &str = "PAY_PER_REQUEST";
 /// # Errors
 /// The error that DynamoDB would return, for example because the table does not exist.
 pub(crate) fn describe_table(database: &Database, request: DescribeTableRequest) -> Result<Value, DynoxideError> {
-    match database.get_table_metadata(&request.table_name)?.as_ref().and_then(description_of) {
+    match database.get_table_metadata(&request.table_name)?.as_ref().and_then(describe_supported_table) {
         Some(description) => Ok(json!({ "Table": description })),
-        None => to_value(&database.describe_table(request)?),
+        None => response_to_json(&database.describe_table(request)?),
     }
 }
 
 /// Returns the description of a table from its `metadata`; `None` if the table has features that Dueday does not use.
-fn description_of(metadata: &TableMetadata) -> Option<Value> {
+fn describe_supported_table(metadata: &TableMetadata) -> Option<Value> {
     let is_simple = metadata.lsi_definitions.is_none()
         && metadata.vector_index_definitions.is_none()
         && metadata.sse_specification.is_none()
@@ -46,7 +46,7 @@ fn description_of(metadata: &TableMetadata) -> Option<Value> {
         "AttributeDefinitions": parsed(&metadata.attribute_definitions)?,
         "BillingModeSummary": { "BillingMode": ON_DEMAND },
         "TableThroughputModeSummary": { "TableThroughputMode": ON_DEMAND },
-        "ProvisionedThroughput": no_throughput(),
+        "ProvisionedThroughput": provisioned_throughput_of_on_demand_table(),
         "DeletionProtectionEnabled": metadata.deletion_protection_enabled,
     });
     if let Some(definitions) = &metadata.gsi_definitions {
@@ -72,16 +72,16 @@ fn describe_index(table: &str, index: &Value) -> Option<Value> {
         "IndexStatus": "ACTIVE",
         "KeySchema": index["KeySchema"],
         "Projection": index["Projection"],
-        "ProvisionedThroughput": no_throughput(),
+        "ProvisionedThroughput": provisioned_throughput_of_on_demand_table(),
     }))
 }
 
 /// Returns the provisioned throughput of an on-demand table.
-fn no_throughput() -> Value {
+fn provisioned_throughput_of_on_demand_table() -> Value {
     json!({ "ReadCapacityUnits": 0, "WriteCapacityUnits": 0, "NumberOfDecreasesToday": 0 })
 }
 
 /// Converts a response of the engine to JSON.
-fn to_value(response: &impl serde::Serialize) -> Result<Value, DynoxideError> {
+fn response_to_json(response: &impl serde::Serialize) -> Result<Value, DynoxideError> {
     serde_json::to_value(response).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }

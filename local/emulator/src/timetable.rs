@@ -15,7 +15,7 @@ pub const SECOND_RUN_DELAY: TimeDelta = TimeDelta::hours(2);
 pub const RUN_HOURS: RangeInclusive<u32> = 4..=21;
 
 /// Returns the instants of the two runs of a day. The times of both runs must be in the [`RUN_HOURS`].
-pub fn run_times_on(day: NaiveDate, billing_time: NaiveTime, zone: Tz) -> [DateTime<Utc>; 2] {
+pub fn batch_run_times_on(day: NaiveDate, billing_time: NaiveTime, zone: Tz) -> [DateTime<Utc>; 2] {
     [billing_time, billing_time + SECOND_RUN_DELAY].map(|time| {
         let local = day.and_time(time);
         // The times of the runs exist on every day in every time zone. If a time occurs twice on a day, the run starts at
@@ -28,7 +28,7 @@ pub fn run_times_on(day: NaiveDate, billing_time: NaiveTime, zone: Tz) -> [DateT
 pub fn next_run_time(now: DateTime<Utc>, billing_time: NaiveTime, zone: Tz) -> DateTime<Utc> {
     let today = now.with_timezone(&zone).date_naive();
     let days = [Some(today), today.checked_add_days(Days::new(1)), today.checked_add_days(Days::new(2))];
-    let runs = days.into_iter().flatten().flat_map(|day| run_times_on(day, billing_time, zone));
+    let runs = days.into_iter().flatten().flat_map(|day| batch_run_times_on(day, billing_time, zone));
     runs.into_iter().find(|run| *run > now).unwrap_or(now + TimeDelta::days(1))
 }
 
@@ -63,7 +63,8 @@ mod tests {
         for zone in chrono_tz::TZ_VARIANTS {
             for day in days_near_changes(zone) {
                 for time in &times {
-                    let started = run_times_on(day, *time, zone).map(|run| run.with_timezone(&zone).naive_local());
+                    let started =
+                        batch_run_times_on(day, *time, zone).map(|run| run.with_timezone(&zone).naive_local());
                     assert_eq!(started, [day.and_time(*time), day.and_time(*time + SECOND_RUN_DELAY)], "{zone}");
                     checked += 1;
                 }

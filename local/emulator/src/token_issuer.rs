@@ -30,17 +30,17 @@ const PEM_LINE_CHARS: usize = 64;
 /// The reason why a token is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    #[error("it is not a JSON Web Token")]
+    #[error("the token is not a JSON Web Token")]
     Malformed,
-    #[error("it was not signed with the key of the issuer")]
+    #[error("the token was not signed with the key of the issuer")]
     Signature,
-    #[error("it has another issuer than {LOCAL_ISSUER}")]
+    #[error("the issuer of the token is not {LOCAL_ISSUER}")]
     Issuer,
-    #[error("it has another audience than {LOCAL_AUDIENCE}")]
+    #[error("the audience of the token is not {LOCAL_AUDIENCE}")]
     Audience,
-    #[error("it has expired, or has no expiry")]
+    #[error("the token has expired, or has no expiry")]
     Expired,
-    #[error("it is not valid yet")]
+    #[error("the token is not valid yet")]
     NotYetValid,
 }
 
@@ -91,7 +91,7 @@ impl TokenIssuer {
         let der = STANDARD.decode(encoded).map_err(|_| InvalidKey)?;
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map_err(|_| InvalidKey)?;
         let point = pair.public_key().as_ref().to_vec();
-        es256::install();
+        es256::install_es256_signatures();
         Ok(Self {
             private_key: EncodingKey::from_ec_der(&der),
             public_key: DecodingKey::from_ec_der(&point),
@@ -169,26 +169,26 @@ mod tests {
     use super::*;
 
     /// The time at which the tests verify tokens.
-    fn now() -> DateTime<Utc> {
+    fn verification_time() -> DateTime<Utc> {
         "2027-01-31T06:00:00Z".parse().unwrap()
     }
 
     /// Returns an issuer with a new key.
-    fn issuer() -> TokenIssuer {
+    fn new_token_issuer() -> TokenIssuer {
         TokenIssuer::new(&TokenIssuer::generate_key()).unwrap()
     }
 
     /// Returns the claims of a valid token for the account `acme`.
-    fn claims() -> Value {
+    fn valid_claims() -> Value {
         json!({
-            "iss": LOCAL_ISSUER, "aud": LOCAL_AUDIENCE, "sub": "acme", "iat": now().timestamp(),
-            "exp": now().timestamp() + 60, "scope": "dueday/account"
+            "iss": LOCAL_ISSUER, "aud": LOCAL_AUDIENCE, "sub": "acme", "iat": verification_time().timestamp(),
+            "exp": verification_time().timestamp() + 60, "scope": "dueday/account"
         })
     }
 
-    /// Returns [`claims`] with `changes`. A claim whose new value is null is removed.
+    /// Returns [`valid_claims`] with `changes`. A claim whose new value is null is removed.
     fn changed_claims(changes: Value) -> Value {
-        let mut claims = claims();
+        let mut claims = valid_claims();
         for (name, value) in changes.as_object().unwrap() {
             claims[name.as_str()] = value.clone();
         }
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn token_is_accepted_with_the_checks_of_api_gateway() {
-        let issuer = issuer();
-        let verify = |changes: Value| issuer.verify(&issuer.sign(&changed_claims(changes)), now());
+        let issuer = new_token_issuer();
+        let verify = |changes: Value| issuer.verify(&issuer.sign(&changed_claims(changes)), verification_time());
         assert_eq!(verify(json!({})).unwrap()["sub"], "acme");
-        let at = now().timestamp();
+        let at = verification_time().timestamp();
         for (changes, expected) in [
             (json!({"aud": ["other", "dueday"]}), Ok(())),
             (json!({"aud": null, "client_id": "dueday"}), Ok(())),
@@ -224,13 +224,17 @@ mod tests {
 
     #[test]
     fn token_of_another_key_or_algorithm_and_a_changed_token_are_refused() {
-        let (issuer, other) = (issuer(), issuer());
-        assert_eq!(issuer.verify(&other.sign(&claims()), now()), Err(TokenError::Signature));
+        let (issuer, other) = (new_token_issuer(), new_token_issuer());
+        assert_eq!(issuer.verify(&other.sign(&valid_claims()), verification_time()), Err(TokenError::Signature));
         let header = Header { kid: Some(issuer.key_id.clone()), ..Header::new(Algorithm::ES256) };
-        let forged = encode(&header, &claims(), &other.private_key).unwrap();
-        assert_eq!(issuer.verify(&forged, now()), Err(TokenError::Signature), "the right key id with another key");
+        let forged = encode(&header, &valid_claims(), &other.private_key).unwrap();
+        assert_eq!(
+            issuer.verify(&forged, verification_time()),
+            Err(TokenError::Signature),
+            "the right key id with another key"
+        );
 
-        let token = issuer.sign(&claims());
+        let token = issuer.sign(&valid_claims());
         let [head, body, signature]: [&str; 3] = token.split('.').collect::<Vec<_>>().try_into().unwrap();
         let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let operator = encoded(changed_claims(json!({"scope": "dueday/admin"})));
@@ -245,7 +249,7 @@ mod tests {
             (String::new(), TokenError::Malformed),
             ("TOKEN".to_owned(), TokenError::Malformed),
         ] {
-            assert_eq!(issuer.verify(&changed, now()), Err(expected), "{changed}");
+            assert_eq!(issuer.verify(&changed, verification_time()), Err(expected), "{changed}");
         }
     }
 
@@ -258,9 +262,9 @@ mod tests {
         let public = DecodingKey::from_ec_components(&text("x"), &text("y")).unwrap();
         let mut validation = Validation::new(Algorithm::ES256);
         (validation.validate_exp, validation.validate_aud) = (false, false);
-        let token = issuer.sign(&claims());
+        let token = issuer.sign(&valid_claims());
         let verified = decode::<Value>(&token, &public, &validation).unwrap();
-        assert_eq!((verified.header.kid, verified.claims), (Some(text("kid")), claims()));
+        assert_eq!((verified.header.kid, verified.claims), (Some(text("kid")), valid_claims()));
         assert!(key["d"].is_null() && !format!("{issuer:?}").contains(pem.lines().nth(1).unwrap()));
     }
 

@@ -16,7 +16,7 @@ use crate::table_contents::{LedgerCharge, TableContents};
 const DAYS_BETWEEN_OUTLOOKS: i32 = 7;
 
 /// The next payments of a subscription, as they were announced on a day.
-struct Announced {
+struct AnnouncedPayments {
     subscription: SubscriptionName,
     on: NaiveDate,
     payments: Vec<PlannedPayment>,
@@ -24,9 +24,9 @@ struct Announced {
 
 /// The announced payments of a simulation in which no person changes a subscription.
 #[derive(Default)]
-pub struct Announcements(Vec<Announced>);
+pub struct PaymentAnnouncements(Vec<AnnouncedPayments>);
 
-impl Announcements {
+impl PaymentAnnouncements {
     /// Keeps what is announced on the day `today`, before its runs, for each subscription in `table`.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Announcements {
         let (policy, mut unreadable) = (table.policy(), None);
         let keep = |read: Result<billing::Subscription, TableError>| {
             match read {
-                Ok(subscription) => self.0.push(Announced {
+                Ok(subscription) => self.0.push(AnnouncedPayments {
                     subscription: (subscription.account.to_string(), subscription.id.to_string()),
                     on: today,
                     payments: subscription.outlook(&policy, today).payments,
@@ -53,7 +53,7 @@ impl Announcements {
 
     /// Returns the announced payments that were not made as announced, and the payments that were not announced, up to the
     /// day `last`. The days are days in `zone`. An announcement holds until an attempt of the subscription fails.
-    pub fn differences(&self, contents: &TableContents, last: NaiveDate, zone: Tz) -> Vec<String> {
+    pub fn find_differences(&self, contents: &TableContents, last: NaiveDate, zone: Tz) -> Vec<String> {
         let day = |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).date_naive();
         let mut charges: BTreeMap<&SubscriptionName, Vec<&LedgerCharge>> = BTreeMap::new();
         for charge in &contents.charges {
@@ -64,7 +64,7 @@ impl Announcements {
             failures.entry(&attempt.subscription).or_default().push(day(attempt.at));
         }
         let mut differences = Vec::new();
-        for Announced { subscription, on, payments } in &self.0 {
+        for AnnouncedPayments { subscription, on, payments } in &self.0 {
             let failed = failures.get(subscription).into_iter().flatten().filter(|failed| *failed >= on).min();
             let until = failed.map_or(last, |failed| failed.pred_opt().unwrap_or(*failed)).min(last);
             let made: Vec<_> = charges.get(subscription).into_iter().flatten().collect();

@@ -20,6 +20,6 @@ pub fn payment_date((year, month): Month, day: u32) -> Option<NaiveDate> {
     (1..=day).rev().find_map(|day| NaiveDate::from_ymd_opt(year, month, day))
 }
 
-pub fn month_before((year, month): Month) -> Month {
+pub fn previous_month((year, month): Month) -> Month {
     if month == 1 { (year - 1, 12) } else { (year, month - 1) }
 }

@@ -7,7 +7,7 @@ pub type ItemKey = (String, String);
 
 /// One item before and after a write. `before` or `after` is `None` if the item did not exist at that moment.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ItemChange {
     pub key: ItemKey,
     pub before: Option<Value>,
     pub after: Option<Value>,

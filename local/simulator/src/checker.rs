@@ -12,14 +12,15 @@ use crate::table_contents::TableContents;
 /// Checks `contents` after the batch runs of the day `as_of`, and returns one result for each invariant. The check is
 /// valid only if no customer has changed a subscription and no run is still in progress.
 pub fn check_invariants(contents: &TableContents, as_of: NaiveDate) -> Vec<InvariantResult> {
-    let mut findings = check_between_runs(contents);
-    findings.push(InvariantResult::new(Invariant::NothingSkipped, skipped_months(contents, as_of)));
+    let mut findings = check_invariants_without_open_attempts(contents);
+    findings
+        .push(InvariantResult::new(Invariant::NothingSkipped, owed_months_without_charge_or_waiver(contents, as_of)));
     findings.push(InvariantResult::new(Invariant::RunsEnded, runs_without_end(contents)));
     findings
 }
 
 /// Checks the invariants that must hold whenever no attempt is open.
-fn check_between_runs(contents: &TableContents) -> Vec<InvariantResult> {
+fn check_invariants_without_open_attempts(contents: &TableContents) -> Vec<InvariantResult> {
     vec![
         InvariantResult::new(Invariant::ChargedOnce, months_charged_twice(contents)),
         InvariantResult::new(Invariant::ReceiptedAndAdvanced, receipts_that_do_not_match_charges(contents)),
@@ -45,7 +46,7 @@ fn months_charged_twice(contents: &TableContents) -> Vec<String> {
 
 /// Returns the owed months that are neither charged nor waived, the months that are charged or waived but not owed, and
 /// the due dates that are not on the payment day.
-fn skipped_months(contents: &TableContents, as_of: NaiveDate) -> Vec<String> {
+fn owed_months_without_charge_or_waiver(contents: &TableContents, as_of: NaiveDate) -> Vec<String> {
     let mut settled: BTreeMap<&SubscriptionName, BTreeSet<NaiveDate>> = BTreeMap::new();
     for charge in &contents.charges {
         settled.entry(&charge.subscription).or_default().insert(charge.due);
@@ -133,8 +134,8 @@ fn receipts_with_wrong_amount(contents: &TableContents) -> Vec<String> {
     differs.collect()
 }
 
-/// Returns the paused, cancelled and unpaid subscriptions that are in an index. A subscription with an open attempt may
-/// be in the payment index.
+/// Returns a violation for each paused, cancelled or unpaid subscription that is still in the reminder index or the
+/// payment index. The payment index may contain it while it has an open attempt.
 fn stopped_subscriptions_in_index(contents: &TableContents) -> Vec<String> {
     let is_stopped = |status| matches!(status, StoredStatus::Paused | StoredStatus::Cancelled | StoredStatus::Unpaid);
     let stopped = contents.subscriptions.iter().filter(|s| is_stopped(s.status));

@@ -79,9 +79,9 @@ pub const CORRUPTIONS_THE_AUDIT_MAY_MISS: [(&str, &str, &str); 63] = [
 
 /// A change of one attribute of an item.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Corruption {
+pub struct AttributeCorruption {
     /// Describes the corruption: the name of the attribute, and how the value was changed.
-    pub what: String,
+    pub description: String,
     /// The item after the change, in DynamoDB's JSON format.
     pub item: Value,
 }
@@ -112,7 +112,7 @@ pub fn reason_audit_may_miss(kind: &str, name: &str) -> Option<&'static str> {
 
 /// Returns all corruptions of the attribute `name` of `item`: one that removes the attribute, and one for each way to
 /// corrupt a value of this type.
-pub fn corruptions_of_attribute(item: &Value, name: &str) -> Vec<Corruption> {
+pub fn corruptions_of_attribute(item: &Value, name: &str) -> Vec<AttributeCorruption> {
     let Some((descriptor, value)) = item[name].as_object().and_then(|typed| typed.iter().next()) else {
         return Vec::new();
     };
@@ -154,5 +154,7 @@ pub fn corruptions_of_attribute(item: &Value, name: &str) -> Vec<Corruption> {
         }
         corrupted
     };
-    all.into_iter().map(|(what, value)| Corruption { what: format!("{name} {what}"), item: corrupted(value) }).collect()
+    all.into_iter()
+        .map(|(what, value)| AttributeCorruption { description: format!("{name} {what}"), item: corrupted(value) })
+        .collect()
 }

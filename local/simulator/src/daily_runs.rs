@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::SimulatedClock;
 use deployment::Deployment;
-use emulator::run_times_on;
+use emulator::batch_run_times_on;
 use payments::PaymentBatch;
 use reminders::ReminderBatch;
 use store::{PaymentCounts, ReminderCounts};
@@ -39,19 +39,19 @@ impl DailyRuns {
     /// [`SimulationError::Table`] if the table cannot be read.
     pub async fn new(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
         deployment.config.charging.gateway_rate = None;
-        let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
+        let (reminders, payments) = (deployment.reminder_batch().await?, deployment.payment_batch().await?);
         let zone = deployment.config.table.configured_policy.policy.zone;
         Ok(Self { clock, zone, reminders, payments, reminded: Default::default(), charged: Default::default() })
     }
 
     /// Returns the two instants of `day` at which both batches run.
-    pub fn run_times_on(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
-        run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
+    pub fn batch_run_times_on(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
+        batch_run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
     }
 
     /// Executes all runs of `day`.
     pub async fn run_day(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
-        for time in self.run_times_on(day) {
+        for time in self.batch_run_times_on(day) {
             self.run_both_batches(day, time).await?;
         }
         Ok(())

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures::FutureExt as _;
-use publishing::{Bus, BusEntry, FailedEntry, Publisher};
+use publishing::{BusEntry, EventBus, FailedEntry, Publisher};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-use crate::change::Change;
+use crate::change::ItemChange;
 
 /// The ARN of the stream of the simulated table.
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/simulated/stream/2027-01-01T00:00:00.000";
@@ -60,8 +60,8 @@ pub struct EventConsumer {
 struct ReceivedEvents(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
-impl Bus for ReceivedEvents {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+impl EventBus for ReceivedEvents {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         let events = entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap_or_default());
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
         Vec::new()
@@ -99,12 +99,12 @@ impl Default for EventConsumer {
 impl EventConsumer {
     /// Publishes and records the events of one changed item; the write took effect at `now`. Compares the state after
     /// these events with the item.
-    pub fn record_change(&mut self, now: DateTime<Utc>, change: &Change) {
+    pub fn record_change(&mut self, now: DateTime<Utc>, change: &ItemChange) {
         self.records += 1;
         let record = json!({
             "awsRegion": "eu-west-1",
             "eventID": self.records.to_string(),
-            "eventName": event_name(change),
+            "eventName": stream_event_name(change),
             "eventSourceARN": STREAM,
             "dynamodb": {
                 "SequenceNumber": self.records.to_string(),
@@ -124,10 +124,10 @@ impl EventConsumer {
         if is_dropped && events.iter().any(|event| event["type"] != "receipt.expired") {
             self.errors.push(format!("the stream's filter drops the change of {:?}, which has events", change.key));
         }
-        events.iter().for_each(|event| self.state.apply(event));
+        events.iter().for_each(|event| self.state.apply_event(event));
         self.events.extend(events);
         if let Some((name, item)) = change.after.as_ref().and_then(subscription_of_item)
-            && let Some(difference) = self.state.difference(&name, &item)
+            && let Some(difference) = self.state.find_difference(&name, &item)
         {
             self.errors.push(difference);
         }
@@ -148,11 +148,11 @@ impl EventConsumer {
     pub fn find_contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
         let mut errors = self.errors.clone();
         let mut ids = HashSet::new();
-        let twice = self.events.iter().filter(|event| !ids.insert(text(&event["id"])));
+        let twice = self.events.iter().filter(|event| !ids.insert(string_or_empty(&event["id"])));
         errors.extend(twice.map(|event| format!("two events have the id {}", event["id"])));
         let stored = items.collect::<Vec<_>>();
         let subscriptions: Vec<_> = stored.iter().filter_map(|item| subscription_of_item(item)).collect();
-        errors.extend(subscriptions.iter().filter_map(|(name, item)| self.state.difference(name, item)));
+        errors.extend(subscriptions.iter().filter_map(|(name, item)| self.state.find_difference(name, item)));
         let receipts: BTreeMap<_, _> = stored.iter().filter_map(|item| receipt_of_item(item)).collect();
         if self.state.subscriptions.len() != subscriptions.len() || self.state.receipts != receipts {
             errors.push("the subscriptions or receipts that follow from all events are not the stored ones".to_owned());
@@ -171,7 +171,7 @@ impl EventConsumer {
         late.extend(repeated);
         late.shuffle(&mut random);
         let mut state = PublishedState::default();
-        late.into_iter().for_each(|event| state.apply(event));
+        late.into_iter().for_each(|event| state.apply_event(event));
         state
     }
 }
@@ -192,12 +192,12 @@ pub fn is_dropped_by_stream_filter(sort_key: &str, before: Option<&Value>, after
 
 impl PublishedState {
     /// Processes `event` as docs/events.md describes: ignores repeated ids and lower versions.
-    fn apply(&mut self, event: &Value) {
-        if !self.seen.insert(text(&event["id"])) {
+    fn apply_event(&mut self, event: &Value) {
+        if !self.seen.insert(string_or_empty(&event["id"])) {
             return;
         }
-        let (event_type, data) = (text(&event["type"]), &event["data"]);
-        let receipt = || format!("{} {}", text(&event["subject"]), text(&data["receipt"]));
+        let (event_type, data) = (string_or_empty(&event["type"]), &event["data"]);
+        let receipt = || format!("{} {}", string_or_empty(&event["subject"]), string_or_empty(&data["receipt"]));
         match event_type.as_str() {
             "payment.succeeded" if !self.expired.contains(&receipt()) => {
                 self.receipts.insert(receipt(), json!([data["amount"], data["currency"]]));
@@ -208,7 +208,7 @@ impl PublishedState {
             }
             other if other.starts_with("subscription.") => {
                 let Some(data) = data.as_object() else { return };
-                let name = format!("{} {}", text(&event["subject"]), text(&data["subscription"]));
+                let name = format!("{} {}", string_or_empty(&event["subject"]), string_or_empty(&data["subscription"]));
                 let known = self.subscriptions.entry(name).or_default();
                 if known.get("version").and_then(Value::as_u64) < data.get("version").and_then(Value::as_u64) {
                     known.clone_from(data);
@@ -221,14 +221,14 @@ impl PublishedState {
     /// Describes the first public field of the subscription `name` that differs from the stored `item`; `None` if all
     /// fields are equal. The version in the item may be higher than the published version, because not every write
     /// changes a public field.
-    fn difference(&self, name: &str, item: &Value) -> Option<String> {
+    fn find_difference(&self, name: &str, item: &Value) -> Option<String> {
         let Some(known) = self.subscriptions.get(name) else { return Some(format!("no event created {name}")) };
         PUBLIC_FIELDS.iter().find_map(|(field, attribute)| {
             let (published, stored) = (&known[*field], plain_value(&item[*attribute]));
             let is_equal = match *field {
                 "version" => published.as_i64() <= stored.as_i64(),
-                "waiting_terms" => *published == waiting_terms(&stored),
-                _ if field.ends_with("_at") => time(published) == time(&stored),
+                "waiting_terms" => *published == convert_waiting_terms(&stored),
+                _ if field.ends_with("_at") => parse_instant(published) == parse_instant(&stored),
                 _ => *published == stored,
             };
             (!is_equal).then(|| format!("{name}: {field} is {published} in events, and {stored} in the table"))
@@ -237,7 +237,7 @@ impl PublishedState {
 }
 
 /// Returns the value of `eventName` in the stream record of `change`: `INSERT`, `MODIFY` or `REMOVE`.
-fn event_name(change: &Change) -> &'static str {
+fn stream_event_name(change: &ItemChange) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "INSERT",
         (Some(_), Some(_)) => "MODIFY",
@@ -262,7 +262,7 @@ fn receipt_of_item(item: &Value) -> Option<(String, Value)> {
 }
 
 /// Converts the stored list of future prices and payment days of a subscription to the list that its events contain.
-fn waiting_terms(stored: &Value) -> Value {
+fn convert_waiting_terms(stored: &Value) -> Value {
     let terms = stored.as_array().into_iter().flatten();
     let public = |terms: &Value| json!({"from": terms["From"], "payment_day": terms["PaymentDay"], "amount": terms["PaymentAmount"]});
     terms.map(public).collect()
@@ -281,11 +281,11 @@ fn plain_value(attribute: &Value) -> Value {
 }
 
 /// Returns the instant in a field or an attribute; `None` for null.
-fn time(value: &Value) -> Option<DateTime<Utc>> {
+fn parse_instant(value: &Value) -> Option<DateTime<Utc>> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
 /// Returns the text of a JSON string; an empty text for any other value.
-fn text(value: &Value) -> String {
+fn string_or_empty(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -10,13 +10,13 @@ use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, RequestObserver};
 use serde_json::{Value, json};
 
-use crate::change::{Change, ItemKey};
+use crate::change::{ItemChange, ItemKey};
 use crate::event_consumer::EventConsumer;
 use crate::item_audit::audit_items;
-use crate::json::flag;
+use crate::json::read_bool_attribute;
 use crate::lagging_index::LaggingIndex;
 use crate::oracle::Oracle;
-use crate::schedule::{ProcessSchedule, Schedule};
+use crate::schedule::{CallSchedule, ProcessSchedule};
 
 /// The published events of a simulation, and the items of its table at the end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,10 +28,10 @@ pub struct SimulatedRecords {
 }
 
 /// Records all writes to one table, and reports each write to the oracle, the lagging indexes and the event consumer.
-pub struct History {
+pub struct TableHistory {
     engine: Engine,
     clock: Arc<SimulatedClock>,
-    schedule: Schedule,
+    schedule: CallSchedule,
     pub oracle: Arc<Mutex<Oracle>>,
     index: Mutex<LaggingIndex>,
     /// The current items of the table, by key.
@@ -41,12 +41,12 @@ pub struct History {
     dynamodb_id: OnceLock<String>,
 }
 
-impl History {
+impl TableHistory {
     /// Creates an empty history. `seed` decides the delays of the indexes.
     pub fn new(
         engine: Engine,
         clock: Arc<SimulatedClock>,
-        schedule: Schedule,
+        schedule: CallSchedule,
         oracle: Arc<Mutex<Oracle>>,
         seed: u64,
     ) -> Self {
@@ -133,7 +133,7 @@ impl History {
         let now = self.clock.now();
         self.index.lock().unwrap_or_else(PoisonError::into_inner).record_write(now, &key, Some(item));
         let before = self.items.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), item.clone());
-        self.event_consumer().record_change(now, &Change { key, before, after: Some(item.clone()) });
+        self.event_consumer().record_change(now, &ItemChange { key, before, after: Some(item.clone()) });
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl History {
 
     /// Reads each item that the completed `request` has written, and updates the recorded items. Returns the change of
     /// each written item.
-    fn record_changes(&self, operation: &str, request: &Value) -> Vec<Change> {
+    fn record_changes(&self, operation: &str, request: &Value) -> Vec<ItemChange> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
         for (table, key) in written_keys(operation, request) {
@@ -170,7 +170,7 @@ impl History {
                 Some(after) => items.insert(stored.clone(), after),
                 None => items.remove(&stored),
             };
-            changes.push(Change { key: stored, before, after });
+            changes.push(ItemChange { key: stored, before, after });
         }
         changes
     }
@@ -178,7 +178,7 @@ impl History {
 
 /// Observes the table requests of one process, and reports them to the history.
 pub struct ProcessObserver {
-    pub history: Arc<History>,
+    pub history: Arc<TableHistory>,
     pub process_schedule: Arc<ProcessSchedule>,
 }
 
@@ -191,8 +191,8 @@ impl RequestObserver for ProcessObserver {
         self.history.index.lock().unwrap_or_else(PoisonError::into_inner).query(now, request)
     }
 
-    fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>) {
-        let (history, actor) = (&self.history, self.process_schedule.actor());
+    fn observe_response(&self, operation: &str, request: &Value, response: Result<&str, &str>) {
+        let (history, actor) = (&self.history, self.process_schedule.calling_actor());
         // The engine returns the attributes of an item in any order. The response is parsed, because parsed responses
         // with equal attributes have equal traces.
         let body: Value = response.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
@@ -212,16 +212,16 @@ impl RequestObserver for ProcessObserver {
             history.add_to_trace(&format!("{actor} {operation} {traced} {shown}"));
         }
         if operation == "GetItem" && request["Key"]["PK"]["S"] == "CTL#settings" {
-            let is_charging = body.get("Item").and_then(|item| flag(item, "Charging"));
+            let is_charging = body.get("Item").and_then(|item| read_bool_attribute(item, "Charging"));
             let ceiling = body["Item"]["PaymentLimits"]["M"]["max-charges"]["S"].as_str();
             let ceiling = ceiling.and_then(|ceiling| ceiling.parse().ok());
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.record_read_settings(actor, is_charging.unwrap_or(true), ceiling);
+            oracle.record_settings_read_by_actor(actor, is_charging.unwrap_or(true), ceiling);
         }
         if operation == "Query" && request.get("IndexName").is_some() {
             let rows = body["Items"].as_array().into_iter().flatten().filter_map(item_key);
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.record_read_index_rows(actor, &rows.collect::<Vec<_>>());
+            oracle.record_index_rows_read_by_actor(actor, &rows.collect::<Vec<_>>());
         }
         let changes = if response.is_ok() { history.record_changes(operation, request) } else { Vec::new() };
         let now = history.clock.now();
@@ -259,6 +259,6 @@ fn written_keys(operation: &str, request: &Value) -> Vec<(Value, Value)> {
 
 /// Returns the `PK` and the `SK` of an item or a key; `None` if one of these attributes is missing.
 fn item_key(key: &Value) -> Option<ItemKey> {
-    let part = |name: &str| crate::json::text(key, name).map(str::to_owned);
+    let part = |name: &str| crate::json::read_text_attribute(key, name).map(str::to_owned);
     Some((part("PK")?, part("SK")?))
 }

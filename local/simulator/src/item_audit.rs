@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use audit::{InvariantChecker, Repair};
+use audit::{InvariantChecker, SubscriptionRepair};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use store::AccountPartition;
@@ -14,11 +14,11 @@ pub fn repairs_of_items<'a>(
     mut checker: InvariantChecker,
     account: &str,
     items: impl Iterator<Item = &'a Value>,
-) -> Vec<Repair> {
+) -> Vec<SubscriptionRepair> {
     // The number of shards grows during a simulation. `audit_items` reads it from the settings, and checks the shards.
     checker.shards = u32::MAX;
     let items = items.filter_map(|item| serde_json::from_value::<serde_dynamo::Item>(item.clone()).ok());
-    checker.repairs(AccountPartition::from_items(format!("ACC#{account}"), items.map(Into::into)))
+    checker.find_repairs(AccountPartition::from_items(format!("ACC#{account}"), items.map(Into::into)))
 }
 
 /// Returns a description of each violation that `checker` finds in `items`. If `items` contain the stored settings, the
@@ -46,7 +46,7 @@ pub fn audit_items<'a>(mut checker: InvariantChecker, items: impl Iterator<Item 
         }
     }
     let partitions = partitions.into_iter().map(|(key, items)| AccountPartition::from_items(key, items));
-    let violations = partitions.flat_map(|partition| checker.check(&partition));
+    let violations = partitions.flat_map(|partition| checker.check_account(&partition));
     let unexpected = violations.filter(|found| found.invariant != audit::Invariant::Resolved);
     unexpected.map(|found| format!("audit: {} {}: {}", found.invariant, found.key, found.what)).collect()
 }

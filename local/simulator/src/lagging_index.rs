@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 use store::SCHEMA;
 
-use crate::json::{number, text};
+use crate::json::{read_number_attribute, read_text_attribute};
 
 /// The maximum time from a write to the table until the write is visible in the indexes.
 pub const MAX_LAG: TimeDelta = TimeDelta::minutes(5);
@@ -64,8 +64,9 @@ impl LaggingIndex {
     pub fn record_write(&mut self, now: DateTime<Utc>, (pk, sk): &(String, String), item: Option<&Value>) {
         for (index, projection) in SCHEMA.indexes.iter().enumerate() {
             let row = (index, pk.clone(), sk.clone());
-            let image = item
-                .and_then(|item| index_row(item, projection.keys.sort.0, projection.attributes.unwrap_or_default()));
+            let image = item.and_then(|item| {
+                create_index_row(item, projection.keys.sort.0, projection.attributes.unwrap_or_default())
+            });
             let before = self.latest.get(&row);
             if before.is_some_and(|(_, before)| *before == image) || (before.is_none() && image.is_none()) {
                 continue;
@@ -105,12 +106,17 @@ impl LaggingIndex {
         }
         self.apply_due_writes_to_index(now);
         let values = request.get("ExpressionAttributeValues")?;
-        let (shard, last): (u32, &str) = (number(values, ":shard")?, text(values, ":today")?);
+        let (shard, last): (u32, &str) =
+            (read_number_attribute(values, ":shard")?, read_text_attribute(values, ":today")?);
         let start = request.get("ExclusiveStartKey").filter(|key| !key.is_null());
         let after = match start {
-            Some(key) => {
-                (index, shard, text(key, date)?.to_owned(), text(key, "PK")?.to_owned(), text(key, "SK")?.to_owned())
-            }
+            Some(key) => (
+                index,
+                shard,
+                read_text_attribute(key, date)?.to_owned(),
+                read_text_attribute(key, "PK")?.to_owned(),
+                read_text_attribute(key, "SK")?.to_owned(),
+            ),
             None => (index, shard, String::new(), String::new(), String::new()),
         };
         let limit = request.get("Limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
@@ -129,7 +135,7 @@ impl LaggingIndex {
                     // The first list page is empty, so no row has the key that `LastEvaluatedKey` must contain. The
                     // response contains an invented key instead: it has the date of the first row, and its position is
                     // before this row.
-                    let on = first.and_then(|row| text(row, date)).unwrap_or(last);
+                    let on = first.and_then(|row| read_text_attribute(row, date)).unwrap_or(last);
                     json!({"PK": {"S": "ACC#"}, "SK": {"S": "SUB#"}, "Shard": {"N": shard.to_string()}, date: {"S": on}})
                 }
             };
@@ -147,7 +153,13 @@ impl LaggingIndex {
             }
             let date = SCHEMA.indexes[row.0].keys.sort.0;
             let position = image.as_ref().and_then(|image| {
-                Some((row.0, number(image, "Shard")?, text(image, date)?.to_owned(), row.1.clone(), row.2.clone()))
+                Some((
+                    row.0,
+                    read_number_attribute(image, "Shard")?,
+                    read_text_attribute(image, date)?.to_owned(),
+                    row.1.clone(),
+                    row.2.clone(),
+                ))
             });
             if let (Some(position), Some(image)) = (position, image) {
                 self.positions.insert(row, position.clone());
@@ -175,9 +187,9 @@ fn random_page_length(rng: &mut ChaCha8Rng, is_consistent: bool, whole: usize, l
 /// Returns the row of `item` in the index that is sorted by the attribute `date`. The row contains the keys and the
 /// projected `attributes`. Returns `None` if the item lacks the attribute `date` or the shard, so that the index does
 /// not contain the item.
-fn index_row(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
+fn create_index_row(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
     let names = ["PK", "SK", "Shard", date].into_iter().chain(attributes.iter().copied());
-    text(item, date)?;
+    read_text_attribute(item, date)?;
     item.get("Shard")?;
     Some(Value::Object(
         names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect::<Map<_, _>>(),
@@ -195,18 +207,18 @@ mod tests {
     use super::*;
 
     /// Returns the key of the test item with the number `name`.
-    fn key(name: usize) -> (String, String) {
+    fn test_item_key(name: usize) -> (String, String) {
         ("ACC#a".to_owned(), format!("SUB#{name:02}"))
     }
 
     /// Returns the test item with the number `name`, whose next payment date is `next`.
-    fn item(name: usize, next: &str) -> Value {
-        let (pk, sk) = key(name);
+    fn create_test_item(name: usize, next: &str) -> Value {
+        let (pk, sk) = test_item_key(name);
         json!({"PK": {"S": pk}, "SK": {"S": sk}, "Shard": {"N": "0"}, "NextPaymentDate": {"S": next}})
     }
 
     /// Reads all list pages of due rows, and returns the sort keys of their rows.
-    fn read_all_pages(index: &mut LaggingIndex, now: DateTime<Utc>) -> Vec<String> {
+    fn read_sort_keys_of_due_rows(index: &mut LaggingIndex, now: DateTime<Utc>) -> Vec<String> {
         let (mut found, mut start) = (Vec::new(), Value::Null);
         loop {
             let request = json!({
@@ -230,16 +242,18 @@ mod tests {
         let (mut showed_stale_row, mut missed_new_row) = (false, false);
         for seed in 0..50 {
             let mut index = LaggingIndex::new(seed);
-            let all = |range: std::ops::Range<usize>| range.map(|name| key(name).1).collect::<Vec<_>>();
-            (0..8).for_each(|name| index.record_write(now, &key(name), Some(&item(name, "2028-01-31"))));
-            assert_eq!(read_all_pages(&mut index, now), all(0..8), "consistent index");
+            let all = |range: std::ops::Range<usize>| range.map(|name| test_item_key(name).1).collect::<Vec<_>>();
+            (0..8).for_each(|name| {
+                index.record_write(now, &test_item_key(name), Some(&create_test_item(name, "2028-01-31")))
+            });
+            assert_eq!(read_sort_keys_of_due_rows(&mut index, now), all(0..8), "consistent index");
             index.set_consistent(false);
-            index.record_write(now, &key(0), Some(&item(0, "2028-02-29")));
-            index.record_write(now, &key(8), Some(&item(8, "2028-01-31")));
-            let shown = read_all_pages(&mut index, now);
-            showed_stale_row |= shown.contains(&key(0).1);
-            missed_new_row |= !shown.contains(&key(8).1);
-            assert_eq!(read_all_pages(&mut index, now + MAX_LAG), all(1..9), "seed {seed}");
+            index.record_write(now, &test_item_key(0), Some(&create_test_item(0, "2028-02-29")));
+            index.record_write(now, &test_item_key(8), Some(&create_test_item(8, "2028-01-31")));
+            let shown = read_sort_keys_of_due_rows(&mut index, now);
+            showed_stale_row |= shown.contains(&test_item_key(0).1);
+            missed_new_row |= !shown.contains(&test_item_key(8).1);
+            assert_eq!(read_sort_keys_of_due_rows(&mut index, now + MAX_LAG), all(1..9), "seed {seed}");
         }
         assert!(showed_stale_row && missed_new_row);
     }

@@ -34,8 +34,10 @@ mod table_contents;
 mod unreliable_gateway;
 
 pub use checker::check_invariants;
-pub use company::{Company, CompanySize, euro};
-pub use corruptions::{CORRUPTIONS_THE_AUDIT_MAY_MISS, Corruption, corruptions_of_attribute, kind_of_account_item};
+pub use company::{Company, CompanySize, euro_currency};
+pub use corruptions::{
+    AttributeCorruption, CORRUPTIONS_THE_AUDIT_MAY_MISS, corruptions_of_attribute, kind_of_account_item,
+};
 pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
 pub use event_consumer::is_dropped_by_stream_filter;
@@ -48,10 +50,10 @@ pub use invariant::{Invariant, InvariantResult};
 pub use item_audit::audit_items;
 pub use oracle::OracleCounts;
 pub use orders_table_contents::{OrdersTableContents, StoredItem, StoredOrder};
-pub use population::{NewSubscriber, population};
+pub use population::{NewSubscriber, generate_subscribers};
 pub use random_faults::FaultConfig;
 pub use simulated_gateway::GatewayKind;
-pub use simulation::{Progress, SimulationResult, simulate};
+pub use simulation::{SimulationProgress, SimulationResult, simulate_without_faults};
 pub use stored_items::{
     StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver,
     SubscriptionName,

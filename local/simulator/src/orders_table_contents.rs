@@ -73,12 +73,12 @@ pub struct OrdersTableContents {
 }
 
 /// Returns the text attribute `name` of `item`; `None` if the attribute is missing or has another type.
-fn text(item: &Item, name: &str) -> Option<String> {
+fn read_text_attribute(item: &Item, name: &str) -> Option<String> {
     item.get(name).and_then(|value| value.as_s().ok()).cloned()
 }
 
 /// Returns the number attribute `name` of `item`; `None` if the attribute is missing or has another type.
-fn number(item: &Item, name: &str) -> Option<i64> {
+fn read_number_attribute(item: &Item, name: &str) -> Option<i64> {
     item.get(name).and_then(|value| value.as_n().ok()).and_then(|number| number.parse().ok())
 }
 
@@ -86,113 +86,62 @@ fn number(item: &Item, name: &str) -> Option<i64> {
 fn sum_of_refunds(item: &Item) -> i64 {
     let refunds = item["Refunds"].as_l().into_iter().flatten().filter_map(|refund| refund.as_m().ok());
     let made = refunds.filter(|refund| refund["HasFailed"].as_bool() == Ok(&false));
-    made.filter_map(|refund| number(refund, "Amount")).sum()
+    made.filter_map(|refund| read_number_attribute(refund, "Amount")).sum()
 }
 
 /// Returns the quantity of each product in the list `Lines` of the item of an order.
 fn stored_lines(item: &Item) -> BTreeMap<String, i64> {
     let lines = item.get("Lines").and_then(|lines| lines.as_l().ok()).into_iter().flatten();
-    let line = |line: &Item| Some((format!("PRODUCT#{}", text(line, "Product")?), number(line, "Quantity")?));
+    let line = |line: &Item| {
+        Some((format!("PRODUCT#{}", read_text_attribute(line, "Product")?), read_number_attribute(line, "Quantity")?))
+    };
     lines.filter_map(|value| line(value.as_m().ok()?)).collect()
 }
 
 impl OrdersTableContents {
     /// Parses the stored items of the order desk's table.
-    pub fn read(items: &[Item]) -> Self {
-        let mut contents = Self::default();
-        let mut data_by_order = BTreeMap::<String, BTreeSet<String>>::new();
-        let mut refunds = BTreeMap::<String, i64>::new();
-        for item in items {
-            let key = |name| text(item, name).unwrap_or_default();
-            let (pk, sk, data) = (key("PK"), key("SK"), text(item, "Data"));
-            if pk.starts_with("ORDER#") {
-                if sk == "REFUNDS" {
-                    // The item with the refunds of a paid month can exist before the order of this month, or without an
-                    // order.
-                    refunds.insert(pk.clone(), sum_of_refunds(item));
-                    contents.items.insert(StoredItem { pk, sk, data });
-                    continue;
-                }
-                let order = contents.orders.entry(pk.clone()).or_default();
-                if sk.starts_with("MOVEMENT#") {
-                    order.effects.push(key("Effect"));
-                    let warehouse = format!("WAREHOUSE#{}", key("Warehouse"));
-                    let lines = item["Lines"].as_l().into_iter().flatten().filter_map(|line| line.as_m().ok());
-                    for line in lines {
-                        let product = format!("PRODUCT#{}", text(line, "Product").unwrap_or_default());
-                        let moved = contents.moved.entry((product, warehouse.clone())).or_default();
-                        *moved += number(line, "StockChange").unwrap_or(i64::MIN);
-                    }
-                    contents.items.insert(StoredItem { pk, sk, data });
-                    continue;
-                }
-                data_by_order.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
-                if sk.starts_with("CUSTOMER#") {
-                    order.customer.clone_from(&sk);
-                    order.stored_representative = text(item, "Representative").unwrap_or("-".to_owned());
-                    order.status = key("Status");
-                    order.amount = number(item, "PaymentAmount").unwrap_or_default();
-                    order.refunded = number(item, "RefundedAmount").unwrap_or_default();
-                    order.currency = key("Currency");
-                    order.placed_at = key("PlacedDate");
-                    order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
-                    order.warehouse = text(item, "Warehouse");
-                    order.stored_lines = stored_lines(item);
-                    order.follow_ups = number(item, "FollowUps").unwrap_or_default();
-                    order.follows = text(item, "Follows");
-                    order.is_written_off = item.get("WrittenOff").is_some_and(|value| value.as_bool() == Ok(&true));
-                } else if sk.starts_with("EMP#") {
-                    if !order.representative.is_empty() {
-                        contents
-                            .violations
-                            .push(format!("{pk} has two representatives: {} and {sk}", order.representative));
-                    }
-                    order.representative.clone_from(&sk);
-                    order.credited_refund = number(item, "RefundedAmount").unwrap_or_default();
-                } else if sk.starts_with("PRODUCT#") {
-                    order.lines.insert(sk.clone(), number(item, "Quantity").unwrap_or_default());
-                }
-            } else if pk.starts_with("PRODUCT#") && sk.starts_with("WAREHOUSE#") {
-                contents.stock.insert((pk.clone(), sk.clone()), number(item, "Stock").unwrap_or(i64::MIN));
-            } else if pk.starts_with("PRODUCT#") && sk.starts_with("MOVEMENT#") {
-                let change = number(item, "StockChange").unwrap_or(i64::MIN);
-                let mut add = |warehouse: String, change| {
-                    *contents.moved.entry((pk.clone(), format!("WAREHOUSE#{warehouse}"))).or_default() += change;
-                };
-                add(key("Warehouse"), change);
-                if let Some(to) = text(item, "ToWarehouse") {
-                    add(to, -change);
-                }
-                if ["count", "write_off"].contains(&key("Kind").as_str()) {
-                    *contents.adjusted.entry(pk.clone()).or_default() += change;
-                }
-            } else if pk.starts_with("PRODUCT#") && pk == sk {
-                contents.total_stock.insert(pk.clone(), number(item, "TotalStock").unwrap_or(i64::MIN));
-            } else if let Some((quarter, _)) = sk.split_once('#').filter(|(quarter, _)| quarter.contains("-Q")) {
-                let key = (pk.clone(), quarter.to_owned(), key("Currency"));
-                let stored_total = (number(item, "Total").unwrap_or_default(), data.clone().unwrap_or_default());
-                if contents.totals.insert(key.clone(), stored_total).is_some() {
-                    contents
-                        .violations
-                        .push(format!("there are two totals of the representative, quarter and currency {key:?}"));
-                }
-            }
-            contents.items.insert(StoredItem { pk, sk, data });
+    pub fn from_items(items: &[Item]) -> Self {
+        let mut reader = OrdersTableReader::default();
+        items.iter().for_each(|item| reader.add_item(item));
+        reader.finish()
+    }
+
+    /// Adds the stock changes of the stock movement `item` of an order.
+    fn add_order_movement(&mut self, item: &Item) {
+        let warehouse = format!("WAREHOUSE#{}", read_text_attribute(item, "Warehouse").unwrap_or_default());
+        let lines = item["Lines"].as_l().into_iter().flatten().filter_map(|line| line.as_m().ok());
+        for line in lines {
+            let product = format!("PRODUCT#{}", read_text_attribute(line, "Product").unwrap_or_default());
+            let moved = self.moved.entry((product, warehouse.clone())).or_default();
+            *moved += read_number_attribute(line, "StockChange").unwrap_or(i64::MIN);
         }
-        for (id, order) in &mut contents.orders {
-            order.refunds = refunds.get(id).copied().unwrap_or_default();
+    }
+
+    /// Adds the stock change of the stock movement `item` of the product with the key `product`.
+    fn add_product_movement(&mut self, product: &str, item: &Item) {
+        let attribute = |name| read_text_attribute(item, name).unwrap_or_default();
+        let change = read_number_attribute(item, "StockChange").unwrap_or(i64::MIN);
+        let mut add = |warehouse: String, change| {
+            *self.moved.entry((product.to_owned(), format!("WAREHOUSE#{warehouse}"))).or_default() += change;
+        };
+        add(attribute("Warehouse"), change);
+        if let Some(to) = read_text_attribute(item, "ToWarehouse") {
+            add(to, -change);
         }
-        for (order, data) in data_by_order {
-            let stored = &contents.orders[&order];
-            let expected = BTreeSet::from([format!("{}-{}", stored.status, stored.placed_at)]);
-            if data != expected {
-                contents.violations.push(format!(
-                    "{order} has the status {}, but the attribute `Data` of its relations is {data:?}",
-                    stored.status
-                ));
-            }
+        if ["count", "write_off"].contains(&attribute("Kind").as_str()) {
+            *self.adjusted.entry(product.to_owned()).or_default() += change;
         }
-        contents
+    }
+
+    /// Adds the total `item` of the representative with the key `representative` in `quarter`. `sort_text` is the text
+    /// by which the ranking is sorted.
+    fn add_quarter_total(&mut self, representative: &str, quarter: &str, sort_text: String, item: &Item) {
+        let currency = read_text_attribute(item, "Currency").unwrap_or_default();
+        let key = (representative.to_owned(), quarter.to_owned(), currency);
+        let stored_total = (read_number_attribute(item, "Total").unwrap_or_default(), sort_text);
+        if self.totals.insert(key.clone(), stored_total).is_some() {
+            self.violations.push(format!("there are two totals of the representative, quarter and currency {key:?}"));
+        }
     }
 
     /// Returns the inconsistencies between main orders and their follow-up orders. If a main order states that it has n
@@ -225,75 +174,34 @@ impl OrdersTableContents {
     /// contains the keys of the paid main orders, which must exist.
     pub fn inconsistencies(&self, arrived: &BTreeMap<String, i64>, paid: &BTreeSet<String>) -> Vec<String> {
         let mut violations = self.violations.clone();
+        violations.extend(self.inconsistent_follow_ups());
+        violations.extend(self.inconsistent_payments(paid));
+        violations.extend(self.orders.iter().flat_map(|(id, order)| order.inconsistencies(id)));
+        violations.extend(self.inconsistent_stock(arrived));
+        violations.extend(self.inconsistent_quarter_totals());
+        violations
+    }
+
+    /// Returns the paid main orders that do not exist, and the main orders that were not paid.
+    fn inconsistent_payments(&self, paid: &BTreeSet<String>) -> Vec<String> {
         let ordered: BTreeSet<String> =
             self.orders.iter().filter(|(_, order)| order.follows.is_none()).map(|(id, _)| id.clone()).collect();
-        violations.extend(self.inconsistent_follow_ups());
-        violations
-            .extend(paid.difference(&ordered).map(|order| format!("{order} was paid, but the order does not exist")));
-        violations.extend(ordered.difference(paid).map(|order| format!("{order} exists, but was not paid")));
-        let mut reserved = BTreeMap::<&str, i64>::new();
-        let mut credited = BTreeMap::<(String, String, String), i64>::new();
-        for (id, order) in &self.orders {
-            if order.representative != format!("EMP#{}", order.stored_representative) {
-                violations.push(format!(
-                    "{id} has the representative {}, but its relation leads to {}",
-                    order.stored_representative, order.representative
-                ));
-            }
-            if order.credited_refund != order.refunded {
-                let (refunded, relation) = (order.refunded, order.credited_refund);
-                violations
-                    .push(format!("{id} is refunded by {refunded}, but its representative's relation says {relation}"));
-            }
-            if order.refunded != order.refunds.min(order.amount) {
-                violations
-                    .push(format!("{id} is refunded by {}, but its refunds are {}", order.refunded, order.refunds));
-            }
-            if order.lines != order.stored_lines {
-                violations.push(format!(
-                    "{id} has the lines {:?}, but its own item has {:?}",
-                    order.lines, order.stored_lines
-                ));
-            }
-            if order.lines.is_empty() || order.representative.is_empty() || order.customer.is_empty() {
-                violations.push(format!("{id} has no product, no representative or no customer"));
-            }
-            let is_reserved = ["OPEN", "PICKED", "SHIPPED", "DELIVERED"].contains(&order.status.as_str());
-            let expected_effects = match order.status.as_str() {
-                _ if is_reserved => vec!["deducted"],
-                "RETURNED" if order.is_written_off => vec!["deducted", "written_off"],
-                _ if order.warehouse.is_some() => vec!["deducted", "restored"],
-                _ => vec![],
-            };
-            // The effects `exchanged` are left out: the products of an order may be exchanged between the deduction of
-            // the stock and the next step of the order.
-            let effects: Vec<&str> =
-                order.effects.iter().map(String::as_str).filter(|effect| *effect != "exchanged").collect();
-            if effects != expected_effects {
-                violations.push(format!("{id} is {}, but its movements are {:?}", order.status, order.effects));
-            }
-            if is_reserved || order.is_written_off {
-                if order.warehouse.is_none() {
-                    violations.push(format!("{id} is {} but has no warehouse", order.status));
-                }
-                for (product, quantity) in &order.lines {
-                    *reserved.entry(product).or_default() += quantity;
-                }
-            }
-            let is_credited = !["RETURNED", "CANCELLED"].contains(&order.status.as_str()) && order.follows.is_none();
-            if is_credited && order.representative != "EMP#-" {
-                let month: u32 = order.placed_at[5..7].parse().unwrap_or_default();
-                let quarter = format!("{}-Q{}", &order.placed_at[..4], month.div_ceil(3));
-                *credited.entry((order.representative.clone(), quarter, order.currency.clone())).or_default() +=
-                    order.amount - order.refunded;
-            }
-        }
+        let missing = paid.difference(&ordered).map(|order| format!("{order} was paid, but the order does not exist"));
+        let unpaid = ordered.difference(paid).map(|order| format!("{order} exists, but was not paid"));
+        missing.chain(unpaid).collect()
+    }
+
+    /// Returns the inconsistencies between the stock, the total stock, the stock movements, the orders, and `arrived`,
+    /// the quantity of each product that the warehouses received.
+    fn inconsistent_stock(&self, arrived: &BTreeMap<String, i64>) -> Vec<String> {
+        let mut violations = Vec::new();
+        let deducted = self.deducted_quantities();
         for (product, total) in &self.total_stock {
             let in_warehouses = self.stock.iter().filter(|((of, _), _)| of == product).map(|(_, stock)| stock);
             let (in_warehouses, received) =
                 (in_warehouses.sum::<i64>(), arrived.get(product).copied().unwrap_or_default());
             let adjusted = self.adjusted.get(product).copied().unwrap_or_default();
-            let left = received + adjusted - reserved.get(product.as_str()).copied().unwrap_or_default();
+            let left = received + adjusted - deducted.get(product.as_str()).copied().unwrap_or_default();
             if (*total, in_warehouses) != (left, left) {
                 violations.push(format!(
                     "{product}: expected stock {left}, sum over warehouses {in_warehouses}, stored total {total}"
@@ -312,6 +220,39 @@ impl OrdersTableContents {
         violations.extend(
             negative.map(|(place, stock)| format!("{place:?} (product, warehouse) has a negative stock: {stock}")),
         );
+        violations
+    }
+
+    /// Returns the quantity of each product that the orders have deducted from the stock and not restored.
+    fn deducted_quantities(&self) -> BTreeMap<&str, i64> {
+        let mut deducted = BTreeMap::<&str, i64>::new();
+        for order in self.orders.values().filter(|order| order.is_reserved() || order.is_written_off) {
+            for (product, quantity) in &order.lines {
+                *deducted.entry(product).or_default() += quantity;
+            }
+        }
+        deducted
+    }
+
+    /// Returns the sum of the orders that count toward each total, by representative, quarter and currency.
+    fn credited_sums(&self) -> BTreeMap<(String, String, String), i64> {
+        let mut credited = BTreeMap::<(String, String, String), i64>::new();
+        for order in self.orders.values() {
+            let is_credited = !["RETURNED", "CANCELLED"].contains(&order.status.as_str()) && order.follows.is_none();
+            if is_credited && order.representative != "EMP#-" {
+                let month: u32 = order.placed_at[5..7].parse().unwrap_or_default();
+                let quarter = format!("{}-Q{}", &order.placed_at[..4], month.div_ceil(3));
+                *credited.entry((order.representative.clone(), quarter, order.currency.clone())).or_default() +=
+                    order.amount - order.refunded;
+            }
+        }
+        credited
+    }
+
+    /// Returns the totals that are not the sum of the orders that count toward them.
+    fn inconsistent_quarter_totals(&self) -> Vec<String> {
+        let mut violations = Vec::new();
+        let credited = self.credited_sums();
         for (key, sum) in &credited {
             let expected = Some((*sum, format!("{sum:019}")));
             if self.totals.get(key).cloned() != expected {
@@ -329,5 +270,159 @@ impl OrdersTableContents {
             )
         }));
         violations
+    }
+}
+
+impl StoredOrder {
+    /// Reads the attributes of the order's own item, which is also the relation to the customer with the key
+    /// `customer`.
+    fn read_own_item(&mut self, customer: &str, item: &Item) {
+        let attribute = |name| read_text_attribute(item, name).unwrap_or_default();
+        self.customer = customer.to_owned();
+        self.stored_representative = read_text_attribute(item, "Representative").unwrap_or("-".to_owned());
+        self.status = attribute("Status");
+        self.amount = read_number_attribute(item, "PaymentAmount").unwrap_or_default();
+        self.refunded = read_number_attribute(item, "RefundedAmount").unwrap_or_default();
+        self.currency = attribute("Currency");
+        self.placed_at = attribute("PlacedDate");
+        self.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
+        self.warehouse = read_text_attribute(item, "Warehouse");
+        self.stored_lines = stored_lines(item);
+        self.follow_ups = read_number_attribute(item, "FollowUps").unwrap_or_default();
+        self.follows = read_text_attribute(item, "Follows");
+        self.is_written_off = item.get("WrittenOff").is_some_and(|value| value.as_bool() == Ok(&true));
+    }
+
+    /// Returns whether the products of the order are deducted from the stock because of its status.
+    fn is_reserved(&self) -> bool {
+        ["OPEN", "PICKED", "SHIPPED", "DELIVERED"].contains(&self.status.as_str())
+    }
+
+    /// Returns the inconsistencies of the order with the key `id`: between its own item, its relations, its refunds and
+    /// its stock movements.
+    fn inconsistencies(&self, id: &str) -> Vec<String> {
+        let mut violations = Vec::new();
+        if self.representative != format!("EMP#{}", self.stored_representative) {
+            violations.push(format!(
+                "{id} has the representative {}, but its relation leads to {}",
+                self.stored_representative, self.representative
+            ));
+        }
+        if self.credited_refund != self.refunded {
+            let (refunded, relation) = (self.refunded, self.credited_refund);
+            violations
+                .push(format!("{id} is refunded by {refunded}, but its representative's relation says {relation}"));
+        }
+        if self.refunded != self.refunds.min(self.amount) {
+            violations.push(format!("{id} is refunded by {}, but its refunds are {}", self.refunded, self.refunds));
+        }
+        if self.lines != self.stored_lines {
+            violations
+                .push(format!("{id} has the lines {:?}, but its own item has {:?}", self.lines, self.stored_lines));
+        }
+        if self.lines.is_empty() || self.representative.is_empty() || self.customer.is_empty() {
+            violations.push(format!("{id} has no product, no representative or no customer"));
+        }
+        // The effects `exchanged` are left out: the products of an order may be exchanged between the deduction of the
+        // stock and the next step of the order.
+        let effects: Vec<&str> =
+            self.effects.iter().map(String::as_str).filter(|effect| *effect != "exchanged").collect();
+        if effects != self.expected_effects() {
+            violations.push(format!("{id} is {}, but its movements are {:?}", self.status, self.effects));
+        }
+        if (self.is_reserved() || self.is_written_off) && self.warehouse.is_none() {
+            violations.push(format!("{id} is {} but has no warehouse", self.status));
+        }
+        violations
+    }
+
+    /// Returns the stock effects of the movements that an order with this status has.
+    fn expected_effects(&self) -> Vec<&'static str> {
+        match self.status.as_str() {
+            _ if self.is_reserved() => vec!["deducted"],
+            "RETURNED" if self.is_written_off => vec!["deducted", "written_off"],
+            _ if self.warehouse.is_some() => vec!["deducted", "restored"],
+            _ => vec![],
+        }
+    }
+}
+
+/// Reads the items of the table one after the other. Some attributes can be compared only when all items are read.
+#[derive(Default)]
+struct OrdersTableReader {
+    contents: OrdersTableContents,
+    /// The attribute `Data` of the relations of each order.
+    data_by_order: BTreeMap<String, BTreeSet<String>>,
+    /// The sum of all refunds except the failed refunds, by the key of the order.
+    refunds: BTreeMap<String, i64>,
+}
+
+impl OrdersTableReader {
+    fn add_item(&mut self, item: &Item) {
+        let attribute = |name| read_text_attribute(item, name).unwrap_or_default();
+        let stored = StoredItem { pk: attribute("PK"), sk: attribute("SK"), data: read_text_attribute(item, "Data") };
+        let StoredItem { pk, sk, data } = &stored;
+        let contents = &mut self.contents;
+        if pk.starts_with("ORDER#") {
+            self.add_item_of_order(&stored, item);
+        } else if pk.starts_with("PRODUCT#") && sk.starts_with("WAREHOUSE#") {
+            contents.stock.insert((pk.clone(), sk.clone()), read_number_attribute(item, "Stock").unwrap_or(i64::MIN));
+        } else if pk.starts_with("PRODUCT#") && sk.starts_with("MOVEMENT#") {
+            contents.add_product_movement(pk, item);
+        } else if pk.starts_with("PRODUCT#") && pk == sk {
+            contents.total_stock.insert(pk.clone(), read_number_attribute(item, "TotalStock").unwrap_or(i64::MIN));
+        } else if let Some((quarter, _)) = sk.split_once('#').filter(|(quarter, _)| quarter.contains("-Q")) {
+            contents.add_quarter_total(pk, quarter, data.clone().unwrap_or_default(), item);
+        }
+        self.contents.items.insert(stored);
+    }
+
+    /// Adds `item`, an order's own item or an item that belongs to an order. `stored` contains its key.
+    fn add_item_of_order(&mut self, stored: &StoredItem, item: &Item) {
+        let StoredItem { pk, sk, data } = stored;
+        if sk == "REFUNDS" {
+            // The item with the refunds of a paid month can exist before the order of this month, or without an order.
+            self.refunds.insert(pk.clone(), sum_of_refunds(item));
+            return;
+        }
+        let order = self.contents.orders.entry(pk.clone()).or_default();
+        if sk.starts_with("MOVEMENT#") {
+            order.effects.push(read_text_attribute(item, "Effect").unwrap_or_default());
+            self.contents.add_order_movement(item);
+            return;
+        }
+        self.data_by_order.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
+        if sk.starts_with("CUSTOMER#") {
+            order.read_own_item(sk, item);
+        } else if sk.starts_with("EMP#") {
+            if !order.representative.is_empty() {
+                let violation = format!("{pk} has two representatives: {} and {sk}", order.representative);
+                self.contents.violations.push(violation);
+            }
+            order.representative.clone_from(sk);
+            order.credited_refund = read_number_attribute(item, "RefundedAmount").unwrap_or_default();
+        } else if sk.starts_with("PRODUCT#") {
+            order.lines.insert(sk.clone(), read_number_attribute(item, "Quantity").unwrap_or_default());
+        }
+    }
+
+    /// Adds the refunds to their orders, compares the status of each order with its relations, and returns the
+    /// contents.
+    fn finish(self) -> OrdersTableContents {
+        let Self { mut contents, data_by_order, refunds } = self;
+        for (id, order) in &mut contents.orders {
+            order.refunds = refunds.get(id).copied().unwrap_or_default();
+        }
+        for (order, data) in data_by_order {
+            let stored = &contents.orders[&order];
+            let expected = BTreeSet::from([format!("{}-{}", stored.status, stored.placed_at)]);
+            if data != expected {
+                contents.violations.push(format!(
+                    "{order} has the status {}, but the attribute `Data` of its relations is {data:?}",
+                    stored.status
+                ));
+            }
+        }
+        contents
     }
 }

@@ -15,7 +15,7 @@ pub struct NewSubscriber {
 ///
 /// # Panics
 /// Never: the generated values are valid.
-pub fn population(count: u32) -> Vec<NewSubscriber> {
+pub fn generate_subscribers(count: u32) -> Vec<NewSubscriber> {
     let currencies = ["EUR", "USD", "JPY", "KWD"];
     let new_subscriber = |n: u32| -> Option<NewSubscriber> {
         let currency: Currency = currencies[usize::try_from(n).ok()? % currencies.len()].parse().ok()?;

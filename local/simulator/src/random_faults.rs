@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use emulator::{Call, Fault, Faults, Operation};
+use emulator::{ExternalCall, ExternalOperation, Fault, FaultDecider};
 use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -55,9 +55,12 @@ impl RandomFaults {
     }
 }
 
-impl Faults for RandomFaults {
-    fn next(&self, call: &Call<'_>) -> Option<Fault> {
-        let calls_gateway = matches!(call.operation, Operation::Charge | Operation::PaymentsOf | Operation::Http(_));
+impl FaultDecider for RandomFaults {
+    fn fault_of_call(&self, call: &ExternalCall<'_>) -> Option<Fault> {
+        let calls_gateway = matches!(
+            call.operation,
+            ExternalOperation::Charge | ExternalOperation::PaymentsOf | ExternalOperation::Http(_)
+        );
         if calls_gateway && self.is_gateway_down.load(Ordering::Relaxed) {
             return Some(Fault::LostBefore);
         }
@@ -70,10 +73,12 @@ impl Faults for RandomFaults {
             0..3 => Fault::LostBefore,
             3..6 => Fault::LostAfter,
             6..8 => match call.operation {
-                Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
-                Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
+                ExternalOperation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
+                ExternalOperation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
                 // Status 401: the gateway rejects the API key. This error stops the whole run.
-                Operation::Charge | Operation::PaymentsOf | Operation::Http(_) if rng.random_ratio(1, 10) => {
+                ExternalOperation::Charge | ExternalOperation::PaymentsOf | ExternalOperation::Http(_)
+                    if rng.random_ratio(1, 10) =>
+                {
                     Fault::Refused("401")
                 }
                 _ => Fault::LostBefore,

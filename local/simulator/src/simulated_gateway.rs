@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::{GatewayToken, Payment};
 use chrono::{DateTime, Utc};
-use emulator::Injector;
+use emulator::FaultInjector;
 use gateways::PaymentGateway;
 
 use crate::schedule::ProcessSchedule;
@@ -36,7 +36,7 @@ pub trait SimulatedGateway: fmt::Debug {
     fn gateway_of_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
-        injector: Arc<Injector>,
+        injector: Arc<FaultInjector>,
     ) -> Arc<dyn PaymentGateway>;
 
     /// Makes the late payments that are due now. A late payment is a payment that the gateway makes some time after the

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
+use billing::{Account, Currency, Money, MoneySums, NewSubscription, SubscriptionId};
 use chrono::{Months, NaiveDate, NaiveTime};
 use clock::{Clock as _, SimulatedClock};
-use deployment::{Config, InMemoryDeployment};
+use deployment::{DeploymentConfig, InMemoryDeployment};
 use mail::{Mail, MailError, Mailer};
 use sandbox::LedgerEntry;
 use serde::Serialize;
 use store::{Table, TableError};
 
 use crate::SimulationError;
-use crate::announcements::Announcements;
+use crate::announcements::PaymentAnnouncements;
 use crate::checker::check_invariants;
 use crate::daily_runs::DailyRuns;
 use crate::invariant::{Invariant, InvariantResult};
@@ -33,7 +33,7 @@ pub struct SimulationResult {
     /// The number of successful charges.
     pub charges: usize,
     /// The sum of all successful charges, by currency.
-    pub charged: Sums,
+    pub charged: MoneySums,
     pub receipts: usize,
     /// The number of reminder mails that were sent.
     pub reminders: u64,
@@ -55,14 +55,14 @@ pub struct SimulationResult {
 
 impl SimulationResult {
     /// Returns whether every invariant holds.
-    pub fn holds(&self) -> bool {
+    pub fn do_all_invariants_hold(&self) -> bool {
         self.findings.iter().all(InvariantResult::holds)
     }
 }
 
 /// The progress of a simulation, reported after each simulated day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct SimulationProgress {
     /// The simulated day.
     pub day: NaiveDate,
     /// The number of days that have been simulated so far.
@@ -102,11 +102,12 @@ impl Mailer for CountingMailer {
 /// - A subscription cannot be created.
 /// - The table cannot be accessed.
 /// - A run does not reach the end of the index of due rows, or the counts in its report do not add up.
-pub async fn simulate(
-    config: Config,
+pub async fn simulate_without_faults(
+    config: DeploymentConfig,
     new_subscribers: Vec<NewSubscriber>,
-    (from, months): (NaiveDate, u32),
-    on_day: impl Fn(Progress),
+    from: NaiveDate,
+    months: u32,
+    on_day: impl Fn(SimulationProgress),
 ) -> Result<SimulationResult, SimulationError> {
     let timespan = SimulatedTimespan::new(from, months)?;
     let clock = SimulatedClock::new(timespan.day_before.and_time(NaiveTime::MIN).and_utc(), 0);
@@ -115,22 +116,22 @@ pub async fn simulate(
     let subscriptions = new_subscribers.len();
     create_subscriptions(&system, new_subscribers, timespan.day_before).await?;
     let mut runs = DailyRuns::new(system.deployment.clone(), system.clock.clone()).await?;
-    let mut announcements = Announcements::default();
+    let mut announcements = PaymentAnnouncements::default();
     for (days_done, day) in (1..).zip(timespan.days()) {
         announcements.add_day(&system.deployment.table, day).await?;
         runs.run_day(day).await?;
-        on_day(Progress { day, days_done, days: timespan.day_count(), charged: runs.charged.paid });
+        on_day(SimulationProgress { day, days_done, days: timespan.day_count(), charged: runs.charged.paid });
     }
 
     let before = read_table_and_ledger(&system).await?;
     let mut findings = check_invariants(&before, timespan.last);
     let zone = system.deployment.table.policy().zone;
-    let differences = announcements.differences(&before, timespan.last, zone);
+    let differences = announcements.find_differences(&before, timespan.last, zone);
     findings.push(InvariantResult::new(Invariant::Announced, differences));
     let reminders = mailer.sent_count();
-    runs.run_both_batches(timespan.last, runs.run_times_on(timespan.last)[1]).await?;
+    runs.run_both_batches(timespan.last, runs.batch_run_times_on(timespan.last)[1]).await?;
     let after = read_table_and_ledger(&system).await?;
-    findings.push(check_unchanged(&before, &after, mailer.sent_count() - reminders));
+    findings.push(check_repeated_run_changed_nothing(&before, &after, mailer.sent_count() - reminders));
     Ok(SimulationResult {
         from,
         to: timespan.last,
@@ -201,7 +202,11 @@ async fn read_table_and_ledger(system: &InMemoryDeployment) -> Result<TableConte
 /// Checks that a second run of a finished day changed nothing except the run records. `before` and `after` are the
 /// contents of the table before and after the second run. `reminders_sent` is the number of reminders that the second
 /// run sent.
-fn check_unchanged(before: &TableContents, after: &TableContents, reminders_sent: u64) -> InvariantResult {
+fn check_repeated_run_changed_nothing(
+    before: &TableContents,
+    after: &TableContents,
+    reminders_sent: u64,
+) -> InvariantResult {
     let mut changed = Vec::new();
     let apart_from_runs = TableContents { runs: before.runs.clone(), ..after.clone() };
     if apart_from_runs != *before {
@@ -214,7 +219,7 @@ fn check_unchanged(before: &TableContents, after: &TableContents, reminders_sent
 }
 
 /// Returns the sum of all successful charges in `contents`, by currency.
-fn charged_sums(contents: &TableContents) -> Sums {
+fn charged_sums(contents: &TableContents) -> MoneySums {
     let amount = |minor: i64, code: &str| Some(Money::new(minor, code.parse::<Currency>().ok()?));
     contents.charges.iter().filter_map(|charge| amount(charge.amount, &charge.currency)).collect()
 }

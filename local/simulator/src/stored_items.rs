@@ -105,8 +105,8 @@ pub struct StoredKey<'a> {
 
 impl<'a> StoredKey<'a> {
     /// Reads the key of `item`; `None` if the partition key or the sort key is missing.
-    pub fn of(item: &'a Attributes) -> Option<Self> {
-        Some(Self { pk: text(item, "PK")?, sk: text(item, "SK")?.split('#').collect() })
+    pub fn from_item(item: &'a Attributes) -> Option<Self> {
+        Some(Self { pk: read_text_attribute(item, "PK")?, sk: read_text_attribute(item, "SK")?.split('#').collect() })
     }
 
     /// Returns the kind of the item: the first part of its sort key.
@@ -137,7 +137,7 @@ impl<'a> StoredKey<'a> {
 
 impl StoredStatus {
     /// Returns the status that is stored as `text`; `None` if `text` is not a status.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "active" => Self::Active,
             "past_due" => Self::PastDue,
@@ -151,15 +151,15 @@ impl StoredStatus {
 
 impl StoredSubscription {
     /// Reads a subscription; `None` if an attribute is missing or invalid.
-    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
+    pub fn from_item(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         Some(Self {
             name: key.subscription(1)?,
-            status: StoredStatus::read(text(item, "Status")?)?,
-            payment_day: number(item, "PaymentDay")?.try_into().ok()?,
-            first_due: date(item, "FirstDueDate")?,
-            due: date(item, "DueDate")?,
-            next_payment: date(item, "NextPaymentDate"),
-            next_reminder: date(item, "NextReminderDate"),
+            status: StoredStatus::parse(read_text_attribute(item, "Status")?)?,
+            payment_day: read_number_attribute(item, "PaymentDay")?.try_into().ok()?,
+            first_due: read_date_attribute(item, "FirstDueDate")?,
+            due: read_date_attribute(item, "DueDate")?,
+            next_payment: read_date_attribute(item, "NextPaymentDate"),
+            next_reminder: read_date_attribute(item, "NextReminderDate"),
             has_open_attempt: item.contains_key("AttemptNo"),
         })
     }
@@ -167,23 +167,23 @@ impl StoredSubscription {
 
 impl StoredReceipt {
     /// Reads a receipt; `None` if an attribute is missing or invalid.
-    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
+    pub fn from_item(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         Some(Self {
             subscription: key.subscription(5)?,
             due: key.due()?,
-            payment: text(item, "GatewayPaymentId")?.to_owned(),
-            amount: number(item, "ProcessedAmount")?,
-            currency: text(item, "Currency")?.to_owned(),
-            at: instant(item, "ProcessedDate")?,
+            payment: read_text_attribute(item, "GatewayPaymentId")?.to_owned(),
+            amount: read_number_attribute(item, "ProcessedAmount")?,
+            currency: read_text_attribute(item, "Currency")?.to_owned(),
+            at: read_instant_attribute(item, "ProcessedDate")?,
         })
     }
 }
 
 impl StoredAttempt {
     /// Reads an attempt record; `None` if an attribute is missing or invalid.
-    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
+    pub fn from_item(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         let is_hard = *item.get("Hard")?.as_bool().ok()?;
-        let outcome = match text(item, "Outcome")? {
+        let outcome = match read_text_attribute(item, "Outcome")? {
             "declined" => StoredOutcome::Declined { is_hard },
             "rejected" => StoredOutcome::Rejected,
             "dropped" => StoredOutcome::Dropped,
@@ -195,24 +195,29 @@ impl StoredAttempt {
             due: key.due()?,
             no,
             outcome,
-            at: instant(item, "ProcessedDate")?,
+            at: read_instant_attribute(item, "ProcessedDate")?,
         })
     }
 }
 
 impl StoredWaiver {
     /// Reads a waiver; `None` if an attribute is missing or invalid.
-    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
-        let reason = text(item, "Reason")?.to_owned();
-        Some(Self { subscription: key.subscription(3)?, due: key.due()?, reason, at: instant(item, "ProcessedDate")? })
+    pub fn from_item(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
+        let reason = read_text_attribute(item, "Reason")?.to_owned();
+        Some(Self {
+            subscription: key.subscription(3)?,
+            due: key.due()?,
+            reason,
+            at: read_instant_attribute(item, "ProcessedDate")?,
+        })
     }
 }
 
 impl StoredRun {
     /// Reads a run record. If the run has not ended, missing counts are 0.
-    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Self {
+    pub fn from_item(key: &StoredKey<'_>, item: &Attributes) -> Self {
         let counts = item.get("Counts").and_then(|counts| counts.as_m().ok());
-        let count = |name: &str| counts.and_then(|counts| number(counts, name)).unwrap_or(0);
+        let count = |name: &str| counts.and_then(|counts| read_number_attribute(counts, name)).unwrap_or(0);
         let all: i64 = counts.into_iter().flat_map(|counts| counts.keys()).map(|name| count(name)).sum();
         Self {
             key: format!("{} {}", key.pk, key.sk.join("#")),
@@ -224,21 +229,21 @@ impl StoredRun {
 }
 
 /// Returns the text attribute `name` of `item`; `None` if the attribute is missing or has another type.
-pub fn text<'a>(item: &'a Attributes, name: &str) -> Option<&'a str> {
+pub fn read_text_attribute<'a>(item: &'a Attributes, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }
 
 /// Returns the number attribute `name` of `item`; `None` if the attribute is missing or has another type.
-fn number(item: &Attributes, name: &str) -> Option<i64> {
+fn read_number_attribute(item: &Attributes, name: &str) -> Option<i64> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
 
 /// Returns the instant in the text attribute `name` of `item`; `None` if the attribute is missing or invalid.
-fn instant(item: &Attributes, name: &str) -> Option<DateTime<Utc>> {
-    text(item, name)?.parse().ok()
+fn read_instant_attribute(item: &Attributes, name: &str) -> Option<DateTime<Utc>> {
+    read_text_attribute(item, name)?.parse().ok()
 }
 
 /// Returns the date in the text attribute `name` of `item`; `None` if the attribute is missing or invalid.
-fn date(item: &Attributes, name: &str) -> Option<NaiveDate> {
-    text(item, name)?.parse().ok()
+fn read_date_attribute(item: &Attributes, name: &str) -> Option<NaiveDate> {
+    read_text_attribute(item, name)?.parse().ok()
 }

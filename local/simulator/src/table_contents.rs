@@ -9,7 +9,7 @@ use store::{Table, TableError};
 
 use crate::stored_items::{
     Attributes, StoredAttempt, StoredKey, StoredReceipt, StoredRun, StoredSubscription, StoredWaiver, SubscriptionName,
-    text,
+    read_text_attribute,
 };
 
 /// A successful charge in the gateway's ledger.
@@ -55,7 +55,7 @@ impl TableContents {
         let mut contents = Self::default();
         for item in table.scan().await? {
             if contents.add_item(&item).is_none() {
-                let part = |name| text(&item, name).unwrap_or_default();
+                let part = |name| read_text_attribute(&item, name).unwrap_or_default();
                 contents.unreadable.push(format!("{} {}", part("PK"), part("SK")));
             }
         }
@@ -65,13 +65,13 @@ impl TableContents {
 
     /// Adds one item of the table to these contents. Returns `None` if the item cannot be read.
     fn add_item(&mut self, item: &Attributes) -> Option<()> {
-        let key = StoredKey::of(item)?;
+        let key = StoredKey::from_item(item)?;
         match key.kind()? {
-            "SUB" => self.subscriptions.push(StoredSubscription::read(&key, item)?),
-            "REC" => self.receipts.push(StoredReceipt::read(&key, item)?),
-            "WAV" => self.waivers.push(StoredWaiver::read(&key, item)?),
-            "ATT" => self.attempts.push(StoredAttempt::read(&key, item)?),
-            "SHARD" => self.runs.push(StoredRun::read(&key, item)),
+            "SUB" => self.subscriptions.push(StoredSubscription::from_item(&key, item)?),
+            "REC" => self.receipts.push(StoredReceipt::from_item(&key, item)?),
+            "WAV" => self.waivers.push(StoredWaiver::from_item(&key, item)?),
+            "ATT" => self.attempts.push(StoredAttempt::from_item(&key, item)?),
+            "SHARD" => self.runs.push(StoredRun::from_item(&key, item)),
             // The sum of a day's charges, which the payment batch compares with its ceilings (the daily limits on
             // charges).
             "CHARGED" => {}

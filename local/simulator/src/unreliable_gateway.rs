@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use deployment::Faulty;
-use emulator::Injector;
+use deployment::FaultyService;
+use emulator::FaultInjector;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +23,7 @@ use sandbox::Sandbox;
 
 use crate::calendar::month_of;
 use crate::oracle::Oracle;
-use crate::schedule::{ProcessSchedule, Schedule};
+use crate::schedule::{CallSchedule, ProcessSchedule};
 use crate::simulated_gateway::SimulatedGateway;
 
 /// The maximum delay after which the gateway accepts a request that timed out.
@@ -33,13 +33,13 @@ const MAX_DELAY_SECONDS: i64 = 180;
 pub struct UnreliableGateway {
     sandbox: Arc<Sandbox>,
     clock: Arc<SimulatedClock>,
-    schedule: Schedule,
+    schedule: CallSchedule,
     oracle: Arc<Mutex<Oracle>>,
-    faults: Mutex<FaultState>,
+    faults: Mutex<GatewayFaultState>,
 }
 
 /// The random faults of the gateway, and the state that past faults have caused.
-struct FaultState {
+struct GatewayFaultState {
     rng: ChaCha8Rng,
     /// The average number of charge requests, of a thousand, that have a fault.
     faults_per_thousand: u32,
@@ -75,11 +75,12 @@ impl UnreliableGateway {
     pub fn new(
         sandbox: Arc<Sandbox>,
         clock: Arc<SimulatedClock>,
-        schedule: Schedule,
+        schedule: CallSchedule,
         oracle: Arc<Mutex<Oracle>>,
-        (seed, faults_per_thousand): (u64, u32),
+        seed: u64,
+        faults_per_thousand: u32,
     ) -> Self {
-        let faults = FaultState {
+        let faults = GatewayFaultState {
             rng: ChaCha8Rng::seed_from_u64(seed),
             faults_per_thousand,
             failed_keys: HashMap::new(),
@@ -91,7 +92,7 @@ impl UnreliableGateway {
         Self { sandbox, clock, schedule, oracle, faults: Mutex::new(faults) }
     }
 
-    fn faults(&self) -> MutexGuard<'_, FaultState> {
+    fn faults(&self) -> MutexGuard<'_, GatewayFaultState> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -233,9 +234,9 @@ impl SimulatedGateway for UnreliableGateway {
     fn gateway_of_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
-        injector: Arc<Injector>,
+        injector: Arc<FaultInjector>,
     ) -> Arc<dyn PaymentGateway> {
-        Arc::new(Faulty::new(Arc::new(ProcessGateway { gateway: self, process_schedule }), injector))
+        Arc::new(FaultyService::new(Arc::new(ProcessGateway { gateway: self, process_schedule }), injector))
     }
 
     fn make_late_payments(&self) {
@@ -268,17 +269,21 @@ impl PaymentGateway for ProcessGateway {
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
-        let response = self.gateway.charge(request, self.process_schedule.actor());
+        let response = self.gateway.charge(request, self.process_schedule.calling_actor());
         let key = &request.idempotency_key;
         self.gateway.schedule.add_to_trace(&format!(
             "{} charge {key} {} {response:?}",
-            self.process_schedule.actor(),
+            self.process_schedule.calling_actor(),
             request.due_on
         ));
         response
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         let is_rate_limited =
             self.gateway.faults().rate_limited_until.is_some_and(|until| self.gateway.clock.now() < until);
         if is_rate_limited {
@@ -288,7 +293,7 @@ impl PaymentGateway for ProcessGateway {
         self.gateway.oracle().record_payment_statuses(self.gateway.clock.now(), &payments);
         self.gateway
             .schedule
-            .add_to_trace(&format!("{} payments of {customer} {payments:?}", self.process_schedule.actor()));
+            .add_to_trace(&format!("{} payments of {customer} {payments:?}", self.process_schedule.calling_actor()));
         Ok(payments)
     }
 

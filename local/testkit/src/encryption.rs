@@ -1,7 +1,7 @@
 //! An encryption key for tests, and a search of a table for secrets that are not encrypted.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use billing::Secret;
+use billing::SigningSecret;
 use encryption::EncryptionKeys;
 use store::{Item, Table};
 
@@ -20,28 +20,29 @@ pub fn encryption_keys() -> EncryptionKeys {
 ///
 /// # Panics
 /// If the table cannot be read.
-pub async fn items_with_plain_secret(table: &Table, secret: &Secret) -> Vec<Item> {
+pub async fn items_with_plain_secret(table: &Table, secret: &SigningSecret) -> Vec<Item> {
     let scanned = table.client().scan().table_name(table.name()).send().await.expect("a scan");
     assert!(scanned.last_evaluated_key.is_none(), "the table is larger than one page");
     let text = secret.reveal();
     let parts = [text.trim_start_matches("whsec_").as_bytes(), secret.bytes()];
-    let is_plain =
-        |value: &AttributeValue| bytes_of(value).iter().any(|bytes| parts.iter().any(|part| contains(bytes, part)));
+    let is_plain = |value: &AttributeValue| {
+        bytes_in_attribute(value).iter().any(|bytes| parts.iter().any(|part| contains_byte_sequence(bytes, part)))
+    };
     scanned.items.unwrap_or_default().into_iter().filter(|item| item.values().any(is_plain)).collect()
 }
 
 /// Returns the bytes of all texts and binary values in `value`.
-fn bytes_of(value: &AttributeValue) -> Vec<&[u8]> {
+fn bytes_in_attribute(value: &AttributeValue) -> Vec<&[u8]> {
     match value {
         AttributeValue::S(text) => vec![text.as_bytes()],
         AttributeValue::B(blob) => vec![blob.as_ref()],
-        AttributeValue::L(values) => values.iter().flat_map(bytes_of).collect(),
-        AttributeValue::M(values) => values.values().flat_map(bytes_of).collect(),
+        AttributeValue::L(values) => values.iter().flat_map(bytes_in_attribute).collect(),
+        AttributeValue::M(values) => values.values().flat_map(bytes_in_attribute).collect(),
         _ => Vec::new(),
     }
 }
 
 /// Returns whether `bytes` contains `part` at any position.
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
+fn contains_byte_sequence(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }

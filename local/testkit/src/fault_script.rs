@@ -4,35 +4,35 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use emulator::{Call, Fault, Faults, Injector, Operation};
+use emulator::{ExternalCall, ExternalOperation, Fault, FaultDecider, FaultInjector};
 
 /// The faults of the next calls of each operation, in the order of the calls. A call has no fault if its entry is
 /// `None`, or if the list of its operation is used up.
 #[derive(Debug, Default)]
-pub struct Script(Mutex<HashMap<Operation<'static>, VecDeque<Option<Fault>>>>);
+pub struct FaultScript(Mutex<HashMap<ExternalOperation<'static>, VecDeque<Option<Fault>>>>);
 
-impl Script {
+impl FaultScript {
     /// Appends `faults` for further calls of `operation`. `None` is a call without a fault.
-    pub fn add(&self, operation: Operation<'static>, faults: impl IntoIterator<Item = Option<Fault>>) {
+    pub fn add(&self, operation: ExternalOperation<'static>, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(operation).or_default().extend(faults);
     }
 
     /// Removes the entries for all further calls of `operation`, and returns their number.
-    pub fn clear(&self, operation: Operation<'static>) -> usize {
+    pub fn clear(&self, operation: ExternalOperation<'static>) -> usize {
         let removed = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&operation);
         removed.map_or(0, |removed| removed.len())
     }
 }
 
-impl Faults for Script {
-    fn next(&self, call: &Call<'_>) -> Option<Fault> {
+impl FaultDecider for FaultScript {
+    fn fault_of_call(&self, call: &ExternalCall<'_>) -> Option<Fault> {
         let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         script.iter_mut().find(|(operation, _)| **operation == call.operation)?.1.pop_front().flatten()
     }
 }
 
 /// Returns a closure that injects `fault` at the call with this number.
-pub fn fault_at_call(number: u64, fault: Fault) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
+pub fn fault_at_call(number: u64, fault: Fault) -> impl Fn(&ExternalCall<'_>) -> Option<Fault> + Send + Sync + 'static {
     move |call| (call.number == number).then_some(fault)
 }
 
@@ -45,8 +45,8 @@ pub const FAULTS_AT_EACH_CALL: [Fault; 3] = [Fault::LostBefore, Fault::LostAfter
 pub const FAULTS_AFTER_EACH_CALL: [Fault; 2] = [Fault::LostAfter, Fault::CrashAfter];
 
 /// Returns an injector that is active only during its runs, and injects no fault.
-pub fn without_faults() -> Arc<Injector> {
-    Arc::new(Injector::active_during_runs(Arc::new(|_: &Call<'_>| None)))
+pub fn without_faults() -> Arc<FaultInjector> {
+    Arc::new(FaultInjector::active_during_runs(Arc::new(|_: &ExternalCall<'_>| None)))
 }
 
 /// Calls `test` once for each combination of a fault in `faults` and a number of a call. The arguments of `test` are an
@@ -55,13 +55,13 @@ pub fn without_faults() -> Arc<Injector> {
 ///
 /// # Panics
 /// If `test` makes fewer than `min_calls` calls in the runs of its injector.
-pub async fn test_fault_at_each_call(faults: &[Fault], min_calls: u64, test: impl AsyncFn(&Arc<Injector>, &str)) {
+pub async fn test_fault_at_each_call(faults: &[Fault], min_calls: u64, test: impl AsyncFn(&Arc<FaultInjector>, &str)) {
     for fault in faults {
         for at in 1.. {
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, *fault))));
+            let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(at, *fault))));
             // The future is boxed, because it may be too large for the stack of the thread.
             Box::pin(test(&injector, &format!("{fault:?} at call {at}"))).await;
-            let calls = injector.calls();
+            let calls = injector.call_count();
             if at > calls {
                 assert!(calls >= min_calls, "{calls} calls were made");
                 break;
@@ -73,9 +73,9 @@ pub async fn test_fault_at_each_call(faults: &[Fault], min_calls: u64, test: imp
 /// Returns a closure that injects `fault` at the first `times` calls of `operation`.
 pub fn fault_in_first_calls(
     times: u64,
-    operation: Operation<'static>,
+    operation: ExternalOperation<'static>,
     fault: Fault,
-) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
+) -> impl Fn(&ExternalCall<'_>) -> Option<Fault> + Send + Sync + 'static {
     let calls = AtomicU64::new(0);
     move |call| {
         let is_faulty = call.operation == operation && calls.fetch_add(1, Ordering::SeqCst) < times;

@@ -11,7 +11,7 @@ pub struct FixedResolver;
 
 #[async_trait]
 impl HostResolver for FixedResolver {
-    async fn resolve(&self, host: &str) -> Vec<IpAddr> {
+    async fn resolve_host(&self, host: &str) -> Vec<IpAddr> {
         let address =
             if host == "internal.example.com" { Ipv4Addr::new(10, 0, 0, 1) } else { Ipv4Addr::new(1, 1, 1, 1) };
         vec![address.into()]

@@ -7,7 +7,7 @@ use std::path::Path;
 ///
 /// # Panics
 /// If the document does not contain both lines, or its section differs from `generated`.
-pub fn check_generated_section(path: &Path, (begin, end): (&str, &str), generated: &str) {
+pub fn check_generated_section(path: &Path, begin: &str, end: &str, generated: &str) {
     let document = std::fs::read_to_string(path).expect("the document");
     let (before, rest) = document.split_once(begin).expect("the line that begins the section");
     let (_, after) = rest.split_once(end).expect("the line that ends the section");

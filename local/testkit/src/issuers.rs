@@ -35,20 +35,20 @@ pub struct IssuerToken {
 /// Returns tokens of Amazon Cognito, Auth0, Microsoft Entra ID and Keycloak. Dueday's scopes
 /// have their default names, and the claim `sub` determines the account.
 pub fn issuer_tokens() -> Vec<IssuerToken> {
-    [cognito(), auth0(), entra_id(), keycloak()].concat()
+    [cognito_tokens(), auth0_tokens(), entra_id_tokens(), keycloak_tokens()].concat()
 }
 
 /// Creates an example token.
-fn token(name: &'static str, rights: ExpectedRights, claims: Value) -> IssuerToken {
+fn create_example_token(name: &'static str, rights: ExpectedRights, claims: Value) -> IssuerToken {
     IssuerToken { name, claims, rights }
 }
 
 /// Returns the example tokens of Amazon Cognito.
-fn cognito() -> Vec<IssuerToken> {
+fn cognito_tokens() -> Vec<IssuerToken> {
     let issuer = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_example";
     let user = "aaaaaaaa-bbbb-4ccc-dddd-eeeeeeeeeeee";
     vec![
-        token(
+        create_example_token(
             "Cognito, a machine's access token (client credentials)",
             ExpectedRights::Admin,
             json!({
@@ -57,7 +57,7 @@ fn cognito() -> Vec<IssuerToken> {
                 "jti": "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", "client_id": "1example23456789"
             }),
         ),
-        token(
+        create_example_token(
             "Cognito, a person's access token (authorization code)",
             ExpectedRights::Account(user),
             json!({
@@ -67,7 +67,7 @@ fn cognito() -> Vec<IssuerToken> {
                 "iat": 1676312777, "jti": "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", "username": "my-test-user"
             }),
         ),
-        token(
+        create_example_token(
             "Cognito, an access token of InitiateAuth",
             ExpectedRights::None,
             json!({
@@ -76,7 +76,7 @@ fn cognito() -> Vec<IssuerToken> {
                 "iat": 1676312777, "username": "my-test-user"
             }),
         ),
-        token(
+        create_example_token(
             "Cognito, an ID token whose user has chosen the names of scopes as attributes",
             ExpectedRights::NoAccessToken,
             json!({
@@ -90,10 +90,10 @@ fn cognito() -> Vec<IssuerToken> {
 }
 
 /// Returns the example tokens of Auth0.
-fn auth0() -> Vec<IssuerToken> {
+fn auth0_tokens() -> Vec<IssuerToken> {
     let audience = json!(["https://api.example.com", "https://my-domain.auth0.com/userinfo"]);
     vec![
-        token(
+        create_example_token(
             "Auth0, a machine's access token",
             ExpectedRights::Admin,
             json!({
@@ -102,7 +102,7 @@ fn auth0() -> Vec<IssuerToken> {
                 "azp": "my_client_id", "permissions": ["dueday/admin"]
             }),
         ),
-        token(
+        create_example_token(
             "Auth0, a person's access token of the Auth0 profile, with permissions",
             ExpectedRights::Account("sha256-59b4f4f5e80f5eb398cfab577367bb25"),
             json!({
@@ -110,7 +110,7 @@ fn auth0() -> Vec<IssuerToken> {
                 "exp": 1311281970, "iat": 1311280970, "scope": "openid profile", "permissions": ["dueday/account"]
             }),
         ),
-        token(
+        create_example_token(
             "Auth0, a person's access token of the RFC 9068 profile",
             ExpectedRights::Account("sha256-59b4f4f5e80f5eb398cfab577367bb25"),
             json!({
@@ -119,7 +119,7 @@ fn auth0() -> Vec<IssuerToken> {
                 "scope": "openid profile dueday/account"
             }),
         ),
-        token(
+        create_example_token(
             "Auth0, an ID token",
             ExpectedRights::None,
             json!({
@@ -131,7 +131,7 @@ fn auth0() -> Vec<IssuerToken> {
 }
 
 /// Returns the example tokens of Microsoft Entra ID.
-fn entra_id() -> Vec<IssuerToken> {
+fn entra_id_tokens() -> Vec<IssuerToken> {
     let issuer = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
     let person = json!({
         "aud": "00001111-aaaa-2222-bbbb-3333cccc4444", "iss": issuer, "iat": 1537231048, "nbf": 1537231048,
@@ -149,12 +149,12 @@ fn entra_id() -> Vec<IssuerToken> {
         claims
     };
     vec![
-        token(
+        create_example_token(
             "Entra ID, a person's access token",
             ExpectedRights::Account("HKZpfaHyWadeOouYlitjrI-KffTm222X5rrV3xDqfKQ"),
             with(json!({})),
         ),
-        token(
+        create_example_token(
             "Entra ID, an application's access token with the optional claim idtyp",
             ExpectedRights::Admin,
             with(json!({
@@ -162,12 +162,12 @@ fn entra_id() -> Vec<IssuerToken> {
                 "oid": "aaaaaaaa-bbbb-cccc-1111-222222222222", "sub": "aaaaaaaa-bbbb-cccc-1111-222222222222"
             })),
         ),
-        token(
+        create_example_token(
             "Entra ID, an application's access token without the optional claim idtyp",
             ExpectedRights::None,
             with(json!({"scp": null, "name": null, "preferred_username": null, "roles": ["dueday/admin"]})),
         ),
-        token(
+        create_example_token(
             "Entra ID, an ID token of a user who has the role of operators",
             ExpectedRights::None,
             with(json!({"scp": null, "azp": null, "azpacr": null, "nonce": "abc", "roles": ["dueday/admin"]})),
@@ -176,7 +176,7 @@ fn entra_id() -> Vec<IssuerToken> {
 }
 
 /// Returns the example tokens of Keycloak.
-fn keycloak() -> Vec<IssuerToken> {
+fn keycloak_tokens() -> Vec<IssuerToken> {
     let issuer = "https://keycloak.example.com/realms/shop";
     let user = "36fa0f91-f94d-4a0c-afed-6b7d952e47da";
     let person = |kind: &str, scope: &str| {
@@ -190,7 +190,7 @@ fn keycloak() -> Vec<IssuerToken> {
         })
     };
     vec![
-        token(
+        create_example_token(
             "Keycloak, a machine's access token",
             ExpectedRights::Admin,
             json!({
@@ -200,13 +200,25 @@ fn keycloak() -> Vec<IssuerToken> {
                 "preferred_username": "service-account-backend"
             }),
         ),
-        token(
+        create_example_token(
             "Keycloak, a person's access token",
             ExpectedRights::Account(user),
             person("Bearer", "openid email dueday/account"),
         ),
-        token("Keycloak, an ID token", ExpectedRights::NoAccessToken, person("ID", "openid dueday/admin")),
-        token("Keycloak, a refresh token", ExpectedRights::NoAccessToken, person("Refresh", "openid dueday/account")),
-        token("Keycloak, a token bound to a key", ExpectedRights::NoAccessToken, person("DPoP", "dueday/account")),
+        create_example_token(
+            "Keycloak, an ID token",
+            ExpectedRights::NoAccessToken,
+            person("ID", "openid dueday/admin"),
+        ),
+        create_example_token(
+            "Keycloak, a refresh token",
+            ExpectedRights::NoAccessToken,
+            person("Refresh", "openid dueday/account"),
+        ),
+        create_example_token(
+            "Keycloak, a token bound to a key",
+            ExpectedRights::NoAccessToken,
+            person("DPoP", "dueday/account"),
+        ),
     ]
 }

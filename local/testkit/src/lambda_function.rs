@@ -13,7 +13,7 @@ use emulator::{Engine, RunningEngine, STRIPE_KEY};
 
 /// A running Lambda function with its table and its Runtime API. Dropping this value ends the function's process.
 #[derive(Debug)]
-pub struct Function {
+pub struct LambdaFunction {
     /// Direct access to the function's table.
     pub table: Table,
     api: RuntimeApi,
@@ -28,7 +28,7 @@ pub struct Function {
 const NEVER_LOGGED: [&str; 7] =
     ["billing@acme.example.com", "Bearer TOKEN", "pm_card_visa", "cus_acme", STRIPE_KEY, ENCRYPTION_KEY, "whsec_"];
 
-impl Function {
+impl LambdaFunction {
     /// Starts the binary at `path` as the function `name`, with the environment `variables` and an empty table. The
     /// function logs at all levels. Dropping the returned value asserts that the log contains no mail address, token
     /// or key of the sample events.
@@ -36,10 +36,10 @@ impl Function {
     /// # Panics
     /// If no port is free or the process cannot be started.
     pub async fn start(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
-        Self::start_on_engine(&Engine::memory(), path, name, variables).await
+        Self::start_on_engine(&Engine::in_memory(), path, name, variables).await
     }
 
-    /// Like [`Function::start`], but creates the function's table on `engine`, which may contain other tables.
+    /// Like [`LambdaFunction::start`], but creates the function's table on `engine`, which may contain other tables.
     ///
     /// # Panics
     /// If no port is free or the process cannot be started.
@@ -47,38 +47,38 @@ impl Function {
         let log = NamedTempFile::new().expect("a temporary file");
         let writer = log.reopen().expect("a temporary file");
         let variables: Vec<_> = variables.iter().copied().chain([("AWS_LAMBDA_LOG_LEVEL", "trace")]).collect();
-        let mut function = Self::spawn(engine, path, (name, &variables), writer.into()).await;
+        let mut function = Self::spawn(engine, path, name, &variables, writer.into()).await;
         function.log = Some(log);
         function
     }
 
-    /// Like [`Function::start_on_engine`], but with the default log level, and discards the log: for benchmarks.
+    /// Like [`LambdaFunction::start_on_engine`], but with the default log level, and discards the log: for benchmarks.
     ///
     /// # Panics
     /// If no port is free or the process cannot be started.
     pub async fn start_without_log(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
-        Self::spawn(engine, path, (name, variables), Stdio::null()).await
+        Self::spawn(engine, path, name, variables, Stdio::null()).await
     }
 
-    /// Like [`Function::start`], but writes the log at all levels to the file `log`, and does not search the log.
+    /// Like [`LambdaFunction::start`], but writes the log at all levels to the file `log`, and does not search the log.
     ///
     /// # Panics
     /// If no port is free or the process cannot be started.
     pub async fn start_with_log(path: &str, name: &str, variables: &[(&str, &str)], log: File) -> Self {
         let variables: Vec<_> = variables.iter().copied().chain([("AWS_LAMBDA_LOG_LEVEL", "trace")]).collect();
-        Self::spawn(&Engine::memory(), path, (name, &variables), log.into()).await
+        Self::spawn(&Engine::in_memory(), path, name, &variables, log.into()).await
     }
 
     /// Starts the binary at `path` as the function `name` with the environment `variables`. The function writes its log
     /// to `log`.
-    async fn spawn(engine: &Engine, path: &str, (name, variables): (&str, &[(&str, &str)]), log: Stdio) -> Self {
+    async fn spawn(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)], log: Stdio) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
         let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.expect("a table");
         let api = RuntimeApi::start().await.expect("a free port");
         let process = Command::new(path)
             .env_clear()
-            .envs(api.environment(name))
+            .envs(api.environment_variables(name))
             .env("AWS_ACCESS_KEY_ID", "local")
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("AWS_REGION", "eu-west-1")
@@ -107,7 +107,7 @@ impl Function {
     }
 }
 
-impl Drop for Function {
+impl Drop for LambdaFunction {
     fn drop(&mut self) {
         let Some(log) = self.log.as_ref().filter(|_| !std::thread::panicking()) else { return };
         let logged = std::fs::read_to_string(log.path()).unwrap_or_default();

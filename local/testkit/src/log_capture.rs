@@ -29,7 +29,7 @@ pub struct LogLines(Arc<Mutex<Vec<u8>>>);
 
 impl LogLines {
     /// Returns the fields of each log line, such as `message` and `error`.
-    pub fn fields(&self) -> Vec<Value> {
+    pub fn fields_of_lines(&self) -> Vec<Value> {
         let text = self.lock();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| serde_json::from_slice::<Value>(line).expect("a log line in JSON")["fields"].take()).collect()

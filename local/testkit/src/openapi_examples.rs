@@ -19,7 +19,8 @@ pub async fn check_openapi_examples(document: &Value, path: &str, router: Router
     let mut examples: Vec<Value> = serde_json::from_str(&text).expect("the examples are JSON");
     for example in &mut examples {
         before(example["operation"].as_str().expect("an example has an operation")).await;
-        let response = router.clone().oneshot(example_request(document, example)).await.expect("the router responds");
+        let response =
+            router.clone().oneshot(create_example_request(document, example)).await.expect("the router responds");
         let status = response.status().as_u16();
         let bytes = to_bytes(response.into_body(), 1_000_000).await.expect("the response body is complete");
         let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -40,14 +41,14 @@ pub async fn check_openapi_examples(document: &Value, path: &str, router: Router
         let name = after_prefix.split('"').next().unwrap_or_default();
         assert!(document["components"]["schemas"][name].is_object(), "the document has no schema {name}");
     }
-    for (_, _, operation) in operations(document) {
+    for (_, _, operation) in list_operations(document) {
         let id = &operation["operationId"];
         assert!(examples.iter().any(|example| example["operation"] == *id), "the operation {id} has no example");
     }
 }
 
 /// Returns each operation of the OpenAPI `document`: its path template, its method and its JSON object.
-fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
+fn list_operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
     let paths = document["paths"].as_object().expect("the document has paths").iter();
     paths.flat_map(|(path, methods)| {
         let methods = methods.as_object().expect("a path has methods").iter();
@@ -56,14 +57,14 @@ fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Valu
 }
 
 /// Returns the value of a parameter as text: a JSON string without its quotes.
-fn parameter_text(value: &Value) -> String {
+fn format_parameter_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Returns the HTTP request of `example`.
-fn example_request(document: &Value, example: &Value) -> Request<Body> {
+fn create_example_request(document: &Value, example: &Value) -> Request<Body> {
     let id = &example["operation"];
-    let found = operations(document).find(|(_, _, operation)| operation["operationId"] == *id);
+    let found = list_operations(document).find(|(_, _, operation)| operation["operationId"] == *id);
     let (path, method, operation) = found.unwrap_or_else(|| panic!("the document has no operation {id}"));
     let (mut uri, mut query) = (path.clone(), Vec::new());
     let mut request = Request::builder().method(method.to_uppercase().as_str());
@@ -71,9 +72,9 @@ fn example_request(document: &Value, example: &Value) -> Request<Body> {
         let parameter =
             operation["parameters"].as_array().into_iter().flatten().find(|parameter| parameter["name"] == *name);
         match parameter.unwrap_or_else(|| panic!("{path} has no parameter {name}"))["in"].as_str() {
-            Some("path") => uri = uri.replace(&format!("{{{name}}}"), &parameter_text(value)),
-            Some("query") => query.push(format!("{name}={}", parameter_text(value).replace(' ', "%20"))),
-            _ => request = request.header(name, parameter_text(value)),
+            Some("path") => uri = uri.replace(&format!("{{{name}}}"), &format_parameter_value(value)),
+            Some("query") => query.push(format!("{name}={}", format_parameter_value(value).replace(' ', "%20"))),
+            _ => request = request.header(name, format_parameter_value(value)),
         }
     }
     if !query.is_empty() {

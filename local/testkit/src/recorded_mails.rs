@@ -14,21 +14,21 @@ pub struct RecordedMails {
     faults: Mutex<HashMap<String, MailFault>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RecordedMails {
     /// Returns all recorded mails, in the order in which they were sent.
     pub fn mails(&self) -> Vec<Mail> {
-        lock(&self.mails).clone()
+        lock_mutex(&self.mails).clone()
     }
 
     /// Makes the mailer refuse all mails to `address` with `fault`; accepts them again if `fault` is `None`.
-    pub fn refuse(&self, address: &str, fault: impl Into<Option<MailFault>>) {
+    pub fn refuse_mails_to(&self, address: &str, fault: impl Into<Option<MailFault>>) {
         match fault.into() {
-            Some(fault) => lock(&self.faults).insert(address.to_owned(), fault),
-            None => lock(&self.faults).remove(address),
+            Some(fault) => lock_mutex(&self.faults).insert(address.to_owned(), fault),
+            None => lock_mutex(&self.faults).remove(address),
         };
     }
 }
@@ -36,10 +36,10 @@ impl RecordedMails {
 #[async_trait]
 impl Mailer for RecordedMails {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        if let Some(fault) = lock(&self.faults).get(mail.to.as_str()) {
+        if let Some(fault) = lock_mutex(&self.faults).get(mail.to.as_str()) {
             return Err(MailError::new(*fault, "refused"));
         }
-        lock(&self.mails).push(mail.clone());
+        lock_mutex(&self.mails).push(mail.clone());
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ struct ReplacedOnce<T> {
 
 #[async_trait]
 impl<T: Clone + Send + Sync> SecretReader<T> for ReplacedOnce<T> {
-    async fn read(&self) -> Result<T, ConfigError> {
+    async fn read_secret(&self) -> Result<T, ConfigError> {
         let is_replaced = self.is_replaced.swap(true, Ordering::Relaxed);
         Ok(if is_replaced { self.new.clone() } else { self.old.clone() })
     }

@@ -64,7 +64,7 @@ impl RuntimeApi {
     }
 
     /// Returns the environment variables with which the process of `function` connects to this Runtime API.
-    pub fn environment(&self, function: &str) -> [(&'static str, String); 5] {
+    pub fn environment_variables(&self, function: &str) -> [(&'static str, String); 5] {
         [
             ("AWS_LAMBDA_RUNTIME_API", self.address.to_string()),
             ("AWS_LAMBDA_FUNCTION_NAME", function.to_owned()),

@@ -57,21 +57,21 @@ pub async fn run_sam_local_commands(function: &str, path: &str) -> Vec<Value> {
     assert!(!commands.is_empty(), "no command for {function} is documented");
     let mut responses = Vec::new();
     for command in commands {
-        responses.push(invoke(&command, path).await);
+        responses.push(run_sam_local_command(&command, path).await);
     }
     responses
 }
 
 /// Starts a local system and the function's binary at `path`, and passes the event of `command` to the function.
-async fn invoke(command: &SamLocalCommand, path: &str) -> Value {
-    let engine = Engine::memory();
+async fn run_sam_local_command(command: &SamLocalCommand, path: &str) -> Value {
+    let engine = Engine::in_memory();
     let table = Table::new(engine.client(), "dueday");
     table.create_if_absent().await.expect("a table");
-    let settings = crate::config(&[]).expect("the default settings").table.initial_settings(&SystemClock);
+    let settings = crate::read_test_config(&[]).expect("the default settings").table.initial_settings(&SystemClock);
     table.init_settings(&settings).await.expect("the settings");
     OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await.expect("a table");
     let dynamodb = engine.serve((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let gateway = format!("http://{}", listener.local_addr().expect("an address"));
     let server = tokio::spawn(async move { axum::serve(listener, gateway_router(sandbox)).await });
@@ -94,7 +94,7 @@ async fn invoke(command: &SamLocalCommand, path: &str) -> Value {
     let mut api = RuntimeApi::start().await.expect("a free port");
     let mut process = Command::new(path)
         .env_clear()
-        .envs(api.environment(&command.function))
+        .envs(api.environment_variables(&command.function))
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")
         .env("AWS_REGION", "us-east-1")

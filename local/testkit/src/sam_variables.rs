@@ -16,7 +16,7 @@ pub fn read_project_file(path: &str) -> String {
 }
 
 /// The parsed template.
-struct Template(Value);
+struct SamTemplate(Value);
 
 /// Returns the variables that the template declares for `function`, with the values that SAM computes from the defaults of
 /// the parameters.
@@ -24,25 +24,25 @@ struct Template(Value);
 /// # Panics
 /// If the template contains a value that this module cannot compute.
 pub fn declared_variables(function: &str) -> BTreeMap<String, String> {
-    let template = Template(serde_yaml_ng::from_str(&read_project_file("template.yaml")).expect("YAML"));
+    let template = SamTemplate(serde_yaml_ng::from_str(&read_project_file("template.yaml")).expect("YAML"));
     let variables =
         |properties: &Value| properties["Environment"]["Variables"].as_mapping().cloned().unwrap_or_default();
     let global = variables(&template.0["Globals"]["Function"]);
     let own = variables(&template.0["Resources"][function]["Properties"]);
     let named = global.into_iter().chain(own);
-    named.map(|(name, value)| (name.as_str().unwrap_or_default().to_owned(), template.text(&value))).collect()
+    named.map(|(name, value)| (name.as_str().unwrap_or_default().to_owned(), template.resolve_text(&value))).collect()
 }
 
-impl Template {
+impl SamTemplate {
     /// Returns the value of the parameter `name` without a deployment: its default, or an empty text. Returns `None` if
     /// there is no such parameter.
-    fn default_of(&self, name: &str) -> Option<String> {
+    fn default_of_parameter(&self, name: &str) -> Option<String> {
         let parameter = self.0["Parameters"].get(name)?;
-        Some(self.text(parameter.get("Default").unwrap_or(&Value::Null)))
+        Some(self.resolve_text(parameter.get("Default").unwrap_or(&Value::Null)))
     }
 
     /// Returns the text of `value`.
-    fn text(&self, value: &Value) -> String {
+    fn resolve_text(&self, value: &Value) -> String {
         let Value::Tagged(tagged) = value else {
             return match value {
                 Value::Null => String::new(),
@@ -53,44 +53,48 @@ impl Template {
         let content = &tagged.value;
         match tagged.tag.to_string().as_str() {
             // The reference to a resource is its logical id.
-            "!Ref" => self.default_of(&self.text(content)).unwrap_or_else(|| self.text(content)),
-            "!GetAtt" => self.text(content),
-            "!If" => self.text(&content[if self.is_true(&self.text(&content[0])) { 1 } else { 2 }]),
-            "!Sub" => self.substitute(&self.text(content)),
+            "!Ref" => {
+                self.default_of_parameter(&self.resolve_text(content)).unwrap_or_else(|| self.resolve_text(content))
+            }
+            "!GetAtt" => self.resolve_text(content),
+            "!If" => self.resolve_text(
+                &content[if self.is_named_condition_true(&self.resolve_text(&content[0])) { 1 } else { 2 }],
+            ),
+            "!Sub" => self.substitute_parameters(&self.resolve_text(content)),
             "!Join" => {
-                let parts = content[1].as_sequence().into_iter().flatten().map(|part| self.text(part));
-                parts.collect::<Vec<_>>().join(&self.text(&content[0]))
+                let parts = content[1].as_sequence().into_iter().flatten().map(|part| self.resolve_text(part));
+                parts.collect::<Vec<_>>().join(&self.resolve_text(&content[0]))
             }
             other => panic!("{other} is not known"),
         }
     }
 
     /// Replaces each `${NAME}` in `text`.
-    fn substitute(&self, text: &str) -> String {
+    fn substitute_parameters(&self, text: &str) -> String {
         let mut parts = text.split("${");
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |substituted, part| {
             let (name, rest) = part.split_once('}').expect("${NAME}");
-            let value = self.default_of(name).unwrap_or_else(|| name.trim_start_matches("AWS::").to_owned());
+            let value = self.default_of_parameter(name).unwrap_or_else(|| name.trim_start_matches("AWS::").to_owned());
             substituted + &value + rest
         })
     }
 
     /// Returns whether the condition `name` is true.
-    fn is_true(&self, name: &str) -> bool {
-        self.holds(&self.0["Conditions"][name])
+    fn is_named_condition_true(&self, name: &str) -> bool {
+        self.is_condition_true(&self.0["Conditions"][name])
     }
 
     /// Returns whether the condition function `value` is true.
-    fn holds(&self, value: &Value) -> bool {
+    fn is_condition_true(&self, value: &Value) -> bool {
         let Value::Tagged(tagged) = value else { panic!("no condition: {value:?}") };
         let operands = || tagged.value.as_sequence().into_iter().flatten();
         match tagged.tag.to_string().as_str() {
-            "!Equals" => self.text(&tagged.value[0]) == self.text(&tagged.value[1]),
-            "!Not" => !self.holds(&tagged.value[0]),
-            "!And" => operands().all(|operand| self.holds(operand)),
-            "!Or" => operands().any(|operand| self.holds(operand)),
-            "!Condition" => self.is_true(&self.text(&tagged.value)),
+            "!Equals" => self.resolve_text(&tagged.value[0]) == self.resolve_text(&tagged.value[1]),
+            "!Not" => !self.is_condition_true(&tagged.value[0]),
+            "!And" => operands().all(|operand| self.is_condition_true(operand)),
+            "!Or" => operands().any(|operand| self.is_condition_true(operand)),
+            "!Condition" => self.is_named_condition_true(&self.resolve_text(&tagged.value)),
             other => panic!("{other} is not known"),
         }
     }

@@ -11,7 +11,7 @@ use ulid::Ulid;
 ///
 /// # Panics
 /// Never, because all values are valid.
-pub fn account() -> Account {
+pub fn sample_account() -> Account {
     Account {
         id: "acme".parse().expect("an account id"),
         email: "billing@acme.example.com".parse().expect("an address"),
@@ -29,9 +29,9 @@ pub fn account() -> Account {
 ///
 /// # Panics
 /// If `payment_day` is not a valid payment day.
-pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
+pub fn sample_subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
     let new = NewSubscription {
-        account: account().id,
+        account: sample_account().id,
         id: SubscriptionId::new(Ulid::from_parts(1, u128::from(payment_day.unsigned_abs()))),
         external_id: None,
         sku: "gold".parse().expect("a SKU"),
@@ -58,6 +58,6 @@ pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
 }
 
 /// Returns an action of the kind `kind` that an anonymous caller takes.
-pub fn action(kind: ActionKind) -> NewAction {
+pub fn sample_action(kind: ActionKind) -> NewAction {
     NewAction { at: chrono::DateTime::UNIX_EPOCH, actor: Actor::Anonymous, kind, reason: None }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use axum::http::StatusCode;
 use axum::{Json, Router};
-use emulator::{Limits, serve};
+use emulator::{ServerLimits, serve_http};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -29,6 +29,6 @@ pub async fn start_secrets_manager(secrets: &[(&str, &str)]) -> String {
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(serve(listener, Router::new().fallback(respond), Limits::default()));
+    tokio::spawn(serve_http(listener, Router::new().fallback(respond), ServerLimits::default()));
     url
 }

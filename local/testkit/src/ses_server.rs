@@ -15,7 +15,7 @@ use futures::stream;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use rules::{MAX_REQUEST_BYTES, Rejection};
+use rules::{MAX_REQUEST_BYTES, SesRejection};
 
 /// The response header that contains the name of the error ("Common Errors" in the API reference).
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
@@ -71,7 +71,7 @@ pub struct SesMail {
 
 /// The accepted mails, the faults of the next requests, and the number of all requests.
 #[derive(Default)]
-struct ServerState {
+struct SesServerState {
     mails: Vec<SesMail>,
     /// The faults of the next valid requests.
     faults: VecDeque<SesFault>,
@@ -83,14 +83,14 @@ pub struct SesServer {
     /// The domain from which mails may be sent.
     identity: String,
     configuration_set: String,
-    state: Mutex<ServerState>,
+    state: Mutex<SesServerState>,
     /// Is notified when a request starts to hang ([`SesFault::HangsAfter`]).
     hanging: Notify,
 }
 
 impl std::fmt::Debug for SesServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SesServer").field("requests", &self.requests()).finish_non_exhaustive()
+        f.debug_struct("SesServer").field("requests", &self.request_count()).finish_non_exhaustive()
     }
 }
 
@@ -107,7 +107,7 @@ impl SesServer {
 
     /// Returns the HTTP routes.
     pub fn router(self: Arc<Self>) -> Router {
-        Router::new().fallback(respond).with_state(self)
+        Router::new().fallback(respond_to_send_email).with_state(self)
     }
 
     /// Sets the faults of the next valid requests, in their order. Replaces the faults that were set before.
@@ -121,7 +121,7 @@ impl SesServer {
     }
 
     /// Returns the number of requests that were received, including rejected requests.
-    pub fn requests(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.state().requests
     }
 
@@ -131,7 +131,7 @@ impl SesServer {
         self.hanging.notified().await;
     }
 
-    fn state(&self) -> MutexGuard<'_, ServerState> {
+    fn state(&self) -> MutexGuard<'_, SesServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,12 +140,12 @@ impl SesServer {
         let (parts, body) = request.into_parts();
         self.state().requests += 1;
         let checked = match to_bytes(body, MAX_REQUEST_BYTES).await {
-            Ok(body) => rules::check(&parts, &body, &self.identity, &self.configuration_set),
-            Err(_) => Err(rules::rejection_of_too_large_request()),
+            Ok(body) => rules::check_send_email_request(&parts, &body, &self.identity, &self.configuration_set),
+            Err(_) => Err(rules::create_rejection_of_too_large_request()),
         };
         let mail = match checked {
             Ok(mail) => mail,
-            Err(Rejection { status, error, source }) => return rejection_response(status, error, source),
+            Err(SesRejection { status, error, source }) => return create_error_response(status, error, source),
         };
         let fault = self.state().faults.pop_front();
         if let Some((status, error)) = fault.and_then(SesFault::error_response) {
@@ -156,7 +156,7 @@ impl SesServer {
                 _ => "The following identities failed the check in region EU-WEST-1",
             };
             let text = format!("{reason}: {}", mail.to.join(", "));
-            return rejection_response(status, error, &text);
+            return create_error_response(status, error, &text);
         }
         let id = {
             let mut state = self.state();
@@ -178,11 +178,11 @@ impl SesServer {
 }
 
 /// Returns the error response with the error name `error` and the message `text`.
-fn rejection_response(status: u16, error: &'static str, text: &str) -> Response {
+fn create_error_response(status: u16, error: &'static str, text: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(ERROR_TYPE, error)], axum::Json(json!({"message": text}))).into_response()
 }
 
-async fn respond(State(server): State<Arc<SesServer>>, request: Request) -> Response {
+async fn respond_to_send_email(State(server): State<Arc<SesServer>>, request: Request) -> Response {
     server.handle_request(request).await
 }

@@ -20,7 +20,7 @@ pub struct ReceivedMail {
     pub raw: Vec<u8>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,17 +74,17 @@ impl SmtpServer {
     /// # Panics
     /// If no port is free.
     pub async fn start() -> (Self, String) {
-        Self::default().listen().await
+        Self::default().start_listening().await
     }
 
-    /// Starts a server to which clients must log in with `login`, a user and a password. Returns it with its URL.
+    /// Starts a server to which clients must log in with `user` and `password`. Returns it with its URL.
     ///
     /// # Panics
     /// If no port is free.
-    pub async fn start_with_login(login: (&str, &str)) -> (Self, String) {
+    pub async fn start_with_login(user: &str, password: &str) -> (Self, String) {
         let server = Self::default();
-        server.set_login(login);
-        server.listen().await
+        server.set_login(user, password);
+        server.start_listening().await
     }
 
     /// Starts a server that supports addresses which are not ASCII (RFC 6531). Returns it with its URL.
@@ -92,33 +92,33 @@ impl SmtpServer {
     /// # Panics
     /// If no port is free.
     pub async fn start_with_smtputf8() -> (Self, String) {
-        Self { supports_smtputf8: true, ..Self::default() }.listen().await
+        Self { supports_smtputf8: true, ..Self::default() }.start_listening().await
     }
 
     /// Makes the server refuse all mails to `recipient`, at the step `at`, with the status `code` and a text that
     /// repeats the address.
-    pub fn refuse(&self, recipient: &str, at: RefusedAt, code: u16, text: &str) {
+    pub fn refuse_mails_to(&self, recipient: &str, at: RefusedAt, code: u16, text: &str) {
         let text = format!("{text} <{recipient}>");
-        lock(&self.refusals).insert(recipient.to_owned(), (at, code, text));
+        lock_mutex(&self.refusals).insert(recipient.to_owned(), (at, code, text));
     }
 
     /// Makes the server accept mails to `recipient` again.
-    pub fn accept(&self, recipient: &str) {
-        lock(&self.refusals).remove(recipient);
+    pub fn accept_mails_to(&self, recipient: &str) {
+        lock_mutex(&self.refusals).remove(recipient);
     }
 
     /// Replaces the user and the password. Open connections stay logged in.
-    pub fn set_login(&self, (user, password): (&str, &str)) {
-        *lock(&self.login) = Some((user.to_owned(), password.to_owned()));
+    pub fn set_login(&self, user: &str, password: &str) {
+        *lock_mutex(&self.login) = Some((user.to_owned(), password.to_owned()));
     }
 
     /// Returns the number of refused logins.
-    pub fn refused_logins(&self) -> usize {
-        *lock(&self.refused_logins)
+    pub fn refused_login_count(&self) -> usize {
+        *lock_mutex(&self.refused_logins)
     }
 
     /// Starts to listen on a free port of the loopback interface. Returns the server with its URL.
-    async fn listen(self) -> (Self, String) {
+    async fn start_listening(self) -> (Self, String) {
         let server = self;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let url = format!("smtp://{}", listener.local_addr().expect("an address"));
@@ -126,41 +126,41 @@ impl SmtpServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let mut builder = SessionBuilder::new("smtp-server");
-                if lock(&serving.login).is_some() {
+                if lock_mutex(&serving.login).is_some() {
                     builder.enable_auth(AuthMechanism::Plain).insecure_enable_plaintext_auth();
                 }
                 let session = builder.build(IpAddr::V4(Ipv4Addr::LOCALHOST), serving.clone());
                 let supports_smtputf8 = serving.supports_smtputf8;
                 // An I/O error needs no handling here: the client notices the broken connection.
-                tokio::spawn(async move { serve(stream, session, supports_smtputf8).await.ok() });
+                tokio::spawn(async move { serve_smtp_client(stream, session, supports_smtputf8).await.ok() });
             }
         });
         (server, url)
     }
 
     /// Returns the mails that the server has accepted.
-    pub fn received(&self) -> Vec<ReceivedMail> {
-        lock(&self.received).clone()
+    pub fn received_mails(&self) -> Vec<ReceivedMail> {
+        lock_mutex(&self.received).clone()
     }
 
     /// Sets the fault for the next mail.
     pub fn set_fault(&self, fault: ServerFault) {
-        *lock(&self.faults) = VecDeque::from([fault]);
+        *lock_mutex(&self.faults) = VecDeque::from([fault]);
     }
 
     /// Returns the fault for the next mail, if it has one.
     fn pending_fault(&self) -> Option<ServerFault> {
-        lock(&self.faults).front().copied()
+        lock_mutex(&self.faults).front().copied()
     }
 
     fn remove_fault(&self) {
-        lock(&self.faults).pop_front();
+        lock_mutex(&self.faults).pop_front();
     }
 
     /// Returns the response with which the server refuses the mail to the current recipient at the step `at`; `None` if
     /// it does not refuse the mail.
-    fn refusal(&self, at: RefusedAt) -> Option<Response> {
-        let refusals = lock(&self.refusals);
+    fn find_refusal(&self, at: RefusedAt) -> Option<Response> {
+        let refusals = lock_mutex(&self.refusals);
         let (refused_at, code, text) = self.current.to.iter().find_map(|to| refusals.get(to))?;
         (*refused_at == at).then(|| Response::custom(*code, text.clone()))
     }
@@ -168,10 +168,13 @@ impl SmtpServer {
 
 impl Handler for SmtpServer {
     fn auth_plain(&mut self, _: &str, user: &str, password: &str) -> Response {
-        if lock(&self.login).as_ref().is_some_and(|login| (login.0.as_str(), login.1.as_str()) == (user, password)) {
+        if lock_mutex(&self.login)
+            .as_ref()
+            .is_some_and(|login| (login.0.as_str(), login.1.as_str()) == (user, password))
+        {
             return response::AUTH_OK;
         }
-        *lock(&self.refused_logins) += 1;
+        *lock_mutex(&self.refused_logins) += 1;
         response::INVALID_CREDENTIALS
     }
 
@@ -188,7 +191,7 @@ impl Handler for SmtpServer {
 
     fn rcpt(&mut self, to: &str) -> Response {
         self.current.to.push(to.to_owned());
-        if let Some(refusal) = self.refusal(RefusedAt::Recipient) {
+        if let Some(refusal) = self.find_refusal(RefusedAt::Recipient) {
             return refusal;
         }
         match self.pending_fault() {
@@ -210,16 +213,16 @@ impl Handler for SmtpServer {
     }
 
     fn data_end(&mut self) -> Response {
-        if let Some(refusal) = self.refusal(RefusedAt::Message) {
-            return and_close(refusal);
+        if let Some(refusal) = self.find_refusal(RefusedAt::Message) {
+            return close_after_response(refusal);
         }
-        lock(&self.received).push(std::mem::take(&mut self.current));
+        lock_mutex(&self.received).push(std::mem::take(&mut self.current));
         match self.pending_fault() {
             Some(ServerFault::RejectsMessage(code)) => {
                 self.remove_fault();
-                lock(&self.received).pop();
+                lock_mutex(&self.received).pop();
                 // Close the connection: `mailin` would treat further lines as part of the message.
-                and_close(Response::custom(code, "message for billing@acme.example.com rejected".to_owned()))
+                close_after_response(Response::custom(code, "message for billing@acme.example.com rejected".to_owned()))
             }
             Some(ServerFault::ClosesAfterMessage) => {
                 self.remove_fault();
@@ -230,14 +233,14 @@ impl Handler for SmtpServer {
     }
 }
 
-/// Returns a marker response with the status code 0, which SMTP does not use: `serve` then closes the connection
+/// Returns a marker response with the status code 0, which SMTP does not use: `serve_smtp_client` then closes the connection
 /// without a response.
 fn close_without_response() -> Response {
-    and_close(Response::custom(0, String::new()))
+    close_after_response(Response::custom(0, String::new()))
 }
 
-/// Returns `response`, after which `serve` closes the connection.
-fn and_close(mut response: Response) -> Response {
+/// Returns `response`, after which `serve_smtp_client` closes the connection.
+fn close_after_response(mut response: Response) -> Response {
     response.action = Action::Close;
     response
 }
@@ -249,7 +252,11 @@ const LINE_AFTER_SMTPUTF8: &str = "250 8BITMIME";
 
 /// Serves the SMTP commands of one client until the connection is closed. `mailin` does not know SMTPUTF8, so this
 /// function adds it to the response to EHLO, and removes it from MAIL FROM.
-async fn serve(stream: TcpStream, mut session: Session<SmtpServer>, supports_smtputf8: bool) -> std::io::Result<()> {
+async fn serve_smtp_client(
+    stream: TcpStream,
+    mut session: Session<SmtpServer>,
+    supports_smtputf8: bool,
+) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read);
     write.write_all(&session.greeting().buffer()?).await?;

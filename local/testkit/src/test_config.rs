@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use config::{ConfigError, Env};
-use deployment::Config;
+use deployment::DeploymentConfig;
 
 /// Returns the configuration with the environment variables `settings` (name, value). All other variables have their
 /// defaults, except that the rate of requests to the gateway is unlimited, because a simulated clock does not advance
@@ -15,13 +15,13 @@ use deployment::Config;
 ///
 /// # Panics
 /// If the configuration does not read a variable of `settings`.
-pub fn config(settings: &[(&str, &str)]) -> Result<Config, ConfigError> {
+pub fn read_test_config(settings: &[(&str, &str)]) -> Result<DeploymentConfig, ConfigError> {
     let known = Mutex::new(HashSet::new());
     let find = |name: &str| {
         known.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         settings.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
     };
-    let mut config = Config::read(Env(&find))?;
+    let mut config = DeploymentConfig::read(Env(&find))?;
     let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (name, _) in settings {
         assert!(known.contains(*name), "{name} is not an environment variable of the configuration");

@@ -24,15 +24,15 @@ pub fn refund_problem(error: RefundError) -> Problem {
         RefundError::NoReceipt | RefundError::NoRefund { .. } => Problem::not_found(error.to_string()),
         RefundError::Refused(RefundRefusal::FullyRefunded) => Problem::conflict(error.to_string()),
         RefundError::Refused(RefundRefusal::Disputed { .. }) => {
-            Problem::disputed(format!("{error}; `although_disputed` permits a higher amount"))
+            Problem::payment_disputed(format!("{error}; `although_disputed` permits a higher amount"))
         }
         RefundError::Refused(RefundRefusal::OverDailyLimit { .. }) => Problem::over_refund_limit(error.to_string()),
         RefundError::Refused(RefundRefusal::InvalidAmount { .. }) => Problem::refused_field("amount", error),
         RefundError::AmountMismatch { .. } => Problem::idempotency_key_reused(),
-        RefundError::InProgress => Problem::in_progress(),
+        RefundError::InProgress => Problem::concurrent_change(),
         RefundError::SucceededAfterFailure { .. } => {
             tracing::error!(%error, error_type = error.error_type(), "a refund is stored as failed but succeeded at the payment gateway");
-            Problem::internal()
+            Problem::internal_error()
         }
     }
 }

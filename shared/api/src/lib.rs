@@ -5,8 +5,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod actions;
+mod count_use;
 mod error_responses;
-mod limits;
 mod openapi;
 mod parameters;
 mod parts;
@@ -28,17 +28,17 @@ use clock::Clock;
 use config::Env;
 use encryption::EncryptionKeys;
 use gateway_objects::PaymentMethodSetups;
-use gateway_objects::Refunds;
+use gateway_objects::RefundRequester;
 use gateways::{AmountRulesReader, FullGateway, configured_amount_rules};
 use mail::Merchant;
-use outbound::{AddressPolicy, AllowedAddresses, DeliveryQueue};
+use outbound::{AllowedAddresses, DeliveryQueue, EndpointUrlCheck};
 use rest::list::ListView;
 use rest::{Problem, RequestTime, idempotency};
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
-pub use openapi::document;
-pub use parts::{PARTS, Parts, VARIABLES};
-pub use queues::Queues;
+pub use openapi::openapi_document;
+pub use parts::{DeployedParts, PARTS, VARIABLES};
+pub use queues::QueueStateReader;
 pub use routes::{
     AccountExport, AccountView, ActionView, ActorView, AuditView, AuditViolationView, DeliveryView, EndpointView,
     EndpointWithSecret, ErasureView, ExplanationView, ExportError, MAX_EXPORTED_ITEMS, ReceiptView, RefundView,
@@ -56,16 +56,16 @@ pub struct Api {
     table: Table,
     settings: Settings,
     merchant: Merchant,
-    setups: Option<PaymentMethodSetups>,
-    refunds: Option<Refunds>,
+    payment_method_setups: Option<PaymentMethodSetups>,
+    refunds: Option<RefundRequester>,
     charges: Option<Arc<SignUpCharges>>,
     amount_rules: AmountRulesReader,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
-    queues: Option<Arc<dyn Queues>>,
-    addresses: AddressPolicy,
+    queues: Option<Arc<dyn QueueStateReader>>,
+    addresses: EndpointUrlCheck,
     encryption: Option<EncryptionKeys>,
-    parts: Parts,
+    parts: DeployedParts,
     has_docs: bool,
 }
 
@@ -84,7 +84,8 @@ impl Api {
     /// [`TableError`] if the settings cannot be read or written.
     pub async fn new(
         table: Table,
-        (config, merchant): (&TableConfig, Merchant),
+        config: &TableConfig,
+        merchant: Merchant,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, TableError> {
         let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
@@ -93,28 +94,28 @@ impl Api {
             table,
             settings,
             merchant,
-            setups: None,
+            payment_method_setups: None,
             refunds: None,
             charges: None,
             amount_rules: AmountRulesReader::of_rules(AmountRules::none()),
             clock,
             deliveries: None,
             queues: None,
-            addresses: AddressPolicy::new(AllowedAddresses::PublicOnly),
+            addresses: EndpointUrlCheck::new(AllowedAddresses::PublicOnly),
             encryption: None,
-            parts: Parts::Full,
+            parts: DeployedParts::Full,
             has_docs: false,
         })
     }
 
     /// Adds the delivery queue: if an operator redelivers an event, the API sends the key of the delivery to this
     /// queue. `addresses` decides which URLs a webhook endpoint may have.
-    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: AddressPolicy) -> Self {
+    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, addresses: EndpointUrlCheck) -> Self {
         Self { deliveries: Some(deliveries), addresses, ..self }
     }
 
     /// Adds the queues of the deployment. `GET /status` shows the number of messages in each queue.
-    pub fn with_queues(self, queues: Arc<dyn Queues>) -> Self {
+    pub fn with_queues(self, queues: Arc<dyn QueueStateReader>) -> Self {
         Self { queues: Some(queues), ..self }
     }
 
@@ -125,7 +126,7 @@ impl Api {
     }
 
     /// Sets the parts of the deployment. Requests that need a missing part are refused with 409.
-    pub fn with_parts(self, parts: Parts) -> Self {
+    pub fn with_parts(self, parts: DeployedParts) -> Self {
         Self { parts, ..self }
     }
 
@@ -151,11 +152,17 @@ impl Api {
         check: Option<Arc<OlderTableCheck>>,
     ) -> Self {
         let setups = PaymentMethodSetups::new(self.table.clone(), gateway.clone(), self.clock.clone());
-        let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());
+        let refunds = RefundRequester::new(self.table.clone(), gateway.clone(), self.clock.clone());
         let amount_rules = AmountRulesReader::of_gateway(gateway.clone());
         let charges = SignUpCharges::new(self.table.clone(), gateway, config, self.clock.clone());
         let charges = charges.with_older_table_check(check);
-        Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), amount_rules, ..self }
+        Self {
+            payment_method_setups: Some(setups),
+            refunds: Some(refunds),
+            charges: Some(Arc::new(charges)),
+            amount_rules,
+            ..self
+        }
     }
 
     /// Makes the route `/` link to `/docs` and `/openapi.json`, for a server that also serves these two paths.
@@ -166,13 +173,13 @@ impl Api {
     /// Returns the routes, without the 404 and 405 responses for other requests. The server must add a [`rest::Caller`]
     /// to each request.
     pub fn routes(self) -> Router {
-        let (routes, _) = routes::all().split_for_parts();
+        let (routes, _) = routes::all_api_routes().split_for_parts();
         routes.layer(from_fn_with_state(self.clone(), refresh_policy)).with_state(self)
     }
 
     /// Returns the routes, with 404 and 405 responses for all other requests.
     pub fn router(self) -> Router {
-        rest::router(self.routes())
+        rest::complete_router(self.routes())
     }
 
     /// Returns the stored settings. If the settings item was deleted, returns the settings with which this API object
@@ -190,16 +197,20 @@ impl Api {
     ///
     /// # Errors
     /// 404 if `page` is empty and `account` does not exist.
-    async fn list_of_account<T, U: Into<T>>(&self, account: &AccountId, page: Page<U>) -> Result<ListView<T>, Problem> {
+    async fn convert_account_list<T, U: Into<T>>(
+        &self,
+        account: &AccountId,
+        page: Page<U>,
+    ) -> Result<ListView<T>, Problem> {
         if page.is_empty() && self.table.get_account(account).await?.is_none() {
-            return Err(Problem::no_account());
+            return Err(Problem::account_not_found());
         }
         ListView::from_page(page, U::into)
     }
 
     /// Returns the stored response, with the status code `status`, if `request` was carried out before under its
     /// idempotency key; `None` if `request` was not carried out before, or is `None`.
-    async fn stored_response(
+    async fn replay_stored_response(
         &self,
         request: Option<&IdempotentRequest>,
         status: StatusCode,
@@ -208,7 +219,7 @@ impl Api {
         self.table
             .get_stored_response(request)
             .await?
-            .map(|replayed| idempotency::replayed_response(replayed, status))
+            .map(|replayed| idempotency::replay_response(replayed, status))
             .transpose()
     }
 }

@@ -1,6 +1,6 @@
 //! The OpenAPI document of this API.
 
-use rest::openapi::Description;
+use rest::openapi::OpenApiDescription;
 use serde_json::Value;
 
 use crate::routes;
@@ -14,11 +14,11 @@ const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and
     of these changes. All other requests need an operator's token.";
 
 /// Returns the OpenAPI 3.1 document of all routes, with an example for each operation.
-pub fn document() -> Value {
-    let (_, described) = routes::all().split_for_parts();
-    rest::openapi::document(
+pub fn openapi_document() -> Value {
+    let (_, described) = routes::all_api_routes().split_for_parts();
+    rest::openapi::build_openapi_document(
         described,
-        &Description {
+        &OpenApiDescription {
             text: DESCRIPTION,
             tags: &[
                 ("accounts", "The accounts of customers"),

@@ -2,18 +2,18 @@
 
 use std::str::FromStr;
 
-use config::ReadBy::Api;
-use config::{Variable, variables};
+use config::ReadingFunction::Api;
+use config::{EnvVariable, variables};
 use days::CheckSchedule;
 use rest::Problem;
 
 variables! {
-    PARTS = Variable::new(&[Api], "DUEDAY_PARTS", "PARTS", "The parts of the deployment: core or full").default("full");
+    PARTS = EnvVariable::new(&[Api], "DUEDAY_PARTS", "PARTS", "The parts of the deployment: core or full").default("full");
 }
 
 /// The parts of Dueday that a deployment has: the parameter `Parts` of `template.yaml`. A system on one machine has all parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Parts {
+pub enum DeployedParts {
     /// The API, the two daily batches, and the inbound webhooks of Stripe.
     Core,
     /// All parts.
@@ -21,7 +21,7 @@ pub enum Parts {
     Full,
 }
 
-impl FromStr for Parts {
+impl FromStr for DeployedParts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -33,7 +33,7 @@ impl FromStr for Parts {
     }
 }
 
-impl Parts {
+impl DeployedParts {
     /// Returns what the deployment does not do because parts are missing, as noun phrases; empty if it has all parts.
     pub const fn missing_parts(self) -> &'static [&'static str] {
         match self {

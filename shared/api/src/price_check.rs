@@ -21,16 +21,16 @@ impl Api {
     /// # Errors
     /// 422 for the field `amount` or `currency` if the gateway can never charge the price.
     pub(crate) async fn check_new_price(&self, price: Money, now: DateTime<Utc>) -> Result<(), Problem> {
-        self.read_amount_rules(now).await.check(price).map_err(|refusal| match refusal {
-            AmountRefusal::Currency { .. } => refused_price("currency", refusal),
-            _ => refused_price("amount", refusal),
+        self.read_amount_rules(now).await.check_amount(price).map_err(|refusal| match refusal {
+            AmountRefusal::Currency { .. } => refused_price_problem("currency", refusal),
+            _ => refused_price_problem("amount", refusal),
         })
     }
 }
 
 /// Returns the problem that the gateway can never charge the price in `field`. Its text contains an allowed amount in
 /// minor units, because the field `amount` is in minor units.
-pub fn refused_price(field: &str, refusal: AmountRefusal) -> Problem {
+pub fn refused_price_problem(field: &str, refusal: AmountRefusal) -> Problem {
     let detail = match refusal.example() {
         Some(example) => format!("{refusal}: {} in minor units", example.minor()),
         None => refusal.to_string(),

@@ -9,7 +9,7 @@ pub fn account_is_being_erased() -> Problem {
 
 /// 410: the account was erased.
 pub fn account_was_erased() -> Problem {
-    Problem::gone("the account was erased; no account can have its id again")
+    Problem::item_removed("the account was erased; no account can have its id again")
 }
 
 /// 404: the account has no such subscription.

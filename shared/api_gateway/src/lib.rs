@@ -12,13 +12,13 @@ use axum::response::{IntoResponse, Response};
 use lambda_http::request::RequestContext;
 use rest::{Problem, PublicUrl, TokenRules, set_caller};
 
-pub use run::{run, with_valid_query};
+pub use run::{encode_query_string, serve_router_in_lambda};
 
 /// Adds the middlewares for functions behind API Gateway. One middleware sets the caller and the public URL of each
 /// request. The other responds to requests with the method `OPTIONS`, which a browser sends before a request to another
 /// origin. API Gateway adds to this response the headers that allow or forbid the browser's request ("Configure CORS for
 /// HTTP APIs" in the documentation of API Gateway).
-pub fn behind_api_gateway(router: Router, rules: TokenRules) -> Router {
+pub fn add_api_gateway_middlewares(router: Router, rules: TokenRules) -> Router {
     let with_context = router.layer(from_fn_with_state(rules, set_caller_and_public_url));
     with_context.layer(from_fn(respond_to_preflight))
 }
@@ -31,7 +31,7 @@ async fn set_caller_and_public_url(State(rules): State<TokenRules>, mut request:
         _ => None,
     };
     let token = context.and_then(|context| context.authorizer.as_ref()?.jwt.as_ref());
-    let rights = token.map_or_else(|| Err(Problem::unauthorized()), |token| rules.rights(&token.claims));
+    let rights = token.map_or_else(|| Err(Problem::unauthorized()), |token| rules.rights_of_claims(&token.claims));
     let public_url = context.and_then(|context| context.domain_name.as_deref()).map(PublicUrl::of_domain);
     set_caller(&mut request, rights);
     if let Some(public_url) = public_url {

@@ -13,13 +13,13 @@ const FORBIDDEN_IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').ad
 ///
 /// # Errors
 /// If the Lambda runtime does not respond.
-pub async fn run(router: Router) -> Result<(), Error> {
-    lambda_runtime::run(MapRequest::new(Adapter::from(router), with_valid_query)).await
+pub async fn serve_router_in_lambda(router: Router) -> Result<(), Error> {
+    lambda_runtime::run(MapRequest::new(Adapter::from(router), encode_query_string)).await
 }
 
 /// Returns `event` with a query string that is a part of a valid URI. A client can send characters such as a space without
 /// encoding them. API Gateway passes them on unchanged, and `lambda_http` panics if they are not encoded.
-pub fn with_valid_query(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
+pub fn encode_query_string(mut event: LambdaEvent<LambdaRequest>) -> LambdaEvent<LambdaRequest> {
     if let LambdaRequest::ApiGatewayV2(request) = &mut event.payload
         && let Some(query) = &mut request.raw_query_string
     {

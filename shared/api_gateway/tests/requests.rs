@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use api_gateway::{behind_api_gateway, with_valid_query};
+use api_gateway::{add_api_gateway_middlewares, encode_query_string};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::WWW_AUTHENTICATE;
@@ -25,7 +25,7 @@ fn rules() -> TokenRules {
 /// no token. Returns the status code, the kind and the detail of the problem, and the header `WWW-Authenticate`.
 async fn send(claims: Option<Value>) -> (u16, String, String, Option<String>) {
     let routes = Router::new().route("/", get(async |_: ConfidentialAccess| "done"));
-    let router = behind_api_gateway(rest::router(routes), rules());
+    let router = add_api_gateway_middlewares(rest::complete_router(routes), rules());
     let mut context = json!({"http": {"method": "GET", "path": "/"}, "timeEpoch": 0});
     if let Some(claims) = claims {
         let texts: HashMap<String, String> = gateway_claims(claims.as_object().unwrap());
@@ -113,7 +113,7 @@ async fn public_url_is_the_domain_of_api_gateway_unless_another_one_is_configure
         let context = json!({"http": {"method": "GET", "path": "/"}, "timeEpoch": 0, "domainName": "api.example.com"});
         let mut request = Request::builder().uri("/").header("host", "evil.example.com").body(Body::empty()).unwrap();
         request.extensions_mut().insert(RequestContext::ApiGatewayV2(serde_json::from_value(context).unwrap()));
-        let response = behind_api_gateway(routes, rules()).oneshot(request).await.unwrap();
+        let response = add_api_gateway_middlewares(routes, rules()).oneshot(request).await.unwrap();
         assert_eq!(to_bytes(response.into_body(), 1_000).await.unwrap(), expected);
     }
 }
@@ -133,7 +133,7 @@ fn query_string_with_characters_that_no_uri_contains_is_encoded() {
         let mut event = event.clone();
         event["rawQueryString"] = raw.into();
         let payload: LambdaRequest = serde_json::from_value(event).unwrap();
-        let encoded = with_valid_query(LambdaEvent::new(payload, lambda_http::Context::default()));
+        let encoded = encode_query_string(LambdaEvent::new(payload, lambda_http::Context::default()));
         let request: lambda_http::Request = encoded.payload.into();
         assert_eq!(request.uri().query(), expected, "{raw}");
         if raw == "q=a b" {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{NaiveDate, TimeDelta};
 
 use super::consistency::contradiction_with_receipt;
-use super::invariants::{BrokenInvariant, Invariant, InvariantChecker, Violations};
+use super::invariants::{AccountViolations, BrokenInvariant, Invariant, InvariantChecker};
 use billing::{
-    Dispute, Finding, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, WaivedPeriod,
+    Dispute, Finding, Period, Receipt, Refund, RefundStatus, Reversal, Subscription, SubscriptionStatus, WaivedPeriod,
     WaivedReason, days_after,
 };
 use store::{AccountPartition, SubscriptionKey};
@@ -18,8 +18,8 @@ const MAX_REFUND_PENDING: TimeDelta = TimeDelta::days(14);
 
 impl InvariantChecker {
     /// Returns the violations in `partition`, the items of one account.
-    pub fn check(&self, partition: &AccountPartition) -> Vec<BrokenInvariant> {
-        let mut violations = Violations { broken: Vec::new() };
+    pub fn check_account(&self, partition: &AccountPartition) -> Vec<BrokenInvariant> {
+        let mut violations = AccountViolations { broken: Vec::new() };
         for error in &partition.unreadable {
             violations.add(Invariant::Readable, &partition.key, error.to_string());
         }
@@ -56,7 +56,7 @@ impl InvariantChecker {
 
     /// Adds a violation for each receipt whose refunds are wrong, and for each refund that has been pending for too
     /// long.
-    fn check_refunds(&self, partition: &AccountPartition, violations: &mut Violations) {
+    fn check_refunds(&self, partition: &AccountPartition, violations: &mut AccountViolations) {
         // If an item of the account cannot be read, it may be a receipt or a refund. The sums could then seem wrong
         // although they are correct, so skip this check.
         if !partition.unreadable.is_empty() {
@@ -96,7 +96,7 @@ impl InvariantChecker {
 
     /// Adds a violation for each subscription with a wrong dispute mark, and for each receipt with a wrong dispute or
     /// reversal.
-    fn check_disputes(&self, partition: &AccountPartition, violations: &mut Violations) {
+    fn check_disputes(&self, partition: &AccountPartition, violations: &mut AccountViolations) {
         // If an item of the account cannot be read, it may be a dispute. A correct dispute mark could then seem wrong,
         // so skip this check.
         if !partition.unreadable.is_empty() {
@@ -143,7 +143,7 @@ impl InvariantChecker {
     }
 
     /// Adds a violation for each record of a subscription that does not exist.
-    fn check_owners(&self, partition: &AccountPartition, violations: &mut Violations) {
+    fn check_owners(&self, partition: &AccountPartition, violations: &mut AccountViolations) {
         let known: BTreeSet<_> = partition.subscriptions.iter().map(|subscription| subscription.id).collect();
         // Skip this check if an item of the account cannot be read, because that item may be the subscription that
         // seems to be missing. Also skip it during and after an erasure, which removes the subscriptions but keeps
@@ -169,7 +169,12 @@ impl InvariantChecker {
 
     /// Checks that each month of `subscription` is exactly one of paid, waived and owed. Months whose records may have
     /// expired are not checked.
-    fn check_months(&self, subscription: &Subscription, partition: &AccountPartition, violations: &mut Violations) {
+    fn check_months(
+        &self,
+        subscription: &Subscription,
+        partition: &AccountPartition,
+        violations: &mut AccountViolations,
+    ) {
         let key = SubscriptionKey::from_subscription(subscription).key();
         let of_subscription = |receipt: &&Receipt| receipt.subscription == subscription.id;
         let mut paid: BTreeMap<Period, u32> = BTreeMap::new();
@@ -253,7 +258,7 @@ impl InvariantChecker {
 
 /// Adds a violation for each open finding (a successful payment without a receipt) of `partition`, and for each
 /// subscription with a wrong number of open findings.
-fn check_findings(partition: &AccountPartition, violations: &mut Violations) {
+fn check_findings(partition: &AccountPartition, violations: &mut AccountViolations) {
     let open: Vec<&Finding> = partition.findings.iter().filter(|finding| finding.resolved.is_none()).collect();
     for finding in &open {
         let key = format!("{} {} {}", partition.key, finding.due_on, finding.subscription);
@@ -294,7 +299,7 @@ fn index_violation(subscription: &Subscription) -> Option<String> {
         (false, None, Some(on)) => {
             Some(format!("the subscription is {status}, but the payment index contains it on {on}"))
         }
-        _ if *status != Status::Active && next_reminder_on.is_some() => {
+        _ if *status != SubscriptionStatus::Active && next_reminder_on.is_some() => {
             Some(format!("the subscription is {status}, but the reminder index contains it"))
         }
         _ => None,

@@ -96,7 +96,7 @@ pub enum LaterOutcome {
 
 /// Returns the reason why `subscription` (in its current state) was or was not charged on `day`, from its `records`, and
 /// from the records of the times in which it was not charged. For a day in the future, `policy` decides what is planned.
-pub fn explain_day(
+pub fn find_charge_reason(
     subscription: &Subscription,
     records: &PaymentRecords,
     hold_records: &HoldRecords,
@@ -190,7 +190,9 @@ impl SubscriptionOnDay<'_> {
 
     /// Returns the reason for a day on which no payment was owed, paid, waived or tried.
     fn reason_if_nothing_owed(&self) -> ChargeReason {
-        let (on, period, subscription) = (self.day.on, Period::from_day(self.day.on), self.subscription);
+        let on = self.day.on;
+        let period = Period::from_day(self.day.on);
+        let subscription = self.subscription;
         if on < subscription.first_due_on {
             return self.not_begun_reason();
         }
@@ -205,7 +207,7 @@ impl SubscriptionOnDay<'_> {
         if !is_of_this_month && subscription.payment_day.due_in(period) <= on {
             return ChargeReason::Unrecorded { period };
         }
-        let will_be = subscription.hold(self.policy).is_none() && !subscription.is_ending();
+        let will_be = subscription.hold_reason(self.policy).is_none() && !subscription.is_ending();
         ChargeReason::NotDue { next_on: next_on.filter(|next_on| *next_on != subscription.due_on || will_be) }
     }
 
@@ -223,7 +225,7 @@ impl SubscriptionOnDay<'_> {
             },
             _ if on < subscription.first_due_on && subscription.status.is_chargeable() => self.not_begun_reason(),
             _ => {
-                let next_on = planned.filter(|_| subscription.hold(self.policy).is_none());
+                let next_on = planned.filter(|_| subscription.hold_reason(self.policy).is_none());
                 self.reason_if_settled()
                     .or_else(|| self.reason_if_stopped())
                     .or_else(|| self.end_without_charge().map(|on| ChargeReason::Ending { on }))
@@ -273,8 +275,8 @@ impl SubscriptionOnDay<'_> {
             return after(receipt.processed_at).map(|on| LaterOutcome::Paid { on });
         }
         if let Some(waived) = self.records.waived.iter().find(|waived| waived.due_on == due_on) {
-            // The day on which the last retry failed can also be the day on which the payment was waived. So a waiver
-            // on the explained day counts as an outcome after that day.
+            // If the last retry fails, the payment can be waived on the same day. So a waiver on the explained day also
+            // counts as a later outcome.
             let waived_on = self.day.date_of(waived.waived_at);
             return (waived_on >= self.day.on).then_some(LaterOutcome::Waived { on: waived_on, reason: waived.reason });
         }

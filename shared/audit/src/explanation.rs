@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 
 use super::past_holds::{HoldKind, HoldRecords};
-use super::{ChargeReason, LaterOutcome, explain_day};
+use super::{ChargeReason, LaterOutcome, find_charge_reason};
 use billing::{AccountId, AttemptEnd, AttemptRecord, PaymentRecords, Subscription, SubscriptionId};
 use days::RequestedDay;
 use days::relevant_records;
@@ -14,7 +14,7 @@ use store::{Batch, Paging, Table, TableError};
 
 /// An explanation why a subscription was or was not charged on a day, with the records on which it is based.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Explanation {
+pub struct ChargeExplanation {
     /// The current state of the subscription.
     pub subscription: Subscription,
     pub day: RequestedDay,
@@ -84,12 +84,13 @@ pub enum ReasonCode {
 
 /// Explains why the subscription `id` of `account` was or was not charged on the day `on` (today, if `None`). Dates are
 /// dates in the time zone of the table's policy. Returns `None` if the subscription does not exist.
-pub async fn explain(
+pub async fn explain_charge_on_day(
     table: &Table,
-    (account, id): (&AccountId, SubscriptionId),
+    account: &AccountId,
+    id: SubscriptionId,
     on: Option<NaiveDate>,
     now: DateTime<Utc>,
-) -> Result<Option<Explanation>, TableError> {
+) -> Result<Option<ChargeExplanation>, TableError> {
     let policy = table.policy();
     let zone = policy.zone;
     let today = now.with_timezone(&zone).date_naive();
@@ -100,12 +101,12 @@ pub async fn explain(
     let Some(subscription) = table.get_subscription(account, id).await? else { return Ok(None) };
     let run =
         if day.is_in_future() { None } else { Some(read_shard_proof(table, &day, subscription.shard, now).await?) };
-    let records = table.get_records(account, id, now).await?;
+    let records = table.get_payment_records(account, id, now).await?;
     let hold_records = read_hold_records(table, account, now).await?;
-    let why = explain_day(&subscription, &records, &hold_records, &policy, &day);
+    let why = find_charge_reason(&subscription, &records, &hold_records, &policy, &day);
     let records = relevant_records(records, &day, why.due_on());
     let is_attempt_late = is_attempt_late(table, &subscription, now).await?;
-    Ok(Some(Explanation { subscription, day, why, records, is_attempt_late, run }))
+    Ok(Some(ChargeExplanation { subscription, day, why, records, is_attempt_late, run }))
 }
 
 /// Returns whether the open attempt of `subscription` has lasted longer than a bank may process a payment, as
@@ -137,7 +138,7 @@ async fn read_shard_proof(
     Ok(reader.read(day.on).await?.without_later_runs().prove_shard(shard))
 }
 
-impl Explanation {
+impl ChargeExplanation {
     /// Returns the explanation as the customer may see it: without the state of the shard, and without the decline
     /// codes of the gateway.
     pub fn for_account(mut self) -> Self {
@@ -220,7 +221,7 @@ fn reason_of_missing_charge(run: &ShardProof) -> ReasonCode {
     match (run.walked, &run.stopped) {
         (_, Some(_)) => ReasonCode::HeldBack,
         (ShardState::Complete | ShardState::Running | ShardState::LeftBehind | ShardState::Rejected, None)
-            if run.unsettled() > 0 =>
+            if run.rows_without_final_outcome() > 0 =>
         {
             ReasonCode::LeftUnsettled
         }

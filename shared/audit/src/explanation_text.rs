@@ -5,12 +5,12 @@ use std::fmt;
 use chrono::NaiveDate;
 
 use super::past_holds::{HoldKind, PastHold};
-use super::{ChargeReason, Explanation, LaterOutcome, ReasonCode};
+use super::{ChargeExplanation, ChargeReason, LaterOutcome, ReasonCode};
 use billing::{AttemptEnd, AttemptRecord, Receipt, WaivedPeriod, WaivedReason};
 use days::RequestedDay;
 use days::{ShardProof, ShardState};
 
-impl fmt::Display for Explanation {
+impl fmt::Display for ChargeExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = self.day.on;
         match &self.why {
@@ -36,7 +36,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-impl Explanation {
+impl ChargeExplanation {
     /// Returns the part of the text that states the reason; empty if the first part of the text is complete without it.
     fn reason_text(&self) -> String {
         match &self.why {
@@ -76,7 +76,7 @@ impl Explanation {
             ChargeReason::Held { due_on, hold, next } => {
                 // While the hold lasts, nothing else is planned for the payment.
                 let next = next.filter(|_| hold.until.is_some());
-                format!("{}{}", hold.text(*due_on), later_outcome_text(next, &self.day))
+                format!("{}{}", hold.describe_payment(*due_on), later_outcome_text(next, &self.day))
             }
             ChargeReason::Ending { on } => {
                 format!("the cancellation of the subscription is planned for {on}, without a charge")
@@ -132,7 +132,7 @@ impl Explanation {
         match (self.reason(), &run.stopped) {
             (_, Some(reason)) => format!("{walked}, and a run of the shard stopped early or deferred rows: {reason}"),
             (ReasonCode::LeftUnsettled, None) => {
-                let left = payment_count_text(run.unsettled());
+                let left = payment_count_text(run.rows_without_final_outcome());
                 format!(
                     "{walked}, and left {left} unsettled (the records do not show whether this payment is among them)"
                 )
@@ -195,7 +195,7 @@ fn payment_count_text(number: u64) -> String {
 
 impl PastHold {
     /// Returns the text about the payment due on `due_on`, which was or will be owed during the hold.
-    fn text(&self, due_on: NaiveDate) -> String {
+    fn describe_payment(&self, due_on: NaiveDate) -> String {
         let Self { kind, until, .. } = self;
         match (kind, until) {
             (HoldKind::Disputed, None) => {

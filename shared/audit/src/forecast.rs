@@ -13,18 +13,18 @@ const PAGE_ROWS: usize = 1_000;
 /// planned, is expected tomorrow or on its due date. Also returns one error for each unreadable entry of the payment
 /// index and each unreadable subscription, which the forecast does not contain. Queries every entry of the payment
 /// index (GSI-2) that is due in these months, and reads the subscriptions of these entries.
-pub async fn forecast(
+pub async fn forecast_charges(
     table: &Table,
     shards: u32,
     today: NaiveDate,
     months: u32,
 ) -> Result<(Forecast, Vec<TableError>), TableError> {
     let (mut forecast, policy) = (Forecast::new(today, months), table.policy());
-    let range = (forecast.first_day_after(), today);
+    let on = forecast.first_day_after();
     let (mut unreadable, mut after) = (Vec::new(), None);
     loop {
         let DueList { rows, next } =
-            table.get_due_and_postponed_by_date(Batch::Payments, shards, range, after, PAGE_ROWS).await?;
+            table.get_due_and_postponed_by_date(Batch::Payments, shards, on, today, after, PAGE_ROWS).await?;
         for row in table.get_subscriptions_of_due_rows(rows).await? {
             match row {
                 Ok(DueSubscription { subscription, .. }) => forecast.add(&subscription, &policy),

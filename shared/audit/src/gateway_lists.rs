@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::invariants::Violations;
+use super::invariants::AccountViolations;
 use super::{BrokenInvariant, Invariant, InvariantChecker};
 use billing::{
-    AccountId, Difference, GatewayToken, MAX_EXPECTED_CLOCK_DIFFERENCE, Money, Payment, PaymentStatus, Period, Receipt,
-    Refund, RefundStatus, Subscription,
+    AccountId, GatewayDifference, GatewayToken, MAX_EXPECTED_CLOCK_DIFFERENCE, Money, Payment, PaymentStatus, Period,
+    Receipt, Refund, RefundStatus, Subscription,
 };
 use gateways::{
     GatewayDispute, GatewayRefund, PaymentComparison, TimeRange, compare_dispute, compare_payment, compare_receipt,
@@ -63,7 +63,7 @@ impl GatewayLists {
 impl InvariantChecker {
     /// Returns the differences between `partition` and the lists of the gateway.
     pub fn check_gateway_lists(&self, partition: &AccountPartition, listed: &GatewayLists) -> Vec<BrokenInvariant> {
-        let mut violations = Violations::default();
+        let mut violations = AccountViolations::default();
         for subscription in &partition.subscriptions {
             compare_payments(subscription, partition, listed, &mut violations);
         }
@@ -87,7 +87,7 @@ impl InvariantChecker {
 /// Returns whether a person has decided about `payment`, which has no receipt: its finding is resolved, so the payment
 /// is no difference, whether its money was refunded or kept. The decision does not count if a refund of the payment has
 /// failed and a part of its money is not refunded: the person may have expected this refund to succeed.
-fn is_decided(payment: &Payment, partition: &AccountPartition, listed: &GatewayLists) -> bool {
+fn is_payment_decided(payment: &Payment, partition: &AccountPartition, listed: &GatewayLists) -> bool {
     let is_resolved = partition.findings.iter().any(|found| found.payment == payment.id && found.resolved.is_some());
     let has_receipt = partition.receipts.iter().any(|receipt| receipt.payment == payment.id);
     let refunds = listed.refunds.as_ref().and_then(|refunds| refunds.get(&payment.id));
@@ -101,7 +101,7 @@ fn is_decided(payment: &Payment, partition: &AccountPartition, listed: &GatewayL
 }
 
 /// Returns the text about the difference `found`, with the gateway's id of the payment, refund or dispute.
-fn text_of(found: &Difference) -> String {
+fn describe_difference(found: &GatewayDifference) -> String {
     format!("{}: {}", found.id, found.what)
 }
 
@@ -111,14 +111,14 @@ fn compare_payments(
     subscription: &Subscription,
     partition: &AccountPartition,
     listed: &GatewayLists,
-    violations: &mut Violations,
+    violations: &mut AccountViolations,
 ) {
     let key = SubscriptionKey::from_subscription(subscription).key();
     let undecided: Vec<&Payment> = listed
         .payments
         .iter()
         .filter(|payment| payment.subscription == subscription.id && payment.account == subscription.account)
-        .filter(|payment| payment.status == PaymentStatus::Succeeded && !is_decided(payment, partition, listed))
+        .filter(|payment| payment.status == PaymentStatus::Succeeded && !is_payment_decided(payment, partition, listed))
         .collect();
     let mut by_month: BTreeMap<Period, Vec<&Payment>> = BTreeMap::new();
     undecided.iter().for_each(|payment| by_month.entry(payment.period()).or_default().push(payment));
@@ -134,7 +134,7 @@ fn compare_payments(
         match compare_payment(payment, receipt.copied()) {
             PaymentComparison::Matches => {}
             PaymentComparison::Differs(found) | PaymentComparison::WithoutReceipt(found) => {
-                violations.add(Invariant::Receipted, &key, text_of(&found));
+                violations.add(Invariant::Receipted, &key, describe_difference(&found));
             }
         }
     }
@@ -152,7 +152,7 @@ fn compare_payments(
         if receipt.customer.is_none() {
             found.what += "; the receipt does not name the charged customer, whose payments may not be among the lists";
         }
-        violations.add(Invariant::Receipted, &key, text_of(&found));
+        violations.add(Invariant::Receipted, &key, describe_difference(&found));
     }
 }
 
@@ -162,7 +162,7 @@ fn compare_refunds(
     partition: &AccountPartition,
     made: &HashMap<GatewayToken, Vec<GatewayRefund>>,
     listed: &GatewayLists,
-    violations: &mut Violations,
+    violations: &mut AccountViolations,
 ) {
     let id = receipt.id();
     let key = format!("{} {id}", partition.key);
@@ -172,13 +172,13 @@ fn compare_refunds(
         // Do not compare a stored item that may have changed after the gateway returned its lists.
         let is_older = |refund: &Refund| listed.is_before_list(refund.settled_at.unwrap_or(refund.created_at));
         if stored.iter().all(|refund| !made.matches(refund) || is_older(refund)) {
-            let found = compare_refund(made, (&receipt.account, &receipt.payment), &stored);
-            found.into_iter().for_each(|found| violations.add(Invariant::Refunded, &key, text_of(&found)));
+            let found = compare_refund(made, &receipt.account, &receipt.payment, &stored);
+            found.into_iter().for_each(|found| violations.add(Invariant::Refunded, &key, describe_difference(&found)));
         }
     }
     for refund in stored.iter().filter(|refund| listed.must_contain(refund.created_at)) {
         let found = compare_stored_refund(refund, made);
-        found.into_iter().for_each(|found| violations.add(Invariant::Refunded, &key, text_of(&found)));
+        found.into_iter().for_each(|found| violations.add(Invariant::Refunded, &key, describe_difference(&found)));
     }
 }
 
@@ -187,7 +187,7 @@ fn compare_disputes(
     partition: &AccountPartition,
     made: &HashMap<GatewayToken, Vec<GatewayDispute>>,
     listed: &GatewayLists,
-    violations: &mut Violations,
+    violations: &mut AccountViolations,
 ) {
     let stored = &partition.disputes;
     let receipted = partition.receipts.iter().map(|receipt| (&receipt.payment, &receipt.account));
@@ -200,16 +200,18 @@ fn compare_disputes(
             // Do not compare a stored item that may have changed after the gateway returned its lists.
             let changed_at = of_table.map_or(dispute.opened_at, |stored| stored.closed_at.unwrap_or(stored.opened_at));
             if listed.is_before_list(changed_at) {
-                let found = compare_dispute(dispute, (account, payment), stored);
+                let found = compare_dispute(dispute, account, payment, stored);
                 found
                     .into_iter()
-                    .for_each(|found| violations.add(Invariant::Disputed, &partition.key, text_of(&found)));
+                    .for_each(|found| violations.add(Invariant::Disputed, &partition.key, describe_difference(&found)));
             }
         }
     }
     for dispute in stored.iter().filter(|dispute| listed.must_contain(dispute.opened_at)) {
         let is_listed = listed_disputes(&dispute.payment).iter().any(|made| made.id == dispute.id);
         let found = compare_stored_dispute(dispute, is_listed);
-        found.into_iter().for_each(|found| violations.add(Invariant::Disputed, &partition.key, text_of(&found)));
+        found
+            .into_iter()
+            .for_each(|found| violations.add(Invariant::Disputed, &partition.key, describe_difference(&found)));
     }
 }

@@ -214,11 +214,11 @@ impl InvariantChecker {
 
 /// The violations that were found in one account.
 #[derive(Default)]
-pub(super) struct Violations {
+pub(super) struct AccountViolations {
     pub broken: Vec<BrokenInvariant>,
 }
 
-impl Violations {
+impl AccountViolations {
     /// Adds a violation of `invariant` by the item with the key `key`. `what` describes the violation.
     pub fn add(&mut self, invariant: Invariant, key: impl Display, what: impl Into<String>) {
         self.broken.push(BrokenInvariant { invariant, key: key.to_string(), what: what.into() });

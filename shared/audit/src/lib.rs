@@ -25,24 +25,25 @@ mod repair;
 mod report;
 mod unfinished_runs;
 
-pub use charge_reason::{ChargeReason, LaterOutcome, explain_day};
+pub use charge_reason::{ChargeReason, LaterOutcome, find_charge_reason};
 pub use endpoints::{check_endpoints, unreadable_endpoint};
-pub use explanation::{Explanation, ReasonCode, explain};
-pub use forecast::forecast;
+pub use explanation::{ChargeExplanation, ReasonCode, explain_charge_on_day};
+pub use forecast::forecast_charges;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use nightly::{NightlyAudit, is_audit_late};
 pub use orders::{
-    Comparison, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, check_stored_numbers,
-    compare_orders_with_receipts, is_erased, numbers_not_compared, order_id_of_receipt,
+    MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary, OrdersComparison, check_stored_numbers,
+    compare_orders_with_receipts, is_account_erased, numbers_not_compared, order_id_of_receipt,
 };
 pub use other_items::check_other_items;
 pub use past_holds::{HoldKind, HoldRecords, PastHold};
 pub use prices::check_prices;
 pub use reconciliation::Reconciliation;
 pub use recorder::{AuditRecorder, MAX_SHOWN_VIOLATIONS};
-pub use repair::Repair;
+pub use repair::SubscriptionRepair;
 pub use report::{
-    ProductSales, Report, ReportSource, ReportedDay, ReportedDaysError, UnsettledNow, first_reportable_day, report,
+    ProductSales, ReportSource, ReportedDay, ReportedDaysError, SalesReport, UnsettledNow, build_sales_report,
+    first_reportable_day,
 };
 pub use unfinished_runs::unfinished_runs;

@@ -23,12 +23,12 @@ pub async fn check_other_items(table: &Table, checked: CheckedItems) -> Result<V
         let mut add = |what: String| {
             broken.push(BrokenInvariant { invariant: Invariant::Owned, key: key.to_string(), what });
         };
-        if !exists(table.get_stored_account(&account).await)? {
+        if !item_exists(table.get_stored_account(&account).await)? {
             add(format!("it names the account {account}, which does not exist"));
             continue;
         }
         for subscription in subscriptions {
-            if !exists(table.get_subscription(&account, subscription).await)? {
+            if !item_exists(table.get_subscription(&account, subscription).await)? {
                 add(format!("it names the subscription {subscription} of {account}, which does not exist"));
             }
         }
@@ -38,7 +38,7 @@ pub async fn check_other_items(table: &Table, checked: CheckedItems) -> Result<V
 
 /// Returns whether the item exists that was `read`. An item that cannot be read exists; it is a violation of its own
 /// account.
-fn exists<T>(read: Result<Option<T>, TableError>) -> Result<bool, TableError> {
+fn item_exists<T>(read: Result<Option<T>, TableError>) -> Result<bool, TableError> {
     match read {
         Ok(item) => Ok(item.is_some()),
         Err(TableError::Unreadable { .. }) => Ok(true),

@@ -4,7 +4,9 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use strum::Display;
 
-use billing::{Dispute, DisputeStatus, Finding, Hold, LoggedAction, PaymentRecords, Policy, Status, Subscription};
+use billing::{
+    ChargeHold, Dispute, DisputeStatus, Finding, LoggedAction, PaymentRecords, Policy, Subscription, SubscriptionStatus,
+};
 use days::RequestedDay;
 
 /// The reason why a subscription was not charged for some time, the most severe first.
@@ -60,7 +62,7 @@ impl HoldRecords {
             self.actions.iter().filter(|action| action.subscription == Some(subscription.id)).collect();
         actions.sort_by_key(|action| action.id);
         let history = HoldHistory { subscription, records, policy, actions, day };
-        let mut holds = history.stopped();
+        let mut holds = history.holds_in_action_log();
         holds.extend(self.findings.iter().filter_map(|finding| history.hold_of_finding(finding)));
         holds.extend(self.disputes.iter().filter_map(|dispute| history.hold_of_dispute(dispute)));
         holds.extend(
@@ -85,17 +87,17 @@ struct HoldHistory<'a> {
 impl HoldHistory<'_> {
     /// Returns the pauses, the cancellation and the ends of unpaid times in the action log. An entry contains the status
     /// before and after the change, so a pause whose begin has expired is still known from its end.
-    fn stopped(&self) -> Vec<PastHold> {
+    fn holds_in_action_log(&self) -> Vec<PastHold> {
         let mut holds: Vec<PastHold> = Vec::new();
         for action in &self.actions {
             let on = Some(self.day.date_of(action.at));
-            if let Some(kind) = stopped_status(action.before.get("status")) {
+            if let Some(kind) = hold_kind_of_status(action.before.get("status")) {
                 match holds.last_mut().filter(|hold| hold.kind == kind && hold.until.is_none()) {
                     Some(hold) => hold.until = on,
                     None => holds.push(PastHold { kind, since: self.unpaid_before(kind, action.at), until: on }),
                 }
             }
-            let begun = stopped_status(action.after.get("status"));
+            let begun = hold_kind_of_status(action.after.get("status"));
             if let Some(kind) = begun.filter(|kind| *kind != HoldKind::Unpaid) {
                 holds.push(PastHold { kind, since: on, until: None });
             }
@@ -182,29 +184,29 @@ impl HoldHistory<'_> {
 
     /// Returns the kind of the hold that the current state of the subscription shows; `None` if it is charged.
     fn current_kind(&self) -> Option<HoldKind> {
-        self.subscription.hold(self.policy).map(HoldKind::from)
+        self.subscription.hold_reason(self.policy).map(HoldKind::from)
     }
 }
 
 /// Returns the kind of hold for the text of a status in the action log; `None` for a status that is charged.
-fn stopped_status(status: Option<&String>) -> Option<HoldKind> {
+fn hold_kind_of_status(status: Option<&String>) -> Option<HoldKind> {
     let status = status?;
     let stopped = [
-        (Status::Paused, HoldKind::Paused),
-        (Status::Unpaid, HoldKind::Unpaid),
-        (Status::Cancelled, HoldKind::Cancelled),
+        (SubscriptionStatus::Paused, HoldKind::Paused),
+        (SubscriptionStatus::Unpaid, HoldKind::Unpaid),
+        (SubscriptionStatus::Cancelled, HoldKind::Cancelled),
     ];
     stopped.into_iter().find(|(stopped, _)| stopped.to_string() == *status).map(|(_, kind)| kind)
 }
 
-impl From<Hold> for HoldKind {
-    fn from(hold: Hold) -> Self {
+impl From<ChargeHold> for HoldKind {
+    fn from(hold: ChargeHold) -> Self {
         match hold {
-            Hold::Paused { .. } => Self::Paused,
-            Hold::Unpaid => Self::Unpaid,
-            Hold::Cancelled => Self::Cancelled,
-            Hold::Disputed => Self::Disputed,
-            Hold::OpenFinding => Self::OpenFinding,
+            ChargeHold::Paused { .. } => Self::Paused,
+            ChargeHold::Unpaid => Self::Unpaid,
+            ChargeHold::Cancelled => Self::Cancelled,
+            ChargeHold::Disputed => Self::Disputed,
+            ChargeHold::OpenFinding => Self::OpenFinding,
         }
     }
 }

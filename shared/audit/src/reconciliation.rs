@@ -48,7 +48,8 @@ pub struct Reconciliation {
 enum RefundList {
     /// All refunds, grouped by payment.
     All(HashMap<GatewayToken, Vec<GatewayRefund>>),
-    /// The gateway can only list the refunds of one payment, so one request is sent for each receipt.
+    /// The gateway can only list the refunds of one payment, so one request is sent for each receipt and for each
+    /// resolved finding.
     ByPayment,
     /// The gateway did not list the refunds, so they are not compared.
     None,
@@ -104,16 +105,38 @@ impl Reconciliation {
     /// [`GatewayError`] if the gateway refuses the key, throttles a request even after its retries, or returns no
     /// usable response to several requests in a row. If a single request has no usable response, this function returns
     /// only a violation.
-    pub async fn compare(&mut self, partition: &AccountPartition) -> Result<Vec<BrokenInvariant>, GatewayError> {
-        let (gateway, since) = (self.gateway.clone(), self.since);
+    pub async fn compare_account(
+        &mut self,
+        partition: &AccountPartition,
+    ) -> Result<Vec<BrokenInvariant>, GatewayError> {
         let mut lists = GatewayLists {
             disputes: self.disputes.as_ref().map(|all| entries_of_partition(all, partition)),
             listed_at: self.checker.now,
-            ..GatewayLists::of_payments(Vec::new(), since)
+            ..GatewayLists::of_payments(Vec::new(), self.since)
         };
         let mut broken = Vec::new();
+        self.request_payments(partition, &mut lists, &mut broken).await?;
+        lists.refunds = match &self.refunds {
+            RefundList::All(all) => Some(entries_of_partition(all, partition)),
+            RefundList::None => None,
+            RefundList::ByPayment => Some(self.request_refunds(partition, &mut broken).await?),
+        };
+        broken.extend(self.unreadable_objects(partition));
+        broken.extend(self.checker.check_gateway_lists(partition, &lists));
+        Ok(broken)
+    }
+
+    /// Adds the payments of the customers and receipts of `partition` to `lists`. Adds a violation to `broken` for each
+    /// list or payment that the gateway did not return.
+    async fn request_payments(
+        &mut self,
+        partition: &AccountPartition,
+        lists: &mut GatewayLists,
+        broken: &mut Vec<BrokenInvariant>,
+    ) -> Result<(), GatewayError> {
+        let (gateway, since) = (self.gateway.clone(), self.since);
         for customer in partition.customer_tokens() {
-            match self.send_with_retries(|| gateway.payments_of(customer, since)).await? {
+            match self.send_with_retries(|| gateway.payments_of_customer(customer, since)).await? {
                 Ok(payments) => {
                     let is_of_table = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);
                     // A payment that the gateway lists for two customers is still one payment.
@@ -130,7 +153,7 @@ impl Reconciliation {
                 }
             }
         }
-        for payment in unlisted_payments(partition, &lists) {
+        for payment in unlisted_payments(partition, lists) {
             match self.send_with_retries(|| gateway.payment(payment)).await? {
                 Ok(paid) => {
                     lists.payments.extend(paid.filter(|paid| paid.table.is_none_or(|table| table == self.table)))
@@ -141,32 +164,42 @@ impl Reconciliation {
                 }
             }
         }
-        lists.refunds = match &self.refunds {
-            RefundList::All(all) => Some(entries_of_partition(all, partition)),
-            RefundList::None => None,
-            RefundList::ByPayment => {
-                let mut refunds = HashMap::new();
-                let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
-                for payment in receipted.chain(payments_of_resolved_findings(partition)) {
-                    match self.send_with_retries(|| gateway.refunds_of(payment)).await? {
-                        Ok(made) => drop(refunds.insert(payment.clone(), made)),
-                        Err(error) => {
-                            let what = format!("the refunds of {payment} are not compared: {error}");
-                            broken.push(listing_violation(&partition.key, &what));
-                        }
-                    }
+        Ok(())
+    }
+
+    /// Returns the refunds of each payment of `partition`, grouped by payment. Adds a violation to `broken` for each
+    /// payment whose refunds the gateway did not return.
+    async fn request_refunds(
+        &mut self,
+        partition: &AccountPartition,
+        broken: &mut Vec<BrokenInvariant>,
+    ) -> Result<HashMap<GatewayToken, Vec<GatewayRefund>>, GatewayError> {
+        let gateway = self.gateway.clone();
+        let mut refunds = HashMap::new();
+        let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
+        for payment in receipted.chain(payments_of_resolved_findings(partition)) {
+            match self.send_with_retries(|| gateway.refunds_of_payment(payment)).await? {
+                Ok(made) => drop(refunds.insert(payment.clone(), made)),
+                Err(error) => {
+                    let what = format!("the refunds of {payment} are not compared: {error}");
+                    broken.push(listing_violation(&partition.key, &what));
                 }
-                Some(refunds)
             }
-        };
+        }
+        Ok(refunds)
+    }
+
+    /// Returns a violation for each refund and dispute of the payments of `partition` that cannot be read.
+    fn unreadable_objects(&self, partition: &AccountPartition) -> Vec<BrokenInvariant> {
         let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
         let disputed = partition.disputes.iter().map(|dispute| &dispute.payment);
         let payments: BTreeSet<&GatewayToken> = receipted.chain(disputed).collect();
-        for UnreadableObject { id, reason, .. } in payments.iter().filter_map(|id| self.unreadable.get(*id)).flatten() {
-            broken.push(listing_violation(&partition.key, &format!("{id} is not compared: {reason}")));
-        }
-        broken.extend(self.checker.check_gateway_lists(partition, &lists));
-        Ok(broken)
+        let unreadable = payments.iter().filter_map(|id| self.unreadable.get(*id)).flatten();
+        unreadable
+            .map(|UnreadableObject { id, reason, .. }| {
+                listing_violation(&partition.key, &format!("{id} is not compared: {reason}"))
+            })
+            .collect()
     }
 
     /// Requests a list like [`Reconciliation::send_with_retries`]. If the gateway key lacks the permission for this

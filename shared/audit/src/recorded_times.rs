@@ -1,10 +1,10 @@
 //! Checks that no time of an account's records is in the future. A worker whose clock was ahead recorded such a time.
 //! These violations concern the past: they do not prevent a repair of the dates from which the next payment follows.
 
-use billing::{Period, Receipt, Status, Subscription};
+use billing::{Period, Receipt, Subscription, SubscriptionStatus};
 use store::AccountPartition;
 
-use super::invariants::{Invariant, InvariantChecker, Violations};
+use super::invariants::{AccountViolations, Invariant, InvariantChecker};
 
 impl InvariantChecker {
     /// Adds a violation for each time of `s` and of its records that is in the future, and for each payment of `s` that
@@ -14,7 +14,7 @@ impl InvariantChecker {
         s: &Subscription,
         key: &str,
         partition: &AccountPartition,
-        violations: &mut Violations,
+        violations: &mut AccountViolations,
     ) {
         let mut all = self.future_times(s);
         all.extend(self.early_payments(s));
@@ -60,7 +60,7 @@ impl InvariantChecker {
         if self.is_paid_in_advance(s) {
             all.push(format!("the months before {} are already paid: the clock of a worker was ahead", s.due_on));
         }
-        if matches!(s.status, Status::PastDue | Status::Unpaid) && s.due_on > self.today {
+        if matches!(s.status, SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid) && s.due_on > self.today {
             all.push(format!("it is {}, but its payment is due only on {}", s.status, s.due_on));
         }
         all

@@ -49,7 +49,7 @@ impl<'a> AuditRecorder<'a> {
 
     /// Records the violations in `broken`. Use [`AuditRecorder::add_account`] and [`AuditRecorder::add_orders`] for the
     /// violations of an account or of orders.
-    pub async fn add(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
+    pub async fn add_violations(&mut self, broken: Vec<BrokenInvariant>) -> Result<(), TableError> {
         self.add_at_end(broken);
         self.write_update_if(self.unwritten.len() >= VIOLATIONS_PER_REQUEST).await
     }
@@ -78,7 +78,7 @@ impl<'a> AuditRecorder<'a> {
         self.next.accounts = self.next.accounts.saturating_add(1);
         self.next.subscriptions = self.next.subscriptions.saturating_add(subscriptions);
         self.next.position = position.map(str::to_owned);
-        self.add(broken).await?;
+        self.add_violations(broken).await?;
         self.write_update_if(self.next.accounts >= self.stored.accounts.saturating_add(RECORDS_PER_UPDATE)).await
     }
 
@@ -97,7 +97,7 @@ impl<'a> AuditRecorder<'a> {
     ) -> Result<(), TableError> {
         self.next.orders = self.next.orders.saturating_add(orders);
         self.next.position = Some(position);
-        self.add(broken).await?;
+        self.add_violations(broken).await?;
         self.write_update_if(self.next.orders >= self.stored.orders.saturating_add(RECORDS_PER_UPDATE)).await
     }
 

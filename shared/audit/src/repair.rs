@@ -2,7 +2,7 @@
 //! attributes are the dates by which the batches find a subscription. The correct dates follow from the other attributes
 //! of the subscription.
 
-use billing::{Status, Subscription, days_after};
+use billing::{Subscription, SubscriptionStatus, days_after};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use store::{AccountPartition, SubscriptionKey};
@@ -11,7 +11,7 @@ use super::invariants::{BrokenInvariant, Invariant, InvariantChecker};
 
 /// A repair of one subscription.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Repair {
+pub struct SubscriptionRepair {
     /// The key of the subscription's item.
     pub key: String,
     /// The changes of attributes, such as `NextPaymentDate: none -> 2027-01-31`.
@@ -29,13 +29,13 @@ impl InvariantChecker {
     /// subscription has no violation. If a subscription is also damaged in another way, the attributes from which the
     /// dates follow may be wrong, so the subscription is not repaired. Recorded times in the future prevent no repair,
     /// because the next payment does not follow from them.
-    pub fn repairs(&self, mut partition: AccountPartition) -> Vec<Repair> {
+    pub fn find_repairs(&self, mut partition: AccountPartition) -> Vec<SubscriptionRepair> {
         let mut repairs = Vec::new();
         for at in 0..partition.subscriptions.len() {
             let stored = partition.subscriptions[at].clone();
             let key = SubscriptionKey::from_subscription(&stored).key().to_string();
             let violations = |partition: &AccountPartition| {
-                self.check(partition).into_iter().filter(|violation| violation.key == key).collect::<Vec<_>>()
+                self.check_account(partition).into_iter().filter(|violation| violation.key == key).collect::<Vec<_>>()
             };
             let is_damaged = |violation: &BrokenInvariant| violation.invariant != Invariant::RecordedInPast;
             let repaired = self.with_index_dates(&stored.without_future_times(self.present()));
@@ -45,7 +45,7 @@ impl InvariantChecker {
             partition.subscriptions[at] = repaired.clone();
             if !violations(&partition).iter().any(is_damaged) {
                 let changes = describe_changes(&stored, &repaired);
-                repairs.push(Repair { key, changes, stored: stored.clone(), repaired });
+                repairs.push(SubscriptionRepair { key, changes, stored: stored.clone(), repaired });
             }
             partition.subscriptions[at] = stored;
         }
@@ -63,15 +63,17 @@ impl InvariantChecker {
         let next_payment_on = match (&s.attempt, s.status.is_chargeable()) {
             (Some(_), _) => possible.or(Some(self.today)),
             (None, false) => None,
-            (None, true) if s.status == Status::PastDue && is_late => Some(latest),
-            (None, true) if s.status == Status::PastDue => possible.or(Some(s.due_on.max(days_after(self.today, 1)))),
+            (None, true) if s.status == SubscriptionStatus::PastDue && is_late => Some(latest),
+            (None, true) if s.status == SubscriptionStatus::PastDue => {
+                possible.or(Some(s.due_on.max(days_after(self.today, 1))))
+            }
             (None, true) => possible.or(Some(s.expected_next_payment_on(self.today))),
         };
         let is_announced = s.reminded_for == Some(s.due_on) || s.due_on <= self.today || s.is_ending();
-        let planned = self.lead.before(s.due_on);
+        let planned = self.lead.date_before(s.due_on);
         let next_reminder_on = match s.status {
-            Status::Active if s.attempt.is_some() || is_announced => s.next_reminder_on,
-            Status::Active => Some(s.next_reminder_on.map_or(planned, |on| on.min(planned))),
+            SubscriptionStatus::Active if s.attempt.is_some() || is_announced => s.next_reminder_on,
+            SubscriptionStatus::Active => Some(s.next_reminder_on.map_or(planned, |on| on.min(planned))),
             _ => None,
         };
         Subscription { next_payment_on, next_reminder_on, ..s.clone() }

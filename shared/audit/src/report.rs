@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::Arc;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 
-use billing::{Currency, Money, RefundStatus, Sku, Subscription};
+use billing::{Currency, Money, Policy, Receipt, Refund, RefundStatus, Sku, Subscription};
 use days::{DayReader, DayState, ProvenDay};
 use store::{Batch, ScannedItem, Settings, Table, TableError};
 
@@ -105,7 +106,7 @@ pub struct ReportedDay {
 
 /// A report of the sales on several days.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct SalesReport {
     pub days: Vec<ReportedDay>,
     /// The run records of the reported days, from which the concerns about these days are found.
     pub proven: Vec<ProvenDay>,
@@ -154,7 +155,7 @@ impl ReportSource<'_> {
     /// # Errors
     /// [`ReportedDaysError`] in these cases: the receipts of `from` may have expired; `from` is after today; or `to` is
     /// before `from`.
-    pub fn days(
+    pub fn reported_days(
         &self,
         from: Option<NaiveDate>,
         to: Option<NaiveDate>,
@@ -185,47 +186,20 @@ type SalesByProduct = BTreeMap<(Currency, Sku), ProductSales>;
 
 /// Returns the report of `days`. Leaves out the days before the table was created that have neither payments nor
 /// complete runs. Scans all receipts, refunds and due subscriptions, and queries the run records of each of `days`.
-pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -> Result<Report, TableError> {
+pub async fn build_sales_report(
+    source: ReportSource<'_>,
+    days: RangeInclusive<NaiveDate>,
+) -> Result<SalesReport, TableError> {
     let ReportSource { table, settings, now } = source;
     let (today, created_on) = (source.date_of(now), source.date_of(settings.created_at()));
-    let mut taken: BTreeMap<NaiveDate, SalesByProduct> = BTreeMap::new();
-    let mut report = Report::default();
-    let mut unsettled = UnsettledNow::default();
-    let policy = table.policy();
-    let date_of = |at: DateTime<Utc>| policy.date_at(at);
-    let mut add = |day: NaiveDate, sku: &Sku, amount: Money, change: fn(&mut ProductSales, Money)| {
-        if days.contains(&day) {
-            let key = (amount.currency(), sku.clone());
-            let new = || ProductSales::without_sales(sku.clone(), amount.currency());
-            change(taken.entry(day).or_default().entry(key).or_insert_with(new), amount);
-        }
-    };
+    let mut counter = SalesCounter::new(table.policy(), days);
     let count_item = |scanned: Result<ScannedItem, TableError>| {
-        match scanned {
-            Ok(ScannedItem::Due(subscription)) => unsettled.count_subscription(&subscription),
-            Ok(ScannedItem::Receipt(receipt)) => {
-                let (paid, amount) = (date_of(receipt.processed_at), receipt.amount);
-                add(paid, &receipt.sku, amount, ProductSales::add_payment);
-                if let Some(reversal) = receipt.reversal {
-                    let amount = reversal.amount;
-                    add(date_of(reversal.at), &receipt.sku, amount, ProductSales::add_reversal);
-                }
-            }
-            Ok(ScannedItem::Refund(refund)) => {
-                let failed = refund.settled_at.filter(|_| refund.status == RefundStatus::Failed).map(date_of);
-                let (requested, amount) = (date_of(refund.created_at), refund.amount);
-                if failed != Some(requested) {
-                    add(requested, &refund.receipt.sku, amount, ProductSales::add_refund);
-                    if let Some(failed) = failed {
-                        add(failed, &refund.receipt.sku, amount, ProductSales::add_failed_refund);
-                    }
-                }
-            }
-            Err(error) => report.unreadable.push(error),
-        }
+        counter.count_item(scanned);
         ControlFlow::Continue(())
     };
     table.scan_sales_and_due(today, count_item).await?;
+    let SalesCounter { days, mut taken, unsettled, unreadable, .. } = counter;
+    let mut report = SalesReport { unreadable, ..SalesReport::default() };
     let (first, last) = days.into_inner();
     let mut readers = Batch::ALL.map(|batch| (batch, DayReader::new(table, batch, settings.shards, now)));
     for date in first.iter_days().take_while(|date| *date <= last) {
@@ -247,6 +221,64 @@ pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -
         report.days.push(ReportedDay { date, complete, state, now, taken });
     }
     Ok(report)
+}
+
+/// Counts the sales of the reported days and the unsettled payments from the scanned items.
+struct SalesCounter {
+    policy: Arc<Policy>,
+    /// The reported days.
+    days: RangeInclusive<NaiveDate>,
+    taken: BTreeMap<NaiveDate, SalesByProduct>,
+    unsettled: UnsettledNow,
+    /// One error for each unreadable item.
+    unreadable: Vec<TableError>,
+}
+
+impl SalesCounter {
+    fn new(policy: Arc<Policy>, days: RangeInclusive<NaiveDate>) -> Self {
+        Self { policy, days, taken: BTreeMap::new(), unsettled: UnsettledNow::default(), unreadable: Vec::new() }
+    }
+
+    fn count_item(&mut self, scanned: Result<ScannedItem, TableError>) {
+        match scanned {
+            Ok(ScannedItem::Due(subscription)) => self.unsettled.count_subscription(&subscription),
+            Ok(ScannedItem::Receipt(receipt)) => self.count_receipt(&receipt),
+            Ok(ScannedItem::Refund(refund)) => self.count_refund(&refund),
+            Err(error) => self.unreadable.push(error),
+        }
+    }
+
+    /// Counts the payment of `receipt`, and its reversal.
+    fn count_receipt(&mut self, receipt: &Receipt) {
+        let paid = self.policy.date_at(receipt.processed_at);
+        self.change_sales(paid, &receipt.sku, receipt.amount, ProductSales::add_payment);
+        if let Some(reversal) = &receipt.reversal {
+            let reversed = self.policy.date_at(reversal.at);
+            self.change_sales(reversed, &receipt.sku, reversal.amount, ProductSales::add_reversal);
+        }
+    }
+
+    /// Counts `refund`, unless it failed on the day of its request, and its failure on a later day.
+    fn count_refund(&mut self, refund: &Refund) {
+        let failed_at = refund.settled_at.filter(|_| refund.status == RefundStatus::Failed);
+        let failed = failed_at.map(|at| self.policy.date_at(at));
+        let (requested, amount) = (self.policy.date_at(refund.created_at), refund.amount);
+        if failed != Some(requested) {
+            self.change_sales(requested, &refund.receipt.sku, amount, ProductSales::add_refund);
+            if let Some(failed) = failed {
+                self.change_sales(failed, &refund.receipt.sku, amount, ProductSales::add_failed_refund);
+            }
+        }
+    }
+
+    /// Applies `change` with `amount` to the sales of `sku` on `day`, if the day is reported.
+    fn change_sales(&mut self, day: NaiveDate, sku: &Sku, amount: Money, change: fn(&mut ProductSales, Money)) {
+        if self.days.contains(&day) {
+            let key = (amount.currency(), sku.clone());
+            let new = || ProductSales::without_sales(sku.clone(), amount.currency());
+            change(self.taken.entry(day).or_default().entry(key).or_insert_with(new), amount);
+        }
+    }
 }
 
 impl UnsettledNow {

@@ -14,7 +14,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
-pub use redaction::without_personal_data;
+pub use redaction::remove_personal_data;
 
 /// The response header in which AWS returns the id of a request.
 const REQUEST_ID_HEADER: &str = "x-amzn-requestid";
@@ -43,7 +43,7 @@ impl AwsRequestError {
             None => {
                 let chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (**error).source());
                 let status = response.map(|response| format!("HTTP status {}", response.status()));
-                let texts = chain.map(|error| without_personal_data(&error.to_string()));
+                let texts = chain.map(|error| remove_personal_data(&error.to_string()));
                 Self { code: None, texts: status.into_iter().chain(texts).collect(), request_id }
             }
         }
@@ -51,8 +51,8 @@ impl AwsRequestError {
 
     /// Creates the error of one entry of a request, for which AWS returned the error `code` and perhaps a `message`.
     pub fn of_code(code: &str, message: Option<&str>) -> Self {
-        let texts = message.map(without_personal_data).into_iter().collect();
-        Self { code: Some(without_personal_data(code).into()), texts, request_id: None }
+        let texts = message.map(remove_personal_data).into_iter().collect();
+        Self { code: Some(remove_personal_data(code).into()), texts, request_id: None }
     }
 
     /// Returns this error with the `code` and the `message` of the entry that made the whole request fail.
@@ -102,7 +102,7 @@ mod tests {
     const DENIED: &str = "User: arn:aws:sts::123456789012:assumed-role/dueday-api/dueday-api is not authorized to \
                           perform: dynamodb:GetItem on resource: arn:aws:dynamodb:eu-west-1:123456789012:table/dueday";
 
-    fn response(body: &'static str) -> HttpResponse {
+    fn aws_response(body: &'static str) -> HttpResponse {
         let mut response = HttpResponse::new(400.try_into().unwrap(), SdkBody::from(body));
         response.headers_mut().insert(REQUEST_ID_HEADER, "REQ1");
         response
@@ -112,7 +112,7 @@ mod tests {
     fn error_of_aws_contains_code_message_and_request_id_but_not_the_response() {
         let metadata = ErrorMetadata::builder().code("AccessDeniedException").message(DENIED).build();
         let error =
-            AwsRequestError::new(&SdkError::service_error(metadata, response(r#"{"Email":"ada@example.com"}"#)));
+            AwsRequestError::new(&SdkError::service_error(metadata, aws_response(r#"{"Email":"ada@example.com"}"#)));
         assert_eq!(error.to_string(), format!("AccessDeniedException: {DENIED} (request id REQ1)"));
         assert_eq!((error.code.as_deref(), error.innermost_text()), (Some("AccessDeniedException"), DENIED));
         assert!(!format!("{error:?}").contains("Email"), "{error:?}");
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn response_that_cannot_be_read_is_not_printed() {
         let sdk: SdkError<ErrorMetadata, HttpResponse> =
-            SdkError::response_error("unexpected token", response(r#"{"SecretString":"top"}"#));
+            SdkError::response_error("unexpected token", aws_response(r#"{"SecretString":"top"}"#));
         let error = AwsRequestError::new(&sdk);
         assert_eq!(error.to_string(), "HTTP status 400: response error: unexpected token (request id REQ1)");
         assert!(!format!("{error:?}").contains("top"), "{error:?}");

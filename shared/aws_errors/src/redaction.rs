@@ -16,24 +16,24 @@
 const REDACTED: &str = "<redacted>";
 
 /// Returns the error message `message` of AWS without the values of the request and without email addresses.
-pub fn without_personal_data(message: &str) -> String {
-    let message = redact_each(message, "Value '", "' at '");
-    let message = redact_widest(&message, "[", "]");
-    let message = redact_widest(&message, "{", "}");
-    let message = redact_widest(&message, "numeric value: ", " for key ");
+pub fn remove_personal_data(message: &str) -> String {
+    let message = redact_each_between(message, "Value '", "' at '");
+    let message = redact_from_first_to_last(&message, "[", "]");
+    let message = redact_from_first_to_last(&message, "{", "}");
+    let message = redact_from_first_to_last(&message, "numeric value: ", " for key ");
     redact_email_addresses(&message)
 }
 
 /// Replaces each text between `start` and the next `end`. A text without an `end` goes to the end of the message.
-fn redact_each(message: &str, start: &str, end: &str) -> String {
+fn redact_each_between(message: &str, start: &str, end: &str) -> String {
     let Some((before, rest)) = message.split_once(start) else { return message.to_owned() };
     let rest = rest.find(end).map_or("", |end| &rest[end..]);
-    format!("{before}{start}{REDACTED}{}", redact_each(rest, start, end))
+    format!("{before}{start}{REDACTED}{}", redact_each_between(rest, start, end))
 }
 
 /// Replaces the text between the first `start` and the last `end`, because the value itself can contain `end`. A text
 /// without an `end` goes to the end of the message.
-fn redact_widest(message: &str, start: &str, end: &str) -> String {
+fn redact_from_first_to_last(message: &str, start: &str, end: &str) -> String {
     let Some((before, rest)) = message.split_once(start) else { return message.to_owned() };
     let rest = rest.rfind(end).map_or("", |end| &rest[end..]);
     format!("{before}{start}{REDACTED}{rest}")
@@ -93,7 +93,7 @@ mod tests {
                 "identities failed the check in region EU-WEST-1: Ada <<redacted>>, <redacted>",
             ),
         ] {
-            assert_eq!(without_personal_data(message), expected);
+            assert_eq!(remove_personal_data(message), expected);
         }
     }
 
@@ -106,9 +106,9 @@ mod tests {
                  identity-based policy allows the dynamodb:PutItem action"
             )
         };
-        assert_eq!(without_personal_data(&denied("dueday-api")), denied("dueday-api"));
-        assert_eq!(without_personal_data(&denied("ada@example.com")), denied("<redacted>"));
+        assert_eq!(remove_personal_data(&denied("dueday-api")), denied("dueday-api"));
+        assert_eq!(remove_personal_data(&denied("ada@example.com")), denied("<redacted>"));
         let mismatch = "One or more parameter values were invalid: Type mismatch for key PK expected: S actual: N";
-        assert_eq!(without_personal_data(mismatch), mismatch);
+        assert_eq!(remove_personal_data(mismatch), mismatch);
     }
 }

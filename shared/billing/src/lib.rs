@@ -30,8 +30,8 @@
 //!
 //! ```
 //! use billing::{
-//!     AccountRecords, Attempt, ClaimToken, Currency, LeadDays, NewSubscription, Outcome, Payment, PaymentMethod,
-//!     PaymentStatus, Policy, SubscriptionId, settle,
+//!     AccountRecords, Attempt, ClaimToken, Currency, LeadDays, NewSubscription, AttemptOutcome, Payment, PaymentMethod,
+//!     PaymentStatus, Policy, SubscriptionId, settle_open_attempt,
 //! };
 //! use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 //! use ulid::Ulid;
@@ -83,8 +83,8 @@
 //!     card: None,
 //!     created_at: charged_at,
 //! };
-//! let outcome = Outcome::Succeeded(payment);
-//! let settlement = settle(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at)?;
+//! let outcome = AttemptOutcome::Succeeded(payment);
+//! let settlement = settle_open_attempt(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at)?;
 //! // The settlement contains a receipt, and the next payment is due on the last day of February.
 //! assert_eq!(settlement.receipt.map(|receipt| receipt.due_on), Some(date("2027-01-31")?));
 //! assert_eq!(settlement.subscription.due_on, date("2027-02-28")?);
@@ -116,19 +116,19 @@ pub use changes::finding::{Finding, FindingReason, LateSuccess, ResolvedFinding}
 pub use checks::accepted_difference::AcceptedDifference;
 pub use checks::audit_record::{AUDIT_RETENTION, AuditRecord, AuditViolation, MAX_STORED_VIOLATIONS};
 pub use checks::day_reconciliation::{
-    DayReconciliation, Difference, DifferenceKind, GatewayList, MAX_STORED_DIFFERENCES, RECONCILIATION_RETENTION,
-    ReconciledCounts, ReconciliationStep,
+    DayReconciliation, DifferenceKind, GatewayDifference, GatewayList, MAX_STORED_DIFFERENCES,
+    RECONCILIATION_RETENTION, ReconciledCounts, ReconciliationStep,
 };
 #[cfg(feature = "openapi")]
 pub use event::event_schemas;
 pub use event::{
-    AccountData, AuditData, ChangedField, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType,
-    ExpiredReceiptData, ItemImage, OperatorEvent, OrderData, OrderLineData, PaymentData, ReceivedEvent,
-    ReconciliationData, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaitingTerms, WaivedPeriodData,
-    events_between_images,
+    AccountEventData, AuditEventData, ChangedField, CloudEvent, DeclineEventData, DisputeEventData, Event, EventData,
+    EventType, ExpiredReceiptEventData, ItemImage, OperatorEvent, OrderEventData, OrderLineEventData, PaymentEventData,
+    ReceivedEvent, ReconciliationEventData, RefundEventData, ReversalEventData, SubscriptionEventData, UnreadableEvent,
+    WaitingTerms, WaivedPeriodEventData, events_between_images,
 };
 pub use outbound_webhook::*;
-pub use records::attempt::{Attempt, ClaimToken, Outcome};
+pub use records::attempt::{Attempt, AttemptOutcome, ClaimToken};
 pub use records::attempt_record::{AttemptEnd, AttemptRecord};
 pub use records::dispute::{Dispute, DisputeStatus};
 pub use records::payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
@@ -142,25 +142,25 @@ pub use records::refund::{
     SucceededRefunds,
 };
 pub use records::waived_period::{WaivedPeriod, WaivedReason};
-pub use settings::ceilings::{Ceilings, ChargeTotal};
+pub use settings::ceilings::{ChargeCeilings, ChargeTotal};
 pub use settings::dunning::{AfterLastRetry, Dunning, DunningError};
 pub use settings::payment_limits::{PaymentLimit, PaymentLimitError, PaymentLimits};
 pub use settings::policy::{AfterWonDispute, CatchUp, LeadDays, OnResume, Policy};
 pub use settings::policy_setting::{PolicyError, PolicySetting, StoredPolicy, TimeZoneRefusal};
 pub use settlement::attempts_in_doubt::{
-    AttemptContradiction, ClaimRefusal, Resolution, attempt_contradiction, claim_refusal, describe_double_payment,
-    is_decline_of_month, resolve, successful_payments,
+    AttemptContradiction, ClaimRefusal, InDoubtResolution, attempt_contradiction, claim_refusal,
+    describe_double_payment, is_decline_of_month, resolve_attempt_in_doubt, successful_payments,
 };
-pub use settlement::settle::{NotSettled, Settlement, settle};
+pub use settlement::settle::{NotSettled, Settlement, settle_open_attempt};
 pub use subscriptions::clock_ahead::{MAX_EXPECTED_CLOCK_DIFFERENCE, PresentTime, last_payment_day_in_sight};
 pub use subscriptions::forecast::Forecast;
 pub use subscriptions::new_subscription::{AccountRecords, CreationRefusal, NewSubscription, first_due_on};
-pub use subscriptions::outlook::{Hold, Outlook, OwedPayment, PaymentReason, PlannedPayment};
-pub use subscriptions::refusal::Refusal;
+pub use subscriptions::outlook::{ChargeHold, OwedPayment, PaymentReason, PlannedPayment, SubscriptionOutlook};
+pub use subscriptions::refusal::ChangeRefusal;
 pub use subscriptions::rejection::{is_rejection_of_payment_method, is_rejection_without_cause};
-pub use subscriptions::reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
-pub use subscriptions::subscription::{ReminderClaim, Status, Subscription, Terms};
-pub use subscriptions::subscription_changes::Changes;
+pub use subscriptions::reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminder_processed};
+pub use subscriptions::subscription::{ReminderClaim, Subscription, SubscriptionStatus, SubscriptionTerms};
+pub use subscriptions::subscription_changes::SubscriptionChanges;
 pub use subscriptions::terms::WaitingChange;
 pub use values::account::{Account, AccountChanges, MailStatus};
 pub use values::amount_rules::{AmountRange, AmountRangeError, AmountRefusal, AmountRules};
@@ -171,4 +171,4 @@ pub use values::contact_data::{ContactError, EmailAddress, Label, Locale};
 pub use values::ids::check_id;
 pub use values::ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
 pub use values::money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
-pub use values::money_sums::{Sums, SumsError};
+pub use values::money_sums::{MoneySums, MoneySumsError};

@@ -2,8 +2,8 @@
 //! comparisons and operators' commands all settle attempts here.
 
 use billing::{
-    Attempt, AttemptContradiction, Finding, GatewayToken, NotSettled, Outcome, Payment, ReceiptId, Settlement,
-    Subscription, settle,
+    Attempt, AttemptContradiction, AttemptOutcome, Finding, GatewayToken, NotSettled, Payment, ReceiptId, Settlement,
+    Subscription, settle_open_attempt,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use gateways::GatewayError;
@@ -13,12 +13,12 @@ use crate::{ChargingEngine, UncountedCharges};
 
 /// What a report of the gateway has done.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Applied {
+pub enum ApplyResult {
     /// This call has settled the attempt, or the payment that had no open attempt.
-    Settled(Box<Settled>),
+    Settled(Box<WrittenSettlement>),
     /// Another worker has settled the attempt, or the payment already has its receipt. Contains the outcome that was to be
     /// applied.
-    AlreadySettled(Box<Outcome>),
+    AlreadySettled(Box<AttemptOutcome>),
     /// The subscription has no open attempt.
     NothingOpen,
     /// The payment has no receipt and is stored as a finding. If the finding was stored before, a person may have
@@ -32,7 +32,7 @@ pub enum Applied {
 
 /// A settlement that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settled {
+pub struct WrittenSettlement {
     /// The written settlement, whose subscription is the stored one.
     pub settlement: Settlement,
     /// Whether a reminder of the payment was sent, or none could be sent, because the subscription was created on the due
@@ -102,22 +102,22 @@ impl ApplyError {
     }
 }
 
-impl Applied {
+impl ApplyResult {
     /// Creates the result of a written `settlement`.
     pub(crate) fn settled(settlement: Settlement, was_reminded: bool) -> Self {
-        Self::Settled(Box::new(Settled { settlement, was_reminded, paid_twice: None }))
+        Self::Settled(Box::new(WrittenSettlement { settlement, was_reminded, paid_twice: None }))
     }
 
     /// Adds the message that the month was paid more than once.
     pub(crate) fn with_paid_twice(self, paid_twice: Option<String>) -> Self {
         match self {
-            Self::Settled(settled) => Self::Settled(Box::new(Settled { paid_twice, ..*settled })),
+            Self::Settled(settled) => Self::Settled(Box::new(WrittenSettlement { paid_twice, ..*settled })),
             other => other,
         }
     }
 }
 
-impl Settled {
+impl WrittenSettlement {
     /// Returns whether the settlement has the receipt of `payment`.
     pub fn pays_with(&self, payment: &Payment) -> bool {
         self.settlement.receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id)
@@ -139,11 +139,11 @@ impl ChargingEngine {
         &self,
         subscription: Subscription,
         held: &Attempt,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         today: NaiveDate,
         charges: &UncountedCharges,
-    ) -> Result<Applied, ApplyError> {
-        if let Outcome::Succeeded(payment) = &outcome {
+    ) -> Result<ApplyResult, ApplyError> {
+        if let AttemptOutcome::Succeeded(payment) = &outcome {
             self.verify_payment(&subscription, held, payment).await?;
         }
         self.apply_as_decided(subscription, held, outcome, today, charges).await
@@ -155,36 +155,37 @@ impl ChargingEngine {
         &self,
         subscription: Subscription,
         held: &Attempt,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         today: NaiveDate,
         charges: &UncountedCharges,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<ApplyResult, ApplyError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
         let policy = self.table.policy();
         // Reminders are sent until the due date, but not on the day on which the subscription was created.
         let could_be_reminded = policy.date_at(subscription.created_at) < held.due_on;
         let was_reminded = subscription.reminded_for == Some(held.due_on) || !could_be_reminded;
-        let settlement = |stored: &Subscription| settle(stored, held, &outcome, &policy, today, self.clock.now());
-        match self.table.settle_with_action(subscription, self.action.as_ref(), settlement).await {
+        let settlement =
+            |stored: &Subscription| settle_open_attempt(stored, held, &outcome, &policy, today, self.clock.now());
+        match self.table.write_settlement_with_action(subscription, self.action.as_ref(), settlement).await {
             Ok(settled) => {
                 charges.add_charge_of(&settled);
-                return Ok(Applied::settled(settled, was_reminded));
+                return Ok(ApplyResult::settled(settled, was_reminded));
             }
             Err(refused) => match refused.into_reason()? {
-                Some(NotSettled::StaysOpen) => return Ok(Applied::Open(OpenReason::NotFinal)),
+                Some(NotSettled::StaysOpen) => return Ok(ApplyResult::Open(OpenReason::NotFinal)),
                 Some(NotSettled::AlreadySettled) | None => {}
             },
         }
         // Another worker has settled the attempt. If it settled the attempt with another outcome, this successful
         // payment has no receipt, which is an error.
-        if let Outcome::Succeeded(Payment { id, .. }) = &outcome {
+        if let AttemptOutcome::Succeeded(Payment { id, .. }) = &outcome {
             let receipt = self.table.get_receipt(&account, &receipt, self.clock.now()).await?;
             if receipt.is_none_or(|receipt| receipt.payment != *id) {
                 return Err(ApplyError::MissingReceipt { payment: id.clone(), due_on: held.due_on });
             }
         }
-        Ok(Applied::AlreadySettled(Box::new(outcome)))
+        Ok(ApplyResult::AlreadySettled(Box::new(outcome)))
     }
 
     /// Verifies that the successful `payment` matches the attempt `held`: the same subscription, period, amount and

@@ -1,12 +1,12 @@
 //! Charges a claimed attempt, and decides from the gateway's response whether to settle the attempt, to send the charge
 //! again, or to leave the attempt open.
 
-use billing::{Attempt, Outcome, PaymentMethod, Resolution, Subscription};
+use billing::{Attempt, AttemptOutcome, InDoubtResolution, PaymentMethod, Subscription};
 use chrono::TimeDelta;
 use gateways::{ChargeRequest, ChargeResponse, GatewayError};
 
 use crate::request_pace::ThrottleCount;
-use crate::{Applied, ApplyError, ChargeContext, ChargePermit, Charger, LookUpError, LookedUp, OpenReason};
+use crate::{ApplyError, ApplyResult, ChargeContext, ChargePermit, Charger, LookUpError, LookedUp, OpenReason};
 
 /// The longest time after the claim or take-over of an attempt within which the attempt may be charged. If a process
 /// was suspended after the claim, it must not charge the attempt, because another worker may have taken over the
@@ -25,27 +25,31 @@ impl Charger {
         &self,
         context: ChargeContext<'_>,
         permit: ChargePermit,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<ApplyResult, ApplyError> {
         let earlier = permit.subscription.rejected_customer.clone().map(|customer| Attempt {
             payment_method: PaymentMethod { customer, ..permit.attempt.payment_method.clone() },
             ..permit.attempt.clone()
         });
         if let Some(earlier) = earlier {
-            let found = self.look_up(context, (&permit.subscription, &earlier)).await;
+            let found = self.look_up(context, &permit.subscription, &earlier).await;
             if let Some(applied) = Box::pin(self.settle_found(context, &permit, found)).await? {
                 return Ok(applied);
             }
             self.wait_for_turn().await;
         }
-        self.charge(context, permit).await
+        self.charge_attempt(context, permit).await
     }
 
     /// Charges the attempt of `permit` and settles its outcome, or leaves the attempt open. If the gateway returns an
     /// error that does not prove that no payment was made, looks up the attempt. If the gateway has no payment, sends the
     /// same request once more. If the gateway then returns the same error again and still has no payment, the attempt
     /// counts as rejected.
-    pub(crate) async fn charge(&self, context: ChargeContext<'_>, permit: ChargePermit) -> Result<Applied, ApplyError> {
-        let open = |reason| Ok(Applied::Open(reason));
+    pub(crate) async fn charge_attempt(
+        &self,
+        context: ChargeContext<'_>,
+        permit: ChargePermit,
+    ) -> Result<ApplyResult, ApplyError> {
+        let open = |reason| Ok(ApplyResult::Open(reason));
         let in_doubt = |error: GatewayError| open(OpenReason::NoResponse(error));
         let mut previous_code: Option<String> = None;
         let outcome = loop {
@@ -54,9 +58,9 @@ impl Charger {
                 Err(reason) => return open(reason),
             };
             let (code, is_final) = match response {
-                ChargeResponse::Succeeded(payment) => break Outcome::Succeeded(payment),
-                ChargeResponse::Declined(decline) => break Outcome::Declined(decline),
-                ChargeResponse::Rejected { code } => break Outcome::Rejected { code },
+                ChargeResponse::Succeeded(payment) => break AttemptOutcome::Succeeded(payment),
+                ChargeResponse::Declined(decline) => break AttemptOutcome::Declined(decline),
+                ChargeResponse::Rejected { code } => break AttemptOutcome::Rejected { code },
                 ChargeResponse::Processing => return open(OpenReason::Processing),
                 ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
                 ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
@@ -67,12 +71,12 @@ impl Charger {
                     (code, is_same)
                 }
             };
-            let found = self.look_up(context, (&permit.subscription, &permit.attempt)).await;
+            let found = self.look_up(context, &permit.subscription, &permit.attempt).await;
             if let Some(applied) = Box::pin(self.settle_found(context, &permit, found)).await? {
                 return Ok(applied);
             }
             if is_final {
-                break Outcome::Rejected { code };
+                break AttemptOutcome::Rejected { code };
             }
             // Two different errors do not prove that no payment was made: a later run looks the attempt up again.
             if previous_code.is_some() {
@@ -81,7 +85,7 @@ impl Charger {
             previous_code = Some(code);
             self.wait_for_turn().await;
         };
-        self.settle(context, permit, outcome).await
+        self.settle_attempt(context, permit, outcome).await
     }
 
     /// Settles the attempt of `permit` with what its look-up has `found`, or leaves it open. Returns `None` if the gateway
@@ -91,28 +95,28 @@ impl Charger {
         context: ChargeContext<'_>,
         permit: &ChargePermit,
         found: Result<LookedUp, LookUpError>,
-    ) -> Result<Option<Applied>, ApplyError> {
+    ) -> Result<Option<ApplyResult>, ApplyError> {
         let LookedUp { resolution, paid_twice, .. } = match found {
             Ok(found) => found,
-            Err(LookUpError::Gateway(error)) => return Ok(Some(Applied::Open(OpenReason::NoResponse(error)))),
+            Err(LookUpError::Gateway(error)) => return Ok(Some(ApplyResult::Open(OpenReason::NoResponse(error)))),
             Err(LookUpError::Table(error)) => return Err(error.into()),
         };
         Ok(match resolution {
-            Resolution::Settle(outcome) => {
-                Some(self.settle(context, permit.clone(), outcome).await?.with_paid_twice(paid_twice))
+            InDoubtResolution::Settle(outcome) => {
+                Some(self.settle_attempt(context, permit.clone(), outcome).await?.with_paid_twice(paid_twice))
             }
-            Resolution::Processing => Some(Applied::Open(OpenReason::Processing)),
-            Resolution::ChargeAgain => None,
+            InDoubtResolution::Processing => Some(ApplyResult::Open(OpenReason::Processing)),
+            InDoubtResolution::ChargeAgain => None,
         })
     }
 
     /// Settles the attempt of `permit` with `outcome`.
-    async fn settle(
+    async fn settle_attempt(
         &self,
         context: ChargeContext<'_>,
         ChargePermit { subscription, attempt, .. }: ChargePermit,
-        outcome: Outcome,
-    ) -> Result<Applied, ApplyError> {
+        outcome: AttemptOutcome,
+    ) -> Result<ApplyResult, ApplyError> {
         self.engine.apply(subscription, &attempt, outcome, context.today, &context.run.uncounted_charges).await
     }
 
@@ -174,12 +178,13 @@ impl Charger {
     pub(crate) async fn look_up(
         &self,
         context: ChargeContext<'_>,
-        attempt: (&Subscription, &Attempt),
+        subscription: &Subscription,
+        attempt: &Attempt,
     ) -> Result<LookedUp, LookUpError> {
         let mut throttle_count = ThrottleCount::default();
         loop {
             self.pace.wait_for_turn().await;
-            match self.engine.look_up(self.gateway.as_ref(), attempt).await {
+            match self.engine.look_up(self.gateway.as_ref(), subscription, attempt).await {
                 Err(LookUpError::Gateway(GatewayError::Throttled { retry_after }))
                     if self.pace.back_off(retry_after, &mut throttle_count)
                         && self.has_time_to_charge_after_pause(context.deadline) => {}

@@ -60,7 +60,7 @@ impl Charger {
     ///
     /// # Errors
     /// [`NotClaimed`] if the payment was not claimed.
-    pub async fn claim(
+    pub async fn claim_payment(
         &self,
         key: &SubscriptionKey,
         table_id: Ulid,

@@ -3,23 +3,23 @@
 use std::num::NonZeroU32;
 
 use billing::PaymentLimit;
-use config::ReadBy::Payments;
+use config::ReadingFunction::Payments;
 use config::variables;
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, Env, EnvVariable};
 
 variables! {
-    GATEWAY_RATE = Variable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N",
+    GATEWAY_RATE = EnvVariable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N",
         "The highest number of requests per second to the gateway")
         .in_range(1, 10_000).default("25").rare_flag("gateway-rate");
 }
 
 /// Environment variables of earlier versions of Dueday, whose values are now settings in the table. A variable of this
 /// list that is still set is an error: the merchant expects a ceiling, and the runs would charge without it.
-const MOVED_VARIABLES: [(Variable, PaymentLimit); 4] = [
-    (Variable::new(&[], "DUEDAY_MAX_CHARGES", "", ""), PaymentLimit::MaxCharges),
-    (Variable::new(&[], "DUEDAY_MAX_SUMS", "", ""), PaymentLimit::MaxSums),
-    (Variable::new(&[], "DUEDAY_MAX_PROCESSING_DAYS", "", ""), PaymentLimit::MaxProcessingDays),
-    (Variable::new(&[], "DUEDAY_GATEWAY_FAILURES", "", ""), PaymentLimit::GatewayFailures),
+const MOVED_VARIABLES: [(EnvVariable, PaymentLimit); 4] = [
+    (EnvVariable::new(&[], "DUEDAY_MAX_CHARGES", "", ""), PaymentLimit::MaxCharges),
+    (EnvVariable::new(&[], "DUEDAY_MAX_SUMS", "", ""), PaymentLimit::MaxSums),
+    (EnvVariable::new(&[], "DUEDAY_MAX_PROCESSING_DAYS", "", ""), PaymentLimit::MaxProcessingDays),
+    (EnvVariable::new(&[], "DUEDAY_GATEWAY_FAILURES", "", ""), PaymentLimit::GatewayFailures),
 ];
 
 /// The configuration of the payment batch.

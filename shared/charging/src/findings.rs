@@ -78,7 +78,8 @@ impl ChargingEngine {
         payment: &Payment,
         reason: FindingReason,
     ) -> Result<Option<Finding>, TableError> {
-        let (account, id, now) = (&payment.account, payment.subscription, self.clock.now());
+        let (account, id) = (&payment.account, payment.subscription);
+        let now = self.clock.now();
         let new_finding = |stored: &Subscription| Finding {
             account: account.clone(),
             subscription: id,
@@ -110,7 +111,8 @@ impl ChargingEngine {
     pub async fn resolve_finding(
         &self,
         gateway: &dyn Refunds,
-        (account, payment): (&AccountId, &GatewayToken),
+        account: &AccountId,
+        payment: &GatewayToken,
         decision: FindingDecision,
         because: &str,
         today: NaiveDate,
@@ -120,49 +122,14 @@ impl ChargingEngine {
         let is_wanted = |found: &&Finding| found.payment == *payment && found.resolved.is_none();
         let open = all.iter().find(is_wanted).ok_or_else(missing)?;
         let stored = self.table.get_subscription(account, open.subscription).await?.ok_or_else(missing)?;
-        let reported = gateway.payment(payment).await?;
-        let is_processing = reported.as_ref().is_some_and(|reported| reported.status == PaymentStatus::Processing);
-        let paid = reported.filter(|reported| reported.status == PaymentStatus::Succeeded);
-        let refunds = match &paid {
-            Some(_) => gateway.refunds_of(payment).await?,
-            None => Vec::new(),
-        };
-        let kept = paid.as_ref().and_then(|paid| kept_amount(paid, &refunds));
+        let reported = ReportedPayment::read(gateway, payment).await?;
         let now = self.clock.now();
-        let period = open.period();
-        let receipt = self.table.get_receipt_of_month(account, open.subscription, period, now).await?;
+        let receipt = self.table.get_receipt_of_month(account, open.subscription, open.period(), now).await?;
         let has_receipt = receipt.is_some_and(|receipt| receipt.payment == *payment);
-        let no_receipt = |reason| FindingError::NoReceipt { payment: payment.clone(), reason };
-        let settle = |stored: &Subscription| -> Result<Settlement, FindingError> {
-            match (decision, &paid) {
-                (FindingDecision::CloseAlthoughPaid, _) => Ok(stored.clone().into()),
-                // The payment has got its receipt since the finding was stored.
-                (FindingDecision::Close, _) if has_receipt => Ok(stored.clone().into()),
-                _ if is_processing => {
-                    Err(no_receipt("the bank is still processing it; decide when the outcome is known"))
-                }
-                (FindingDecision::Receipt, _) if kept.is_none() => {
-                    Err(no_receipt("at the gateway it has not succeeded, or is completely refunded"))
-                }
-                (FindingDecision::Receipt | FindingDecision::ReceiptLostByRestore, Some(paid)) => {
-                    let is_due = stored.due_period() == period && stored.attempt.is_none();
-                    if !is_due {
-                        return Err(no_receipt(
-                            "its period is not the subscription's due period, or another payment for it is in progress",
-                        ));
-                    }
-                    let settlement = stored.apply_late_payment(paid, self.table.policy().lead, today, now);
-                    self.add_refunds(settlement, &refunds, now)
-                        .ok_or_else(|| no_receipt("its refunds at the gateway exceed the payment"))
-                }
-                (FindingDecision::Receipt | FindingDecision::ReceiptLostByRestore, None) => {
-                    Err(no_receipt("at the gateway it has not succeeded"))
-                }
-                (FindingDecision::Close, _) => match kept {
-                    Some(kept) => Err(FindingError::StillPaid { payment: payment.clone(), kept }),
-                    None => Ok(stored.clone().into()),
-                },
-            }
+        let settle = |stored: &Subscription| match decision {
+            // The payment has got its receipt since the finding was stored.
+            FindingDecision::Close if has_receipt => Ok(stored.clone().into()),
+            _ => self.settle_as_decided(stored, open, &reported, decision, today, now),
         };
         let resolved = Finding {
             resolved: Some(ResolvedFinding { at: now, reason: because.to_owned() }),
@@ -180,6 +147,52 @@ impl ChargingEngine {
         Ok(settled.subscription)
     }
 
+    /// Returns the settlement of the subscription `stored` that follows from `decision`, a person's decision about the
+    /// open finding `open`, whose payment has no receipt. `reported` is the payment at the gateway.
+    ///
+    /// # Errors
+    /// [`FindingError::StillPaid`] and [`FindingError::NoReceipt`] if the decision does not fit the state of the
+    /// payment.
+    fn settle_as_decided(
+        &self,
+        stored: &Subscription,
+        open: &Finding,
+        reported: &ReportedPayment,
+        decision: FindingDecision,
+        today: NaiveDate,
+        now: DateTime<Utc>,
+    ) -> Result<Settlement, FindingError> {
+        let no_receipt = |reason| FindingError::NoReceipt { payment: open.payment.clone(), reason };
+        let kept = reported.kept_amount();
+        match (decision, &reported.paid) {
+            (FindingDecision::CloseAlthoughPaid, _) => Ok(stored.clone().into()),
+            _ if reported.is_processing => {
+                Err(no_receipt("the bank is still processing it; decide when the outcome is known"))
+            }
+            (FindingDecision::Receipt, _) if kept.is_none() => {
+                Err(no_receipt("at the gateway it has not succeeded, or is completely refunded"))
+            }
+            (FindingDecision::Receipt | FindingDecision::ReceiptLostByRestore, Some(paid)) => {
+                let is_due = stored.due_period() == open.period() && stored.attempt.is_none();
+                if !is_due {
+                    return Err(no_receipt(
+                        "its period is not the subscription's due period, or another payment for it is in progress",
+                    ));
+                }
+                let settlement = stored.apply_late_payment(paid, self.table.policy().lead, today, now);
+                self.add_refunds(settlement, &reported.refunds, now)
+                    .ok_or_else(|| no_receipt("its refunds at the gateway exceed the payment"))
+            }
+            (FindingDecision::Receipt | FindingDecision::ReceiptLostByRestore, None) => {
+                Err(no_receipt("at the gateway it has not succeeded"))
+            }
+            (FindingDecision::Close, _) => match kept {
+                Some(kept) => Err(FindingError::StillPaid { payment: open.payment.clone(), kept }),
+                None => Ok(stored.clone().into()),
+            },
+        }
+    }
+
     /// Adds `refunds`, the refunds that the gateway has made of the payment, to the receipt of `settlement`. Leaves out
     /// failed refunds. Returns `None` if the refunds exceed the payment.
     fn add_refunds(&self, settlement: Settlement, refunds: &[GatewayRefund], now: DateTime<Utc>) -> Option<Settlement> {
@@ -192,8 +205,36 @@ impl ChargingEngine {
         let refunded_at = (refunded.minor() > 0).then_some(now);
         let receipt = Receipt { refunded, refunded_at, ..receipt.clone() };
         let expires = self.table.refund_expiry(&receipt, now);
-        let stored = made().map(|refund| refund_made_at_gateway((&receipt, expires), refund.clone(), now));
+        let stored = made().map(|refund| refund_made_at_gateway(&receipt, expires, refund.clone(), now));
         Some(Settlement { refunds: stored.collect(), receipt: Some(receipt), ..settlement })
+    }
+}
+
+/// The payment of a finding, as the gateway reports it.
+struct ReportedPayment {
+    /// Whether the bank is still processing the payment.
+    is_processing: bool,
+    /// The payment; `None` if it has not succeeded.
+    paid: Option<Payment>,
+    /// The refunds of the successful payment.
+    refunds: Vec<GatewayRefund>,
+}
+
+impl ReportedPayment {
+    async fn read(gateway: &dyn Refunds, payment: &GatewayToken) -> Result<Self, GatewayError> {
+        let reported = gateway.payment(payment).await?;
+        let is_processing = reported.as_ref().is_some_and(|reported| reported.status == PaymentStatus::Processing);
+        let paid = reported.filter(|reported| reported.status == PaymentStatus::Succeeded);
+        let refunds = match &paid {
+            Some(_) => gateway.refunds_of_payment(payment).await?,
+            None => Vec::new(),
+        };
+        Ok(Self { is_processing, paid, refunds })
+    }
+
+    /// Returns the amount that the merchant keeps; `None` if the payment has not succeeded, or was completely refunded.
+    fn kept_amount(&self) -> Option<Money> {
+        self.paid.as_ref().and_then(|paid| kept_amount(paid, &self.refunds))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The one way through the money. The engine ([`ChargingEngine`]) has two doors: it looks an attempt up at the gateway
 //! (`lookup.rs`), and it applies what the gateway reports (`apply.rs`). A report settles an attempt, is stored as a
-//! finding, or leaves the attempt open, for a reason ([`Applied`]). A [`Charger`] claims due payments, charges them
+//! finding, or leaves the attempt open, for a reason ([`ApplyResult`]). A [`Charger`] claims due payments, charges them
 //! through these doors, and takes over attempts in doubt.
 //!
-//! A success passes these types: `ChargeResponse` (of the gateway), `Outcome`, [`Applied`], and in a run the result and
-//! the outcome of its row. In a take-over, `Resolution` (the rule about what a look-up has found) replaces `ChargeResponse`.
+//! A success passes these types: `ChargeResponse` (of the gateway), `AttemptOutcome`, [`ApplyResult`], and in a run the result and
+//! the outcome of its row. In a take-over, `InDoubtResolution` (the rule about what a look-up has found) replaces `ChargeResponse`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod apply;
@@ -28,7 +28,7 @@ mod sign_up;
 mod take_over;
 mod uncounted_charges;
 
-pub use apply::{Applied, ApplyError, OpenReason, Settled};
+pub use apply::{ApplyError, ApplyResult, OpenReason, WrittenSettlement};
 pub use charge_request_metrics::ChargeRequestMetrics;
 pub use charge_run::{ChargeContext, ChargeRun};
 pub use charger::{Charger, GATEWAY_TIMEOUT};

@@ -1,8 +1,8 @@
 //! Looks one attempt up in the gateway's list of the customer's payments.
 
 use billing::{
-    Attempt, Payment, Resolution, Subscription, describe_double_payment, is_decline_of_month, resolve,
-    successful_payments,
+    Attempt, InDoubtResolution, Payment, Subscription, describe_double_payment, is_decline_of_month,
+    resolve_attempt_in_doubt, successful_payments,
 };
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use gateways::{GatewayError, PaymentGateway};
@@ -20,7 +20,7 @@ pub(crate) struct LookedUp {
     /// The payments of the attempt's customer at the gateway.
     pub listed: Vec<Payment>,
     /// The next step for the attempt.
-    pub resolution: Resolution,
+    pub resolution: InDoubtResolution,
     /// A message for the operator if the month was paid more than once; otherwise `None`.
     pub paid_twice: Option<String>,
     /// Whether the list contains a payment of a later attempt than the table. Then the table was restored from a backup,
@@ -51,17 +51,19 @@ impl ChargingEngine {
     pub(crate) async fn look_up(
         &self,
         gateway: &dyn PaymentGateway,
-        (subscription, attempt): (&Subscription, &Attempt),
+        subscription: &Subscription,
+        attempt: &Attempt,
     ) -> Result<LookedUp, LookUpError> {
-        let mut listed = gateway.payments_of(&attempt.payment_method.customer, payments_since(attempt)).await?;
+        let mut listed =
+            gateway.payments_of_customer(&attempt.payment_method.customer, earliest_payment_time(attempt)).await?;
         if successful_payments(subscription, attempt, &listed).is_empty() {
             for declined in listed.iter_mut().filter(|payment| is_decline_of_month(payment, subscription, attempt)) {
-                *declined = read_again(gateway, declined).await?;
+                *declined = read_declined_payment(gateway, declined).await?;
             }
         }
         let now = self.clock.now();
-        let is_table_older = self.notice_older_table((subscription, attempt), &listed, now).await?;
-        let resolution = resolve(subscription, attempt, &listed, now);
+        let is_table_older = self.notice_older_table(subscription, attempt, &listed, now).await?;
+        let resolution = resolve_attempt_in_doubt(subscription, attempt, &listed, now);
         let paid_twice = describe_double_payment(subscription, attempt, &listed);
         Ok(LookedUp { listed, resolution, paid_twice, is_table_older })
     }
@@ -71,7 +73,8 @@ impl ChargingEngine {
     /// confirmed the table. Returns whether this is so.
     async fn notice_older_table(
         &self,
-        (subscription, attempt): (&Subscription, &Attempt),
+        subscription: &Subscription,
+        attempt: &Attempt,
         listed: &[Payment],
         now: DateTime<Utc>,
     ) -> Result<bool, TableError> {
@@ -90,7 +93,7 @@ impl ChargingEngine {
 
 /// Returns the time from which a look-up of `attempt` must list payments. All payments of the period of `attempt`, also
 /// those of earlier attempts, were made after this time.
-fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
+fn earliest_payment_time(attempt: &Attempt) -> DateTime<Utc> {
     attempt.due_on.and_time(NaiveTime::MIN).and_utc().min(attempt.claimed_at) - LIST_START_MARGIN
 }
 
@@ -99,7 +102,7 @@ fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
 /// # Errors
 /// [`GatewayError::Unreadable`] if `gateway` returns no such payment, or other data than that in its list. Any other
 /// [`GatewayError`] if there is no usable response.
-async fn read_again(gateway: &dyn PaymentGateway, listed: &Payment) -> Result<Payment, GatewayError> {
+async fn read_declined_payment(gateway: &dyn PaymentGateway, listed: &Payment) -> Result<Payment, GatewayError> {
     let compared = |payment: &Payment| {
         let Payment { id, table, account, subscription, due_on, attempt_no, amount, .. } = payment.clone();
         (id, table, account, subscription, due_on, attempt_no, amount)

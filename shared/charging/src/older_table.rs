@@ -64,7 +64,7 @@ impl OlderTableCheck {
         let range = TimeRange { from: latest - CLOCK_MARGIN, to: now + CLOCK_MARGIN };
         let (mut after, mut progress) = (None, ListProgress::default());
         loop {
-            let page = match self.gateway.payments_in(&range, after.as_deref()).await {
+            let page = match self.gateway.payments_in_range(&range, after.as_deref()).await {
                 Ok(Some(page)) => page,
                 Ok(None) => {
                     tracing::warn!(
@@ -90,7 +90,7 @@ impl OlderTableCheck {
                     }
                     // An erasure deletes the subscription, but its payments stay at the gateway. A person has accepted
                     // the earlier payments of subscriptions that the backup does not contain.
-                    Ok(None) => payment.created_at > latest && !is_erased(table, &payment.account).await?,
+                    Ok(None) => payment.created_at > latest && !is_account_erased(table, &payment.account).await?,
                     // An item that cannot be read proves nothing. Its row fails.
                     Err(TableError::Unreadable { .. }) => false,
                     Err(error) => return Err(error),
@@ -111,7 +111,7 @@ impl OlderTableCheck {
 }
 
 /// Returns whether `account` was erased in `table`, or its erasure was requested.
-async fn is_erased(table: &Table, account: &AccountId) -> Result<bool, TableError> {
+async fn is_account_erased(table: &Table, account: &AccountId) -> Result<bool, TableError> {
     Ok(match table.get_stored_account(account).await? {
         Some(StoredAccount::Erased(_)) => true,
         Some(StoredAccount::Account(account)) => account.erasure_requested_at.is_some(),

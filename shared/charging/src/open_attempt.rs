@@ -3,14 +3,14 @@
 //! stated outcome that contradicts the gateway is accepted only if the operator requests that the gateway is ignored.
 
 use billing::{
-    AccountId, Attempt, ClaimToken, GatewayToken, Outcome, Payment, PaymentStatus, Resolution, Subscription,
-    SubscriptionId, successful_payments,
+    AccountId, Attempt, AttemptOutcome, ClaimToken, GatewayToken, InDoubtResolution, Payment, PaymentStatus,
+    Subscription, SubscriptionId, successful_payments,
 };
 use chrono::NaiveDate;
 use gateways::PaymentGateway;
 use store::{Claim, ClaimOutcome, SubscriptionKey, TableError};
 
-use crate::{Applied, ApplyError, ChargingEngine, LookUpError, LookedUp, OpenReason, UncountedCharges};
+use crate::{ApplyError, ApplyResult, ChargingEngine, LookUpError, LookedUp, OpenReason, UncountedCharges};
 
 /// The outcome with which an attempt must be resolved, as the caller states it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,13 +34,14 @@ impl ChargingEngine {
     pub async fn resolve_attempt(
         &self,
         gateway: Option<&dyn PaymentGateway>,
-        (account, id): (&AccountId, SubscriptionId),
+        account: &AccountId,
+        id: SubscriptionId,
         stated: &StatedOutcome,
         today: NaiveDate,
-    ) -> Result<Applied, TableError> {
+    ) -> Result<ApplyResult, TableError> {
         match self.table.get_subscription(account, id).await? {
             Some(stored) => self.apply_to_open_attempt(gateway, stored, stated, today).await,
-            None => Ok(Applied::Missing),
+            None => Ok(ApplyResult::Missing),
         }
     }
 
@@ -56,9 +57,9 @@ impl ChargingEngine {
         stored: Subscription,
         stated: &StatedOutcome,
         today: NaiveDate,
-    ) -> Result<Applied, TableError> {
-        let Some(attempt) = stored.attempt.clone() else { return Ok(Applied::NothingOpen) };
-        let open = |reason| Ok(Applied::Open(reason));
+    ) -> Result<ApplyResult, TableError> {
+        let Some(attempt) = stored.attempt.clone() else { return Ok(ApplyResult::NothingOpen) };
+        let open = |reason| Ok(ApplyResult::Open(reason));
         let now = self.clock.now();
         // If the lease ends later than any valid lease, the clock of the machine that wrote the lease is wrong, or the
         // clock of this machine is wrong. Only a person can decide which of them is wrong, so such a lease is ignored
@@ -70,32 +71,18 @@ impl ChargingEngine {
         }
         // Look the attempt up before the first write (the lease): after a contradiction, the operator can then repeat
         // the command immediately, without waiting for the end of a lease.
-        let outcome = match gateway {
-            Some(gateway) => match self.look_up(gateway, (&stored, &attempt)).await {
-                Ok(found) => outcome_of_payments(&stored, &attempt, stated, &found),
-                Err(LookUpError::Gateway(error)) => return open(OpenReason::NoResponse(error)),
-                Err(LookUpError::Table(error)) => return Err(error),
-            },
-            None => outcome_without_gateway(stated, &stored, &attempt).map_err(OpenReason::ReportContradicts),
-        };
-        let outcome = match outcome {
+        let outcome = match self.find_outcome(gateway, &stored, &attempt, stated).await? {
             Ok(outcome) => outcome,
             Err(reason) => return open(reason),
         };
-        if let (StatedOutcome::AsGatewayReports, Outcome::Succeeded(payment)) = (stated, &outcome) {
-            match self.verify_payment(&stored, &attempt, payment).await {
-                Ok(()) => {}
-                Err(ApplyError::Table(error)) => return Err(error),
-                Err(error) => return open(OpenReason::ReportContradicts(error.to_string())),
-            }
-        }
         let claim = Claim { token: ClaimToken(self.clock.ulid()), now, leased_until: now + Attempt::LEASE };
-        let stored = match self.table.take_over(&SubscriptionKey::from_subscription(&stored), &attempt, claim).await? {
-            ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored)) => *stored,
-            ClaimOutcome::Refused(None) => return Ok(Applied::Missing),
-        };
+        let stored =
+            match self.table.take_over_attempt(&SubscriptionKey::from_subscription(&stored), &attempt, claim).await? {
+                ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored)) => *stored,
+                ClaimOutcome::Refused(None) => return Ok(ApplyResult::Missing),
+            };
         let attempt = match stored.attempt.clone() {
-            None => return Ok(Applied::NothingOpen),
+            None => return Ok(ApplyResult::NothingOpen),
             Some(taken) if taken.claim_token != claim.token => {
                 return open(OpenReason::Leased { until: taken.leased_until });
             }
@@ -115,6 +102,40 @@ impl ChargingEngine {
             Err(error) => open(OpenReason::ReportContradicts(error.to_string())),
         }
     }
+
+    /// Returns the outcome of `attempt`, the open attempt of `stored`, that follows from `stated` and from the look-up
+    /// at `gateway`. The inner error is the reason why the attempt stays open.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request to the table failed.
+    async fn find_outcome(
+        &self,
+        gateway: Option<&dyn PaymentGateway>,
+        stored: &Subscription,
+        attempt: &Attempt,
+        stated: &StatedOutcome,
+    ) -> Result<Result<AttemptOutcome, OpenReason>, TableError> {
+        let outcome = match gateway {
+            Some(gateway) => match self.look_up(gateway, stored, attempt).await {
+                Ok(found) => outcome_of_payments(stored, attempt, stated, &found),
+                Err(LookUpError::Gateway(error)) => return Ok(Err(OpenReason::NoResponse(error))),
+                Err(LookUpError::Table(error)) => return Err(error),
+            },
+            None => outcome_without_gateway(stated, stored, attempt).map_err(OpenReason::ReportContradicts),
+        };
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if let (StatedOutcome::AsGatewayReports, AttemptOutcome::Succeeded(payment)) = (stated, &outcome) {
+            match self.verify_payment(stored, attempt, payment).await {
+                Ok(()) => {}
+                Err(ApplyError::Table(error)) => return Err(error),
+                Err(error) => return Ok(Err(OpenReason::ReportContradicts(error.to_string()))),
+            }
+        }
+        Ok(Ok(outcome))
+    }
 }
 
 /// Returns the outcome of `attempt` of `stored` that follows from `stated` and from what the look-up has `found`.
@@ -126,7 +147,7 @@ fn outcome_of_payments(
     attempt: &Attempt,
     stated: &StatedOutcome,
     found: &LookedUp,
-) -> Result<Outcome, OpenReason> {
+) -> Result<AttemptOutcome, OpenReason> {
     let paid = successful_payments(stored, attempt, &found.listed);
     if let Some(message) = &found.paid_twice {
         tracing::error!(reason = %message, "a month was paid more than once");
@@ -134,14 +155,15 @@ fn outcome_of_payments(
     let contradicted = |reason: String| Err(OpenReason::ReportContradicts(reason));
     match stated {
         StatedOutcome::AsGatewayReports => match &found.resolution {
-            Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome.clone()),
-            Resolution::Settle(Outcome::Rejected { .. } | Outcome::Dropped) | Resolution::ChargeAgain => {
-                Err(OpenReason::NoPayment)
+            InDoubtResolution::Settle(outcome @ (AttemptOutcome::Succeeded(_) | AttemptOutcome::Declined(_))) => {
+                Ok(outcome.clone())
             }
-            Resolution::Processing => Err(OpenReason::Processing),
+            InDoubtResolution::Settle(AttemptOutcome::Rejected { .. } | AttemptOutcome::Dropped)
+            | InDoubtResolution::ChargeAgain => Err(OpenReason::NoPayment),
+            InDoubtResolution::Processing => Err(OpenReason::Processing),
         },
         StatedOutcome::NotCharged => {
-            match (paid.first(), found.listed.iter().find(|payment| is_processing(payment, attempt))) {
+            match (paid.first(), found.listed.iter().find(|payment| is_payment_processing(payment, attempt))) {
                 (Some(paid), _) => {
                     contradicted(format!("the gateway reports that the attempt was charged: {}", paid.id))
                 }
@@ -150,7 +172,7 @@ fn outcome_of_payments(
             }
         }
         StatedOutcome::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {
-            Some(payment) if payment.amount == attempt.amount => Ok(Outcome::Succeeded((*payment).clone())),
+            Some(payment) if payment.amount == attempt.amount => Ok(AttemptOutcome::Succeeded((*payment).clone())),
             Some(payment) => contradicted(format!(
                 "the gateway reports that the amount of {id} is {}, and {} was requested",
                 payment.amount, attempt.amount
@@ -164,7 +186,7 @@ fn outcome_of_payments(
 }
 
 /// Returns whether `payment` is a payment of the period of `attempt`, and the bank is still processing it.
-fn is_processing(payment: &Payment, attempt: &Attempt) -> bool {
+fn is_payment_processing(payment: &Payment, attempt: &Attempt) -> bool {
     payment.status == PaymentStatus::Processing && payment.period() == attempt.period()
 }
 
@@ -173,10 +195,10 @@ fn outcome_without_gateway(
     stated: &StatedOutcome,
     stored: &Subscription,
     attempt: &Attempt,
-) -> Result<Outcome, String> {
+) -> Result<AttemptOutcome, String> {
     Ok(match stated {
         StatedOutcome::AsGatewayReports => return Err("no outcome was stated, and no gateway was asked".to_owned()),
-        StatedOutcome::Charged(payment) => Outcome::Succeeded(Payment {
+        StatedOutcome::Charged(payment) => AttemptOutcome::Succeeded(Payment {
             id: payment.clone(),
             table: attempt.table,
             account: stored.account.clone(),
@@ -189,8 +211,8 @@ fn outcome_without_gateway(
             created_at: attempt.claimed_at,
         }),
         StatedOutcome::NotCharged if stored.status.is_chargeable() => {
-            Outcome::Rejected { code: "resolved_by_hand".to_owned() }
+            AttemptOutcome::Rejected { code: "resolved_by_hand".to_owned() }
         }
-        StatedOutcome::NotCharged => Outcome::Dropped,
+        StatedOutcome::NotCharged => AttemptOutcome::Dropped,
     })
 }

@@ -1,12 +1,12 @@
 //! Applies a payment that the gateway reports, for example in an event or in a list: settles its open attempt or the
 //! payment itself, or stores the payment as a finding.
 
-use billing::{LateSuccess, Outcome, Payment, PaymentStatus, Receipt, Subscription};
+use billing::{AttemptOutcome, LateSuccess, Payment, PaymentStatus, Receipt, Subscription};
 use chrono::NaiveDate;
 use gateways::{GatewayError, RefundState, Refunds};
 use store::TableError;
 
-use crate::{Applied, ChargingEngine, LookUpError, OpenReason, StatedOutcome};
+use crate::{ApplyResult, ChargingEngine, LookUpError, OpenReason, StatedOutcome};
 
 impl ChargingEngine {
     /// Applies `payment`, as `gateway` reports it, on the day `today`.
@@ -23,15 +23,15 @@ impl ChargingEngine {
         gateway: &dyn Refunds,
         payment: &Payment,
         today: NaiveDate,
-    ) -> Result<Applied, LookUpError> {
+    ) -> Result<ApplyResult, LookUpError> {
         let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
-        let Some(mut stored) = stored else { return Ok(Applied::Missing) };
+        let Some(mut stored) = stored else { return Ok(ApplyResult::Missing) };
         let mut receipt = None;
         let open = stored.attempt.as_ref();
         match &payment.status {
-            PaymentStatus::Processing => return Ok(Applied::Open(OpenReason::Processing)),
+            PaymentStatus::Processing => return Ok(ApplyResult::Open(OpenReason::Processing)),
             PaymentStatus::Declined(decline) if open.is_none_or(|open| open.no != payment.attempt_no) => {
-                return Ok(Applied::AlreadySettled(Box::new(Outcome::Declined(decline.clone()))));
+                return Ok(ApplyResult::AlreadySettled(Box::new(AttemptOutcome::Declined(decline.clone()))));
             }
             PaymentStatus::Declined(_) => {}
             PaymentStatus::Succeeded => {
@@ -45,21 +45,23 @@ impl ChargingEngine {
         if stored.has_open_attempt_of(payment.period()) {
             let stated = StatedOutcome::AsGatewayReports;
             match self.apply_to_open_attempt(Some(gateway), stored, &stated, today).await? {
-                Applied::Settled(settled) if settled.pays_with(payment) => return Ok(Applied::Settled(settled)),
+                ApplyResult::Settled(settled) if settled.pays_with(payment) => {
+                    return Ok(ApplyResult::Settled(settled));
+                }
                 // The attempt was settled with another payment of the period, or by another worker.
-                Applied::Settled(_) | Applied::AlreadySettled(_) | Applied::NothingOpen => {}
+                ApplyResult::Settled(_) | ApplyResult::AlreadySettled(_) | ApplyResult::NothingOpen => {}
                 other => return Ok(other),
             }
             match self.table.get_subscription(&payment.account, payment.subscription).await? {
                 Some(current) => stored = current,
-                None => return Ok(Applied::Missing),
+                None => return Ok(ApplyResult::Missing),
             }
             receipt = self.find_receipt_of(payment).await?;
         }
         if let PaymentStatus::Declined(decline) = &payment.status {
-            return Ok(Applied::AlreadySettled(Box::new(Outcome::Declined(decline.clone()))));
+            return Ok(ApplyResult::AlreadySettled(Box::new(AttemptOutcome::Declined(decline.clone()))));
         }
-        self.apply_late_success(gateway, (stored, receipt), payment, today).await
+        self.apply_late_success(gateway, stored, receipt, payment, today).await
     }
 
     /// Settles the successful `payment` of `stored` on the day `today` if that is safe; otherwise stores the payment as a
@@ -68,38 +70,40 @@ impl ChargingEngine {
     async fn apply_late_success(
         &self,
         gateway: &dyn Refunds,
-        (stored, receipt): (Subscription, Option<Receipt>),
+        stored: Subscription,
+        receipt: Option<Receipt>,
         payment: &Payment,
         today: NaiveDate,
-    ) -> Result<Applied, LookUpError> {
-        let (account, id, now) = (&payment.account, payment.subscription, self.clock.now());
+    ) -> Result<ApplyResult, LookUpError> {
+        let (account, id) = (&payment.account, payment.subscription);
+        let now = self.clock.now();
         if receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id) {
             return Ok(already_succeeded(payment));
         }
         if let Some(open) = stored.attempt.as_ref().filter(|open| open.period() == payment.period()) {
-            return Ok(Applied::Open(OpenReason::Leased { until: open.leased_until }));
+            return Ok(ApplyResult::Open(OpenReason::Leased { until: open.leased_until }));
         }
         let findings = self.table.get_findings_by_account(account).await?;
         let is_decided = |found: &billing::Finding| found.payment == payment.id && found.resolved.is_some();
         if let Some(decided) = findings.into_iter().find(is_decided) {
-            return Ok(Applied::FindingStored(Box::new(decided)));
+            return Ok(ApplyResult::FindingStored(Box::new(decided)));
         }
         let record = self.table.get_attempt_record(account, id, payment.due_on, payment.attempt_no).await?;
         let late = LateSuccess {
             payment,
             record: record.as_ref(),
-            is_refunded: is_refunded(gateway, payment).await?,
+            is_refunded: is_payment_refunded(gateway, payment).await?,
             is_paid_by_another: receipt.is_some(),
         };
         let settle = |stored: &Subscription| stored.settle_late_payment(&late, self.table.policy().lead, today, now);
-        let reason = match self.table.settle(stored.clone(), settle).await {
+        let reason = match self.table.write_settlement(stored.clone(), settle).await {
             Ok(settled) => {
                 self.write_charge(&settled, today).await;
-                return Ok(Applied::settled(settled, true));
+                return Ok(ApplyResult::settled(settled, true));
             }
             Err(refused) => match refused.into_reason()? {
                 Some(reason) => reason,
-                None => return Ok(Applied::Missing),
+                None => return Ok(ApplyResult::Missing),
             },
         };
         // Read the receipt again: another worker, or an earlier try of this write whose response was lost, may have
@@ -108,7 +112,7 @@ impl ChargingEngine {
             return Ok(already_succeeded(payment));
         }
         let finding = self.store_finding(stored, payment, reason).await?;
-        Ok(finding.map_or(Applied::Missing, |finding| Applied::FindingStored(Box::new(finding))))
+        Ok(finding.map_or(ApplyResult::Missing, |finding| ApplyResult::FindingStored(Box::new(finding))))
     }
 
     /// Returns the stored receipt of the period of `payment`. Looks for the receipt by month and not by due date, because
@@ -120,12 +124,12 @@ impl ChargingEngine {
 }
 
 /// Returns the result for the successful `payment`, which has its receipt.
-fn already_succeeded(payment: &Payment) -> Applied {
-    Applied::AlreadySettled(Box::new(Outcome::Succeeded(payment.clone())))
+fn already_succeeded(payment: &Payment) -> ApplyResult {
+    ApplyResult::AlreadySettled(Box::new(AttemptOutcome::Succeeded(payment.clone())))
 }
 
 /// Returns whether `payment` has a refund at `gateway` that succeeded or is pending.
-async fn is_refunded(gateway: &dyn Refunds, payment: &Payment) -> Result<bool, GatewayError> {
-    let refunds = gateway.refunds_of(&payment.id).await?;
+async fn is_payment_refunded(gateway: &dyn Refunds, payment: &Payment) -> Result<bool, GatewayError> {
+    let refunds = gateway.refunds_of_payment(&payment.id).await?;
     Ok(refunds.iter().any(|refund| !matches!(refund.state, RefundState::Failed { .. })))
 }

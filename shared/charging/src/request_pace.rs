@@ -120,7 +120,7 @@ impl PaceState {
         state
     }
 
-    /// Sets the current rate to `eighths` of this run's share, with a new token bucket.
+    /// Sets the current rate to `eighths`/8 of this run's share of the configured rate. Replaces the token bucket.
     fn set_rate_in_eighths(&mut self, eighths: u32, now: Instant) {
         (self.eighths, self.set_at) = (eighths, now);
         let quota = self.gap.and_then(|gap| Quota::with_period(gap * FULL_RATE / eighths));

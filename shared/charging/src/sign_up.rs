@@ -13,8 +13,8 @@ use store::{Settings, SubscriptionKey, Table, TableError};
 use tokio::sync::OnceCell;
 
 use crate::{
-    Applied, ApplyError, ChargeConfig, ChargeContext, ChargeRun, Charger, ChargingEngine, NotClaimed, OlderTableCheck,
-    OpenReason, SubscriptionWithFirstPayment,
+    ApplyError, ApplyResult, ChargeConfig, ChargeContext, ChargeRun, Charger, ChargingEngine, NotClaimed,
+    OlderTableCheck, OpenReason, SubscriptionWithFirstPayment,
 };
 
 /// The timeout of a request to the gateway while a customer waits.
@@ -66,7 +66,7 @@ impl SignUpCharges {
         today: NaiveDate,
     ) -> Result<Option<SubscriptionWithFirstPayment>, TableError> {
         let applied = self.charge_before_timeout(subscription, today).await?;
-        let is_processing = applied == Some(Applied::Open(OpenReason::Processing));
+        let is_processing = applied == Some(ApplyResult::Open(OpenReason::Processing));
         match self.charger.engine.table.get_subscription(&subscription.account, subscription.id).await? {
             Some(stored) => self.engine().read_first_payment_state(stored, is_processing).await.map(Some),
             None => Ok(None),
@@ -115,7 +115,7 @@ impl SignUpCharges {
         &self,
         subscription: &Subscription,
         today: NaiveDate,
-    ) -> Result<Option<Applied>, TableError> {
+    ) -> Result<Option<ApplyResult>, TableError> {
         let run = ChargeRun::default();
         let charged = self.claim_and_charge(&run, subscription, today);
         // After a timeout, as after a crash, the attempt stays open until a run takes it over.
@@ -142,7 +142,7 @@ impl SignUpCharges {
         run: &ChargeRun,
         subscription: &Subscription,
         today: NaiveDate,
-    ) -> Result<Option<Applied>, ApplyError> {
+    ) -> Result<Option<ApplyResult>, ApplyError> {
         let Some(seen_on) = subscription.next_payment_on.filter(|on| *on <= today) else { return Ok(None) };
         let (table, clock) = (&self.charger.engine.table, &self.charger.engine.clock);
         if !self.charger.has_time_to_charge_after_pause(clock.now() + SIGN_UP_TIMEOUT) {
@@ -161,7 +161,7 @@ impl SignUpCharges {
         }
         self.charger.wait_for_turn().await;
         let key = SubscriptionKey::from_subscription(subscription);
-        let permit = match self.charger.claim(&key, table_id, seen_on, today).await {
+        let permit = match self.charger.claim_payment(&key, table_id, seen_on, today).await {
             Ok(permit) => permit,
             Err(NotClaimed::Table(error)) => return Err(error.into()),
             Err(NotClaimed::Refused { .. } | NotClaimed::Missing) => return Ok(None),

@@ -4,7 +4,7 @@
 use billing::{Attempt, attempt_contradiction};
 use store::{ClaimOutcome, SubscriptionKey};
 
-use crate::{Applied, ApplyError, ChargeContext, ChargePermit, Charger, OpenReason};
+use crate::{ApplyError, ApplyResult, ChargeContext, ChargePermit, Charger, OpenReason};
 
 impl Charger {
     /// Takes over the attempt `lapsed`, whose lease has ended, and looks it up at the gateway. Settles the attempt if
@@ -13,29 +13,29 @@ impl Charger {
     ///
     /// # Errors
     /// [`ApplyError`], if the outcome could not be applied.
-    pub async fn take_over(
+    pub async fn take_over_attempt(
         &self,
         context: ChargeContext<'_>,
         key: &SubscriptionKey,
         lapsed: &Attempt,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<ApplyResult, ApplyError> {
         let claim = self.new_claim();
-        let subscription = match self.engine.table.take_over(key, lapsed, claim).await? {
+        let subscription = match self.engine.table.take_over_attempt(key, lapsed, claim).await? {
             ClaimOutcome::Claimed(held) => *held,
             ClaimOutcome::Refused(Some(stored)) => *stored,
-            ClaimOutcome::Refused(None) => return Ok(Applied::Missing),
+            ClaimOutcome::Refused(None) => return Ok(ApplyResult::Missing),
         };
         match &subscription.attempt {
             Some(open) if open.claim_token == claim.token => {}
-            Some(open) => return Ok(Applied::Open(OpenReason::Leased { until: open.leased_until })),
-            None => return Ok(Applied::NothingOpen),
+            Some(open) => return Ok(ApplyResult::Open(OpenReason::Leased { until: open.leased_until })),
+            None => return Ok(ApplyResult::NothingOpen),
         }
         let permit = ChargePermit::from_claim(subscription, claim)?;
-        let found = self.look_up(context, (&permit.subscription, &permit.attempt)).await;
+        let found = self.look_up(context, &permit.subscription, &permit.attempt).await;
         if let Some(applied) = Box::pin(self.settle_found(context, &permit, found)).await? {
             return Ok(applied);
         }
-        let open = |reason| Ok(Applied::Open(reason));
+        let open = |reason| Ok(ApplyResult::Open(reason));
         if permit.subscription.disputed_at.is_some() || permit.subscription.open_findings > 0 {
             return open(OpenReason::Blocked);
         }
@@ -46,6 +46,6 @@ impl Charger {
             return open(OpenReason::AttemptContradicts(contradiction));
         }
         self.wait_for_turn().await;
-        self.charge(context, permit).await
+        self.charge_attempt(context, permit).await
     }
 }

@@ -32,7 +32,7 @@ pub trait SecretReader<T>: Send + Sync {
     ///
     /// # Errors
     /// [`ConfigError`] if the secret cannot be read or is not valid. The error never contains the secret.
-    async fn read(&self) -> Result<T, ConfigError>;
+    async fn read_secret(&self) -> Result<T, ConfigError>;
 }
 
 /// A secret that is read when it is needed. The secret is read again after five minutes, and at once if its value is
@@ -92,7 +92,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
         let mut state = state.lock().await;
         let now = clock.now();
         if now >= state.next_read {
-            state.read(reader.as_ref(), now).await;
+            state.read_again(reader.as_ref(), now).await;
         }
         state.value.clone().ok_or_else(|| state.last_error.clone())
     }
@@ -106,7 +106,7 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
         let now = clock.now();
         let may_read = now.signed_duration_since(state.last_read) >= MIN_AGE_TO_READ_AGAIN;
         if state.value.as_ref() == Some(refused) && may_read {
-            state.read(reader.as_ref(), now).await;
+            state.read_again(reader.as_ref(), now).await;
         }
         state.value.clone().filter(|value| value != refused)
     }
@@ -114,9 +114,9 @@ impl<T: Clone + PartialEq> CurrentSecret<T> {
 
 impl<T> SecretState<T> {
     /// Reads the secret with `reader`. Stores the new value, or the error, and the time of the next read.
-    async fn read(&mut self, reader: &dyn SecretReader<T>, now: DateTime<Utc>) {
+    async fn read_again(&mut self, reader: &dyn SecretReader<T>, now: DateTime<Utc>) {
         self.last_read = now;
-        match reader.read().await {
+        match reader.read_secret().await {
             Ok(value) => {
                 (self.value, self.failures) = (Some(value), 0);
                 self.next_read = now + MAX_SECRET_AGE;
@@ -146,7 +146,7 @@ mod tests {
 
     #[async_trait]
     impl SecretReader<String> for Arc<FakeSecretStore> {
-        async fn read(&self) -> Result<String, ConfigError> {
+        async fn read_secret(&self) -> Result<String, ConfigError> {
             let (value, reads) = &mut *self.0.lock().unwrap();
             *reads += 1;
             let unreadable = || ConfigError::Invalid { name: "SECRET", reason: "cannot be read".to_owned() };
@@ -156,12 +156,12 @@ mod tests {
 
     impl FakeSecretStore {
         /// Replaces the value of the secret. With `None`, the next reads fail.
-        fn set(&self, value: Option<&'static str>) {
+        fn replace_value(&self, value: Option<&'static str>) {
             self.0.lock().unwrap().0 = value;
         }
 
         /// Returns how often the secret was read.
-        fn reads(&self) -> u32 {
+        fn read_count(&self) -> u32 {
             self.0.lock().unwrap().1
         }
     }
@@ -179,41 +179,41 @@ mod tests {
         let (store, clock, secret) = unread_secret();
         for (reads, delay) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60)] {
             assert!(secret.get().await.is_err() && secret.get().await.is_err());
-            assert_eq!(store.reads(), reads, "a read is not repeated before the delay has passed");
+            assert_eq!(store.read_count(), reads, "a read is not repeated before the delay has passed");
             clock.sleep(Duration::from_secs(delay)).await;
         }
-        store.set(Some("new"));
-        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 9));
+        store.replace_value(Some("new"));
+        assert_eq!((secret.get().await.unwrap(), store.read_count()), ("new".to_owned(), 9));
     }
 
     #[tokio::test]
     async fn secret_is_read_again_after_five_minutes_and_the_old_secret_stays_valid_if_the_read_fails() {
         let (store, clock, secret) = unread_secret();
-        store.set(Some("old"));
+        store.replace_value(Some("old"));
         assert_eq!(secret.get().await.unwrap(), "old");
-        store.set(Some("new"));
+        store.replace_value(Some("new"));
         clock.sleep(Duration::from_secs(299)).await;
-        assert_eq!((secret.get().await.unwrap(), store.reads()), ("old".to_owned(), 1));
+        assert_eq!((secret.get().await.unwrap(), store.read_count()), ("old".to_owned(), 1));
         clock.sleep(Duration::from_secs(1)).await;
-        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 2));
-        store.set(None);
+        assert_eq!((secret.get().await.unwrap(), store.read_count()), ("new".to_owned(), 2));
+        store.replace_value(None);
         clock.sleep(Duration::from_secs(300)).await;
-        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 3));
-        assert_eq!((secret.get().await.unwrap(), store.reads()), ("new".to_owned(), 3));
+        assert_eq!((secret.get().await.unwrap(), store.read_count()), ("new".to_owned(), 3));
+        assert_eq!((secret.get().await.unwrap(), store.read_count()), ("new".to_owned(), 3));
     }
 
     #[tokio::test]
     async fn refused_secret_is_replaced_at_once_with_at_most_one_read_in_ten_seconds() {
         let (store, clock, secret) = unread_secret();
-        store.set(Some("old"));
+        store.replace_value(Some("old"));
         let used = secret.get().await.unwrap();
-        store.set(Some("new"));
+        store.replace_value(Some("new"));
         clock.sleep(Duration::from_secs(9)).await;
-        assert_eq!((secret.get_replacement(&used).await, store.reads()), (None, 1));
+        assert_eq!((secret.get_replacement(&used).await, store.read_count()), (None, 1));
         clock.sleep(Duration::from_secs(1)).await;
-        assert_eq!((secret.get_replacement(&used).await.as_deref(), store.reads()), (Some("new"), 2));
-        assert_eq!((secret.get_replacement(&used).await.as_deref(), store.reads()), (Some("new"), 2));
-        assert_eq!((secret.get_replacement(&"new".to_owned()).await, store.reads()), (None, 2));
+        assert_eq!((secret.get_replacement(&used).await.as_deref(), store.read_count()), (Some("new"), 2));
+        assert_eq!((secret.get_replacement(&used).await.as_deref(), store.read_count()), (Some("new"), 2));
+        assert_eq!((secret.get_replacement(&"new".to_owned()).await, store.read_count()), (None, 2));
         assert_eq!(CurrentSecret::from("fixed".to_owned()).get_replacement(&"fixed".to_owned()).await, None);
     }
 }

@@ -1,6 +1,6 @@
 //! The environment, and the functions that read variables from the environment.
 
-use super::Variable;
+use super::EnvVariable;
 
 /// A source of environment variables: the process, or a test.
 #[derive(Clone, Copy)]
@@ -17,16 +17,16 @@ pub enum ConfigError {
 
 impl Env<'_> {
     /// Returns the environment of the process.
-    pub fn process() -> Env<'static> {
+    pub fn of_process() -> Env<'static> {
         Env(&|name| std::env::var(name).ok())
     }
 
     /// Returns the value of `variable`. If the variable is not set, returns the value under its former name. Returns
     /// `None` if neither name is set. A blank value counts as not set.
-    pub fn get(&self, variable: &Variable) -> Option<String> {
-        self.value_of(variable.name).or_else(|| {
+    pub fn get(&self, variable: &EnvVariable) -> Option<String> {
+        self.non_blank_value(variable.name).or_else(|| {
             let former = variable.former_name?;
-            let value = self.value_of(former)?;
+            let value = self.non_blank_value(former)?;
             tracing::warn!("the environment variable {former} was renamed to {}", variable.name);
             Some(value)
         })
@@ -34,7 +34,7 @@ impl Env<'_> {
 
     /// Returns the value of the variable with the name `name`, without white space at the start and end; `None` if the
     /// variable is not set or blank.
-    fn value_of(&self, name: &str) -> Option<String> {
+    fn non_blank_value(&self, name: &str) -> Option<String> {
         (self.0)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
@@ -42,7 +42,7 @@ impl Env<'_> {
     ///
     /// # Errors
     /// [`ConfigError::Missing`] if the variable is not set and has no default.
-    pub fn text(&self, variable: &Variable) -> Result<String, ConfigError> {
+    pub fn required_text(&self, variable: &EnvVariable) -> Result<String, ConfigError> {
         let text = self.get(variable).or_else(|| variable.default.map(str::to_owned));
         text.ok_or(ConfigError::Missing { name: variable.name, help: variable.help })
     }
@@ -54,11 +54,11 @@ impl Env<'_> {
     /// - [`ConfigError::Invalid`] if `parse` fails
     pub fn read<T, E: ToString>(
         &self,
-        variable: &Variable,
+        variable: &EnvVariable,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T, ConfigError> {
         let invalid = |error: E| ConfigError::Invalid { name: variable.name, reason: error.to_string() };
-        parse(&self.text(variable)?).map_err(invalid)
+        parse(&self.required_text(variable)?).map_err(invalid)
     }
 
     /// Parses the value of `variable` with `parse`; returns `None` if the variable is not set.
@@ -67,7 +67,7 @@ impl Env<'_> {
     /// [`ConfigError::Invalid`] if `parse` fails.
     pub fn read_optional<T, E: ToString>(
         &self,
-        variable: &Variable,
+        variable: &EnvVariable,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, ConfigError> {
         self.get(variable).map(|_| self.read(variable, parse)).transpose()
@@ -77,7 +77,7 @@ impl Env<'_> {
     ///
     /// # Errors
     /// [`ConfigError::Invalid`] if the value is not a number in the range.
-    pub fn optional_number(&self, variable: &Variable) -> Result<Option<u32>, ConfigError> {
+    pub fn optional_number(&self, variable: &EnvVariable) -> Result<Option<u32>, ConfigError> {
         self.read_optional(variable, |text| parse_number(variable, text))
     }
 
@@ -86,7 +86,7 @@ impl Env<'_> {
     /// # Errors
     /// - [`ConfigError::Missing`] if the variable is not set and has no default
     /// - [`ConfigError::Invalid`] if the value is not a number in the range
-    pub fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
+    pub fn number(&self, variable: &EnvVariable) -> Result<u32, ConfigError> {
         self.read(variable, |text| parse_number(variable, text))
     }
 }
@@ -124,7 +124,7 @@ pub fn parse_web_page_url(text: &str) -> Result<String, &'static str> {
 }
 
 /// Parses `text` as a whole number in the range of `variable`.
-fn parse_number(variable: &Variable, text: &str) -> Result<u32, String> {
+fn parse_number(variable: &EnvVariable, text: &str) -> Result<u32, String> {
     let (least, largest) = variable.range.unwrap_or((0, u32::MAX));
     let number = text.parse().ok().filter(|number| (least..=largest).contains(number));
     number.ok_or_else(|| format!("must be a whole number from {least} to {largest}, not {text:?}"))
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn get_reads_the_variable_with_the_former_name_if_the_current_name_is_not_set() {
         /// A variable that was renamed from `FORMER` to `PRESENT`.
-        const RENAMED: Variable = Variable::new(&[], "PRESENT", "NAME", "a name").former_name("FORMER");
+        const RENAMED: EnvVariable = EnvVariable::new(&[], "PRESENT", "NAME", "a name").former_name("FORMER");
         for (set, expected) in [
             (&[("FORMER", "old")][..], Some("old")),
             (&[("FORMER", "old"), ("PRESENT", "new")], Some("new")),

@@ -10,4 +10,4 @@ mod variable;
 pub use current_secret::{CurrentSecret, SECRET_UNREADABLE, SecretReader};
 pub use env::{ConfigError, Env, parse_displayable_url, parse_web_page_url};
 pub use policy::*;
-pub use variable::{CommandFlag, ReadBy, Variable};
+pub use variable::{CommandFlag, EnvVariable, ReadingFunction};

@@ -5,40 +5,40 @@ use std::fmt::{self, Display, Formatter};
 
 use billing::{Policy, PolicySetting};
 
-use super::variable::ReadBy;
-use super::variable::ReadBy::{Api, Payments, Reminders};
-use super::{ConfigError, Env, Variable};
+use super::variable::ReadingFunction;
+use super::variable::ReadingFunction::{Api, Payments, Reminders};
+use super::{ConfigError, Env, EnvVariable};
 use crate::variables;
 
 /// The functions that create a table's settings.
-const CREATORS: &[ReadBy] = &[Api, Reminders, Payments];
+const CREATORS: &[ReadingFunction] = &[Api, Reminders, Payments];
 
 variables! {
-    TIME_ZONE = Variable::new(CREATORS, "DUEDAY_TIME_ZONE", "ZONE", PolicySetting::TimeZone.description())
+    TIME_ZONE = EnvVariable::new(CREATORS, "DUEDAY_TIME_ZONE", "ZONE", PolicySetting::TimeZone.description())
         .default("UTC").rare_flag("time-zone");
-    REMINDER_LEAD_DAYS = Variable::new(CREATORS, "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
+    REMINDER_LEAD_DAYS = EnvVariable::new(CREATORS, "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
         PolicySetting::ReminderLeadDays.description())
         .in_range(0, billing::LeadDays::MAX_DAYS).default("7").rare_flag("reminder-lead-days");
-    RETRY_GAPS = Variable::new(CREATORS, "DUEDAY_RETRY_GAPS", "GAPS", PolicySetting::RetryGaps.description())
+    RETRY_GAPS = EnvVariable::new(CREATORS, "DUEDAY_RETRY_GAPS", "GAPS", PolicySetting::RetryGaps.description())
         .default("1,2,2,2").rare_flag("retry-gaps");
-    AFTER_LAST_RETRY = Variable::new(CREATORS, "DUEDAY_AFTER_LAST_RETRY", "STATUS",
+    AFTER_LAST_RETRY = EnvVariable::new(CREATORS, "DUEDAY_AFTER_LAST_RETRY", "STATUS",
         PolicySetting::AfterLastRetry.description())
         .default("unpaid").rare_flag("after-last-retry");
-    CATCH_UP = Variable::new(CREATORS, "DUEDAY_CATCH_UP", "WHICH", PolicySetting::CatchUp.description())
+    CATCH_UP = EnvVariable::new(CREATORS, "DUEDAY_CATCH_UP", "WHICH", PolicySetting::CatchUp.description())
         .default("each").rare_flag("catch-up");
-    RESUME = Variable::new(CREATORS, "DUEDAY_RESUME", "WHICH", PolicySetting::Resume.description())
+    RESUME = EnvVariable::new(CREATORS, "DUEDAY_RESUME", "WHICH", PolicySetting::Resume.description())
         .default("charge").rare_flag("resume");
-    AFTER_WON_DISPUTE = Variable::new(CREATORS, "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
+    AFTER_WON_DISPUTE = EnvVariable::new(CREATORS, "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
         PolicySetting::AfterWonDispute.description())
         .default("waive").rare_flag("after-won-dispute");
-    RECEIPT_DAYS = Variable::new(CREATORS, "DUEDAY_RECEIPT_DAYS", "DAYS", PolicySetting::ReceiptDays.description())
+    RECEIPT_DAYS = EnvVariable::new(CREATORS, "DUEDAY_RECEIPT_DAYS", "DAYS", PolicySetting::ReceiptDays.description())
         .in_range(1, 3_650).default("190").rare_flag("receipt-days");
-    ACTION_DAYS = Variable::new(CREATORS, "DUEDAY_ACTION_DAYS", "DAYS", PolicySetting::ActionDays.description())
+    ACTION_DAYS = EnvVariable::new(CREATORS, "DUEDAY_ACTION_DAYS", "DAYS", PolicySetting::ActionDays.description())
         .in_range(1, 3_650).default("730").rare_flag("action-days");
 }
 
 /// Returns the variable that contains the initial value of `setting`.
-pub const fn variable_of(setting: PolicySetting) -> &'static Variable {
+pub const fn variable_of_setting(setting: PolicySetting) -> &'static EnvVariable {
     match setting {
         PolicySetting::TimeZone => &TIME_ZONE,
         PolicySetting::ReminderLeadDays => &REMINDER_LEAD_DAYS,
@@ -76,20 +76,20 @@ pub struct PolicyDifference {
 impl Display for PolicyDifference {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { setting, given, stored } = self;
-        write!(f, "{} contains {given}, but the table has {stored}, which is used", variable_of(*setting).name)
+        write!(f, "{} contains {given}, but the table has {stored}, which is used", variable_of_setting(*setting).name)
     }
 }
 
 impl ConfiguredPolicy {
     /// Reads the policy from `env`. A variable that is not valid is no error here, because only a table without a policy
-    /// needs the variables ([`ConfiguredPolicy::check`]).
+    /// needs the variables ([`ConfiguredPolicy::valid_policy`]).
     pub fn read(env: Env<'_>) -> Self {
         let mut configured = Self::default();
-        for setting in Policy::settings() {
-            let variable = variable_of(setting);
+        for setting in Policy::setting_names() {
+            let variable = variable_of_setting(setting);
             let Some(text) = env.get(variable) else { continue };
-            let text = match configured.policy.set(setting, &text) {
-                Ok(()) => configured.policy.text_of(setting),
+            let text = match configured.policy.set_setting(setting, &text) {
+                Ok(()) => configured.policy.value_text(setting),
                 Err(error) => {
                     let invalid = ConfigError::Invalid { name: variable.name, reason: error.reason };
                     configured.invalid.get_or_insert(invalid);
@@ -105,17 +105,17 @@ impl ConfiguredPolicy {
     ///
     /// # Errors
     /// [`ConfigError`] for the first variable that is not valid.
-    pub fn check(&self) -> Result<&Policy, ConfigError> {
+    pub fn valid_policy(&self) -> Result<&Policy, ConfigError> {
         self.invalid.clone().map_or(Ok(&self.policy), Err)
     }
 
     /// Returns the settings whose variables differ from the policy `stored`. A variable that is not set differs from
     /// nothing.
-    pub fn differences(&self, stored: &Policy) -> Vec<PolicyDifference> {
+    pub fn differences_from(&self, stored: &Policy) -> Vec<PolicyDifference> {
         let difference = |(setting, given): &(PolicySetting, String)| PolicyDifference {
             setting: *setting,
             given: given.clone(),
-            stored: stored.text_of(*setting),
+            stored: stored.value_text(*setting),
         };
         self.given.iter().map(difference).filter(|difference| difference.given != difference.stored).collect()
     }
@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn each_setting_has_a_variable_with_the_same_default_and_a_flag_with_the_same_name() {
         let default = Policy::default();
-        for setting in Policy::settings() {
-            let variable = variable_of(setting);
-            assert_eq!(variable.default, Some(default.text_of(setting).as_str()), "{setting}");
+        for setting in Policy::setting_names() {
+            let variable = variable_of_setting(setting);
+            assert_eq!(variable.default, Some(default.value_text(setting).as_str()), "{setting}");
             let (crate::CommandFlag::Common(flag) | crate::CommandFlag::Rare(flag)) = variable.flag.unwrap();
             assert_eq!(flag, setting.to_string());
             assert_eq!(variable.name, format!("DUEDAY_{}", flag.to_uppercase().replace('-', "_")));
@@ -144,19 +144,19 @@ mod tests {
         };
         let berlin = read("Europe/Berlin");
         let mut stored = berlin.policy.clone();
-        assert_eq!(berlin.differences(&stored), []);
-        stored.set(PolicySetting::CatchUp, "latest").unwrap();
-        assert_eq!(berlin.differences(&stored), [], "the variable of catch-up is not set");
+        assert_eq!(berlin.differences_from(&stored), []);
+        stored.set_setting(PolicySetting::CatchUp, "latest").unwrap();
+        assert_eq!(berlin.differences_from(&stored), [], "the variable of catch-up is not set");
         let given = PolicyDifference {
             setting: PolicySetting::TimeZone,
             given: "Pacific/Kiritimati".to_owned(),
             stored: "Europe/Berlin".to_owned(),
         };
-        assert_eq!(read("Pacific/Kiritimati").differences(&stored), [given]);
+        assert_eq!(read("Pacific/Kiritimati").differences_from(&stored), [given]);
         let invalid = read("Mars");
-        assert_eq!(invalid.differences(&stored)[0].given, "Mars");
+        assert_eq!(invalid.differences_from(&stored)[0].given, "Mars");
         let error = "DUEDAY_TIME_ZONE must be an IANA time zone like Europe/Berlin, not \"Mars\"";
-        assert_eq!(invalid.check().unwrap_err().to_string(), error);
-        assert_eq!(read("Asia/Tokyo").check().map(|policy| policy.zone.name()), Ok("Asia/Tokyo"));
+        assert_eq!(invalid.valid_policy().unwrap_err().to_string(), error);
+        assert_eq!(read("Asia/Tokyo").valid_policy().map(|policy| policy.zone.name()), Ok("Asia/Tokyo"));
     }
 }

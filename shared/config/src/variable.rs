@@ -4,10 +4,10 @@
 
 /// The declaration of an environment variable.
 #[derive(Clone, Copy, Debug)]
-pub struct Variable {
+pub struct EnvVariable {
     pub name: &'static str,
     /// The Lambda functions that read the variable.
-    pub read_by: &'static [ReadBy],
+    pub read_by: &'static [ReadingFunction],
     /// The placeholder of the value in the command help, such as `DAYS`.
     pub value: &'static str,
     /// The description of the variable in the command help, and in the error text if the variable is missing.
@@ -23,7 +23,7 @@ pub struct Variable {
 
 /// A Lambda function that reads a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReadBy {
+pub enum ReadingFunction {
     /// All functions read the variable.
     Every,
     Api,
@@ -50,9 +50,14 @@ pub enum CommandFlag {
     Rare(&'static str),
 }
 
-impl Variable {
+impl EnvVariable {
     /// Creates the declaration of a variable without a range, a default, a former name and a flag.
-    pub const fn new(read_by: &'static [ReadBy], name: &'static str, value: &'static str, help: &'static str) -> Self {
+    pub const fn new(
+        read_by: &'static [ReadingFunction],
+        name: &'static str,
+        value: &'static str,
+        help: &'static str,
+    ) -> Self {
         Self { name, read_by, value, help, range: None, default: None, former_name: None, flag: None }
     }
 
@@ -86,9 +91,9 @@ impl Variable {
 #[macro_export]
 macro_rules! variables {
     ($($(#[$doc:meta])* $constant:ident = $variable:expr;)+) => {
-        $($(#[$doc])* pub const $constant: $crate::Variable = $variable;)+
+        $($(#[$doc])* pub const $constant: $crate::EnvVariable = $variable;)+
 
         /// All variables of this module.
-        pub const VARIABLES: &[$crate::Variable] = &[$($constant),+];
+        pub const VARIABLES: &[$crate::EnvVariable] = &[$($constant),+];
     };
 }

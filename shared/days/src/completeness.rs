@@ -69,8 +69,8 @@ impl ShardProof {
 
     /// Returns the number of rows that the runs left without a final outcome. A row is counted once for each run that
     /// has read the row.
-    pub fn unsettled(&self) -> u64 {
-        self.counts.unsettled()
+    pub fn rows_without_final_outcome(&self) -> u64 {
+        self.counts.rows_without_final_outcome()
     }
 }
 
@@ -80,7 +80,7 @@ impl ShardProof {
 /// use days::{DayRecords, DayState, ShardState};
 /// use store::Batch;
 /// let (on, now) = ("2026-03-31".parse().unwrap(), "2026-03-31T06:00:00Z".parse().unwrap());
-/// let proofs = DayRecords::new(Batch::Payments, on, 2, now).prove();
+/// let proofs = DayRecords::new(Batch::Payments, on, 2, now).prove_shards();
 /// assert!(proofs.iter().all(|shard| shard.walked == ShardState::Missing && !shard.is_complete()));
 /// assert_eq!(DayState::from_proofs(&proofs), DayState::NotDone);
 /// ```
@@ -142,7 +142,7 @@ impl DayRecords {
     }
 
     /// Returns the state of every shard of the day.
-    pub fn prove(&self) -> Vec<ShardProof> {
+    pub fn prove_shards(&self) -> Vec<ShardProof> {
         self.shards().into_iter().map(|shard| self.prove_shard(shard)).collect()
     }
 

@@ -45,7 +45,7 @@ pub enum Concern {
     LatePayments { since: NaiveDate },
     #[error("payments without a receipt: {count}")]
     OpenFindings { count: usize },
-    #[error("payments without a receipt that cannot be read: {count}; {first}")]
+    #[error("findings (payments without a receipt) cannot be read: {count}; {first}")]
     UnreadableFindings { count: usize, first: String },
     #[error("{}", describe_postponed_payments(*.count))]
     PostponedPayments { count: u64 },

@@ -64,7 +64,7 @@ pub async fn incomplete_batches(
     let mut incomplete = Vec::new();
     for batch in Batch::ALL {
         let mut reader = DayReader::new(table, batch, table_shards, now);
-        if !DayState::from_proofs(&reader.read(on).await?.prove()).is_complete() {
+        if !DayState::from_proofs(&reader.read(on).await?.prove_shards()).is_complete() {
             incomplete.push(batch);
         }
     }
@@ -134,7 +134,7 @@ impl<'a> DayReader<'a> {
         };
         match self.shard {
             Some(shard) => is_open(&day.prove_shard(shard)),
-            None => day.prove().iter().any(is_open),
+            None => day.prove_shards().iter().any(is_open),
         }
     }
 

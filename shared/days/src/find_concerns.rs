@@ -40,7 +40,7 @@ impl ProvenDay {
             DayState::Done | DayState::Running => return None,
             DayState::Expired => Some("its run records have expired".to_owned()),
             DayState::NotDone if !shards.is_empty() && !shards.iter().any(|shard| is_left(&shard)) => return None,
-            DayState::NotDone => self.reason_of(is_left),
+            DayState::NotDone => self.first_stop_reason(is_left),
         };
         let complete_shards = self.complete_shards();
         Some(Concern::DayNotDone { batch: *batch, date: *date, complete_shards, shards: shards.len(), stopped })
@@ -55,15 +55,15 @@ impl ProvenDay {
         if cut_off > 0 {
             return Some(Concern::CutOffToday { batch: *batch, date: *date, shards: cut_off, all_shards });
         }
-        type Selection = fn(&ShardProof) -> bool;
-        let kinds: [(Selection, &'static str); 3] = [
+        type ShardFilter = fn(&ShardProof) -> bool;
+        let kinds: [(ShardFilter, &'static str); 3] = [
             (|shard| shard.walked == ShardState::Stopped, "have stopped"),
             (|shard| shard.walked == ShardState::LeftBehind, "have left rows unfinished"),
             (|shard| !shard.adds_up, "have counts that do not add up"),
         ];
         kinds.into_iter().find_map(|(is_of_kind, what)| {
             let shards = self.shards.iter().filter(|shard| is_of_kind(shard)).count();
-            let stopped = self.reason_of(|shard| is_of_kind(shard));
+            let stopped = self.first_stop_reason(|shard| is_of_kind(shard));
             (shards > 0).then_some(Concern::TodayStopped {
                 batch: *batch,
                 date: *date,
@@ -81,8 +81,9 @@ impl ProvenDay {
         Some(Concern::UnreadableRuns { batch: self.batch, date: self.date, count: self.unreadable.len(), first })
     }
 
-    /// Returns the reason why a run stopped in the first of the shards that `is_wanted` selects.
-    fn reason_of(&self, is_wanted: impl Fn(&&ShardProof) -> bool) -> Option<String> {
+    /// Returns the first reason why a run stopped early or deferred rows, among the shards that `is_wanted` selects; `None`
+    /// if there is no such run.
+    fn first_stop_reason(&self, is_wanted: impl Fn(&&ShardProof) -> bool) -> Option<String> {
         self.shards.iter().filter(is_wanted).find_map(|shard| shard.stopped.clone())
     }
 }
@@ -110,10 +111,13 @@ pub fn find_concerns(facts: &SystemFacts) -> Vec<Concern> {
             .iter()
             .map(|(id, reason)| Concern::DisabledEndpoint { id: *id, reason: reason.clone() }),
     );
-    concerns
-        .extend(first_of(&facts.unreadable_endpoints, |count, first| Concern::UnreadableEndpoints { count, first }));
+    concerns.extend(concern_of_unreadable_items(&facts.unreadable_endpoints, |count, first| {
+        Concern::UnreadableEndpoints { count, first }
+    }));
     concerns.extend(concerns_about_erasures(facts));
-    concerns.extend(first_of(&facts.unreadable_records, |count, first| Concern::UnreadableRecords { count, first }));
+    concerns.extend(concern_of_unreadable_items(&facts.unreadable_records, |count, first| {
+        Concern::UnreadableRecords { count, first }
+    }));
     concerns.extend(concerns_about_audits(facts));
     concerns.extend(concerns_about_comparisons(facts));
     concerns
@@ -133,14 +137,15 @@ pub fn find_run_concerns(facts: &RunFacts) -> Vec<Concern> {
     let days = days.iter().flat_map(|day| day.concerns(*today));
     let rejected = (*rejected_payments > 0).then_some(Concern::RejectedPayments { count: *rejected_payments });
     let findings = (*open_findings > 0).then_some(Concern::OpenFindings { count: *open_findings });
-    let unreadable = first_of(unreadable_findings, |count, first| Concern::UnreadableFindings { count, first });
+    let unreadable =
+        concern_of_unreadable_items(unreadable_findings, |count, first| Concern::UnreadableFindings { count, first });
     let postponed = (*postponed_payments > 0).then_some(Concern::PostponedPayments { count: *postponed_payments });
     days.chain(rejected).chain(findings).chain(unreadable).chain(postponed).collect()
 }
 
 /// Returns the concern about items that cannot be read, which `concern` creates from their number and the first of their
 /// `descriptions`; `None` if there are no descriptions.
-fn first_of(descriptions: &[String], concern: impl Fn(usize, String) -> Concern) -> Option<Concern> {
+fn concern_of_unreadable_items(descriptions: &[String], concern: impl Fn(usize, String) -> Concern) -> Option<Concern> {
     descriptions.first().map(|first| concern(descriptions.len(), first.clone()))
 }
 

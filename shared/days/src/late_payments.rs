@@ -29,7 +29,7 @@ pub async fn late_payments_since(
             let page = table.get_due_payments_by_date(shard, yesterday, after.as_ref(), ROWS_PER_PAGE).await?;
             for row in &page.rows {
                 rows_read += 1;
-                if rows_read > MAX_ROWS_OF_SHARD || is_late(table, row, limits, now).await? {
+                if rows_read > MAX_ROWS_OF_SHARD || is_payment_late(table, row, limits, now).await? {
                     // An index entry with an unreadable date also counts, because the index returned the entry.
                     let date = row.position.on.parse().unwrap_or(yesterday);
                     oldest = Some(oldest.map_or(date, |oldest| oldest.min(date)));
@@ -47,7 +47,12 @@ pub async fn late_payments_since(
 
 /// Returns whether a run should have settled the payment of `row`, which is due on an earlier day. A row or a
 /// subscription that cannot be read counts as late.
-async fn is_late(table: &Table, row: &DueRow, limits: &PaymentLimits, now: DateTime<Utc>) -> Result<bool, TableError> {
+async fn is_payment_late(
+    table: &Table,
+    row: &DueRow,
+    limits: &PaymentLimits,
+    now: DateTime<Utc>,
+) -> Result<bool, TableError> {
     let Ok(DueEntry { key, .. }) = &row.due else { return Ok(true) };
     match table.get_subscription(&key.account, key.subscription).await {
         Ok(stored) => Ok(stored.is_some_and(|subscription| is_settled_late(&subscription, limits, now))),

@@ -30,6 +30,6 @@ impl ProvenDay {
 
 impl From<DayRecords> for ProvenDay {
     fn from(day: DayRecords) -> Self {
-        Self { batch: day.batch, date: day.on, shards: day.prove(), unreadable: day.unreadable }
+        Self { batch: day.batch, date: day.on, shards: day.prove_shards(), unreadable: day.unreadable }
     }
 }

@@ -28,7 +28,9 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
     }
     let mut total = 0;
     for (shard, counted_by_runs) in shards {
-        let (mut after, mut rows_read, mut count) = (None, 0, 0);
+        let mut after = None;
+        let mut rows_read = 0;
+        let mut count = 0;
         loop {
             let tomorrow = days_after(today, 1);
             let page = table.get_due_payments_by_date(shard, tomorrow, after.as_ref(), ROWS_PER_PAGE).await?;
@@ -36,7 +38,9 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
                 let Ok(DueEntry { key, .. }) = &row.due else { continue };
                 // An unreadable subscription counts as a late payment on the next day.
                 match table.get_subscription(&key.account, key.subscription).await {
-                    Ok(Some(subscription)) => count += u64::from(needs_person(table, &subscription).await?),
+                    Ok(Some(subscription)) => {
+                        count += u64::from(needs_person_for_rejection(table, &subscription).await?)
+                    }
                     Ok(None) | Err(TableError::Unreadable { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -58,7 +62,7 @@ pub async fn count_rejected_payments(table: &Table, days: &[ProvenDay], today: N
 
 /// Returns whether the gateway has rejected the owed payment of `subscription`, and a person must find the cause before a run
 /// tries it again.
-async fn needs_person(table: &Table, subscription: &Subscription) -> Result<bool, TableError> {
+async fn needs_person_for_rejection(table: &Table, subscription: &Subscription) -> Result<bool, TableError> {
     let Subscription { account, id, due_on, attempt_seq, rejections, status, .. } = subscription;
     if *rejections == 0 || !status.is_chargeable() || subscription.is_ending() {
         return Ok(false);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use strum::{Display, EnumIter};
 
-use store::{Position, RunEnd, RunRecord};
+use store::{DueIndexPosition, RunEnd, RunRecord};
 
 /// The state of one shard on one day, computed from its run records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
@@ -78,7 +78,7 @@ impl<'a> ShardWalks<'a> {
     /// Returns whether a chain of clean runs leads from the position `start` (`None` for the start of the shard) to the
     /// end of the shard. If `run` is given, the chain may contain only `run` itself, and runs that ended or began after
     /// the start of `run`.
-    pub fn clean_runs_reach_end(&self, start: Option<&'a Position>, run: Option<&RunRecord>) -> bool {
+    pub fn clean_runs_reach_end(&self, start: Option<&'a DueIndexPosition>, run: Option<&RunRecord>) -> bool {
         let is_usable = |record: &RunRecord| {
             let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.unfinished() == 0;
             record
@@ -97,9 +97,9 @@ impl<'a> ShardWalks<'a> {
     /// that `is_usable` accepts. The position `None` is the start of the shard.
     fn reachable_positions(
         &self,
-        start: Option<&'a Position>,
+        start: Option<&'a DueIndexPosition>,
         is_usable: impl Fn(&RunRecord) -> bool,
-    ) -> Vec<Option<&'a Position>> {
+    ) -> Vec<Option<&'a DueIndexPosition>> {
         let mut reached = vec![start];
         loop {
             let is_reached = |record: &&&RunRecord| reached.contains(&start_position(record)) && is_usable(record);
@@ -142,6 +142,6 @@ fn is_same_or_later(record: &RunRecord, end: &RunEnd, run: &RunRecord) -> bool {
 }
 
 /// Returns the position at which a run began; `None` for the start of the shard.
-fn start_position(record: &RunRecord) -> Option<&Position> {
+fn start_position(record: &RunRecord) -> Option<&DueIndexPosition> {
     record.from.as_ref().filter(|position| !position.is_start())
 }

@@ -15,7 +15,7 @@ use super::queue_state::QueueState;
 use super::run_facts::RunFacts;
 use super::system_facts::{CheckSchedule, LatestAudit, LatestComparison, SystemFacts};
 use super::{DayReader, DayState};
-use billing::{PaymentLimit, Sums};
+use billing::{MoneySums, PaymentLimit};
 use store::{Batch, Paging, Settings, Table, TableError};
 
 /// How many of the latest compared days are read. The differences that were found on these days are reported as
@@ -86,7 +86,7 @@ pub struct BatchDay {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ChargedToday {
     pub payments: u64,
-    pub sums: Sums,
+    pub sums: MoneySums,
     /// Whether a run of today has not recorded its end, so that it may have charged more.
     pub may_be_more: bool,
 }
@@ -101,52 +101,14 @@ impl SystemStatus {
         process: ProcessFacts,
         now: DateTime<Utc>,
     ) -> Result<Self, TableError> {
-        let ProcessFacts { queues, check_schedule } = process;
-        let policy = table.policy();
-        let (today, created_on) = (policy.date_at(now), policy.date_at(settings.created_at()));
-        // On the day on which the table was created, the runs may have been over.
-        let yesterday = today.pred_opt().filter(|yesterday| *yesterday > created_on);
-        let mut days = Vec::new();
-        for batch in Batch::ALL {
-            let mut reader = DayReader::new(table, batch, settings.shards, now);
-            for date in yesterday.into_iter().chain([today]) {
-                days.push(ProvenDay::from(reader.read(date).await?));
-            }
-        }
-        days.sort_by_key(|day| day.date);
-        let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
-        let audits = table.get_audits(&Paging::all(), now).await?;
-        let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?;
-        let erasures = table.get_erasures(&Paging::all()).await?;
-        let endpoints = table.get_webhook_endpoints(&Paging::all()).await?;
-        let disabled =
-            endpoints.items.into_iter().filter_map(|endpoint| Some((endpoint.id, endpoint.disabled_because?)));
-        let texts = |errors: Vec<TableError>| errors.iter().map(ToString::to_string).collect();
-        let unreadable_records = [erasures.unreadable, audits.unreadable, comparisons.unreadable].into_iter().flatten();
-        let facts = SystemFacts {
-            now,
-            runs: RunFacts::read(table, settings, days, now).await?,
-            created_on,
-            charging: settings.charging,
-            latest_run_at: settings.latest_run_at,
-            copy_noticed_at: settings.copy_noticed_at,
-            late_payments_since: late_payments_since(table, settings, today, now).await?,
-            disabled_endpoints: disabled.collect(),
-            unreadable_endpoints: texts(endpoints.unreadable),
-            erasures: erasures.items,
-            unreadable_records: texts(unreadable_records.collect()),
-            audits: audits.items.into_iter().map(LatestAudit::from).collect(),
-            comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
-            policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),
-            queues,
-            check_schedule,
-        };
+        let today = table.policy().date_at(now);
+        let facts = read_facts(table, settings, process, today, now).await?;
         let charged = table.get_charge_total(today).await?;
         Ok(Self {
             today,
             charging: settings.charging,
             limits: PaymentLimit::iter()
-                .map(|limit| (limit.to_string(), settings.payment_limits.text_of(limit)))
+                .map(|limit| (limit.to_string(), settings.payment_limits.value_text(limit)))
                 .collect(),
             days: facts.runs.days.iter().map(BatchDay::from).collect(),
             charged_today: ChargedToday {
@@ -163,6 +125,66 @@ impl SystemStatus {
             concerns: find_concerns(&facts),
         })
     }
+}
+
+/// Reads the facts from which the state of the system and the concerns follow.
+async fn read_facts(
+    table: &Table,
+    settings: &Settings,
+    process: ProcessFacts,
+    today: NaiveDate,
+    now: DateTime<Utc>,
+) -> Result<SystemFacts, TableError> {
+    let ProcessFacts { queues, check_schedule } = process;
+    let created_on = table.policy().date_at(settings.created_at());
+    // On the day on which the table was created, the runs may have been over.
+    let yesterday = today.pred_opt().filter(|yesterday| *yesterday > created_on);
+    let dates: Vec<NaiveDate> = yesterday.into_iter().chain([today]).collect();
+    let days = read_days(table, settings, &dates, now).await?;
+    let newest = |limit| Paging { limit: Some(limit), ..Paging::all() };
+    let audits = table.get_audits(&Paging::all(), now).await?;
+    let comparisons = table.get_reconciliations(&newest(COMPARISONS_TO_READ)).await?;
+    let erasures = table.get_erasures(&Paging::all()).await?;
+    let endpoints = table.get_webhook_endpoints(&Paging::all()).await?;
+    let disabled = endpoints.items.into_iter().filter_map(|endpoint| Some((endpoint.id, endpoint.disabled_because?)));
+    let texts = |errors: Vec<TableError>| errors.iter().map(ToString::to_string).collect();
+    let unreadable_records = [erasures.unreadable, audits.unreadable, comparisons.unreadable].into_iter().flatten();
+    Ok(SystemFacts {
+        now,
+        runs: RunFacts::read(table, settings, days, now).await?,
+        created_on,
+        charging: settings.charging,
+        latest_run_at: settings.latest_run_at,
+        copy_noticed_at: settings.copy_noticed_at,
+        late_payments_since: late_payments_since(table, settings, today, now).await?,
+        disabled_endpoints: disabled.collect(),
+        unreadable_endpoints: texts(endpoints.unreadable),
+        erasures: erasures.items,
+        unreadable_records: texts(unreadable_records.collect()),
+        audits: audits.items.into_iter().map(LatestAudit::from).collect(),
+        comparisons: comparisons.items.into_iter().map(LatestComparison::from).collect(),
+        policy_differences: table.policy_differences().iter().map(ToString::to_string).collect(),
+        queues,
+        check_schedule,
+    })
+}
+
+/// Reads the run records of both batches on each of `dates`. Returns a day for each batch and date, the earliest first.
+async fn read_days(
+    table: &Table,
+    settings: &Settings,
+    dates: &[NaiveDate],
+    now: DateTime<Utc>,
+) -> Result<Vec<ProvenDay>, TableError> {
+    let mut days = Vec::new();
+    for batch in Batch::ALL {
+        let mut reader = DayReader::new(table, batch, settings.shards, now);
+        for date in dates {
+            days.push(ProvenDay::from(reader.read(*date).await?));
+        }
+    }
+    days.sort_by_key(|day| day.date);
+    Ok(days)
 }
 
 /// Serializes each of `concerns` as its sentence.

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::KeysAndAttributes;
 
-use crate::{Backoff, Dynamo, Item, Key, TableError, key_of};
+use crate::{Backoff, DynamoTable, Item, Key, TableError, key_of_item};
 
 /// The largest number of items that one BatchGetItem request may read.
 const MAX_BATCH: usize = 100;
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the item of each of `keys`, in their order; `None` for an item that does not exist. Sends one strongly
     /// consistent BatchGetItem request for each 100 keys. DynamoDB may leave some keys unprocessed, which are then
     /// requested again.
@@ -28,12 +28,12 @@ impl<Schema> Dynamo<Schema> {
                 let response = self.client.batch_get_item().request_items(&self.name, request).send().await;
                 let response = response.map_err(|error| TableError::from_sdk_error("BatchGetItem", error))?;
                 let items = response.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
-                found.extend(items.into_iter().map(|item| (key_of(&item), item)));
+                found.extend(items.into_iter().map(|item| (key_of_item(&item), item)));
                 let unprocessed = response.unprocessed_keys.unwrap_or_default().remove(&self.name);
                 unread = unprocessed.map(|unprocessed| unprocessed.keys).unwrap_or_default();
                 let Some(key) = unread.first() else { break };
                 if !backoff.wait().await {
-                    return Err(TableError::Contended { key: key_of(key) });
+                    return Err(TableError::Contended { key: key_of_item(key) });
                 }
             }
         }

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::Builder;
 /// Loads the AWS SDK's settings, with the region and the credentials of this machine.
 pub async fn load_sdk_config() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
-        .timeout_config(timeouts())
+        .timeout_config(aws_request_timeouts())
         // This protection aborts stalled transfers of long response bodies. DynamoDB's response bodies are short, and
         // each try of a request has a time-out.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
@@ -29,7 +29,7 @@ pub fn create_dynamodb_client(sdk: &SdkConfig, endpoint: Option<&str>) -> Client
 }
 
 /// Returns the time-outs of every request to AWS. The SDK has no operation, attempt or read time-out by default.
-pub fn timeouts() -> TimeoutConfig {
+pub fn aws_request_timeouts() -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(2))
         .operation_attempt_timeout(Duration::from_secs(3))

@@ -2,15 +2,15 @@
 
 use aws_sdk_dynamodb::types::TimeToLiveSpecification;
 
-use crate::{Dynamo, TableError};
+use crate::{DynamoTable, TableError};
 
 /// The TTL attribute of both tables (payments and orders): the time, in seconds since 1970, after which DynamoDB
 /// deletes the item.
 pub const TIME_TO_LIVE: &str = "TTL";
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns whether the table exists. Sends one DescribeTable request.
-    pub async fn exists(&self) -> Result<bool, TableError> {
+    pub async fn table_exists(&self) -> Result<bool, TableError> {
         match self.client.describe_table().table_name(self.name()).send().await {
             Ok(_) => Ok(true),
             Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(false),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Item, Key, TableError, from_item, key_of, to_item};
+use crate::{Item, Key, TableError, from_item, key_of_item, to_item};
 
 /// A type that a table stores as one item. `Schema` is the marker type of this table.
 pub trait Entity<Schema>: Sized {
@@ -40,7 +40,7 @@ pub trait Entity<Schema>: Sized {
     /// # Errors
     /// [`TableError::Unreadable`], with the name of the attribute, if an attribute is missing or has another type.
     fn from_item(item: &Item) -> Result<Self, TableError> {
-        Self::read(key_of(item), from_item(item)?)
+        Self::read(key_of_item(item), from_item(item)?)
     }
 }
 
@@ -68,7 +68,9 @@ macro_rules! attributes {
 
 /// Returns the length in bytes of the attribute name that [`attribute_name`] returns for `field`.
 pub const fn attribute_name_len(field: &str) -> usize {
-    let (bytes, mut at, mut len) = (field.as_bytes(), 0, 0);
+    let bytes = field.as_bytes();
+    let mut at = 0;
+    let mut len = 0;
     while at < bytes.len() {
         if bytes[at] != b'_' {
             len += 1;
@@ -81,7 +83,11 @@ pub const fn attribute_name_len(field: &str) -> usize {
 /// Returns the attribute name of the struct field `field`, in ASCII: `DueDate` for `due_date`. `N` must be
 /// [`attribute_name_len`]`(field)`.
 pub const fn attribute_name<const N: usize>(field: &str) -> [u8; N] {
-    let (bytes, mut name, mut at, mut len, mut is_first) = (field.as_bytes(), [0; N], 0, 0, true);
+    let bytes = field.as_bytes();
+    let mut name = [0; N];
+    let mut at = 0;
+    let mut len = 0;
+    let mut is_first = true;
     while at < bytes.len() {
         if bytes[at] != b'_' {
             name[len] = if is_first { bytes[at].to_ascii_uppercase() } else { bytes[at] };

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Dynamo, Item, Key, TableError};
+use crate::{DynamoTable, Item, Key, TableError};
 use crate::{UpdateItemOutcome, n};
 use crate::{from_item, to_item};
 
@@ -46,7 +46,7 @@ pub struct StoredResponse {
 
 /// The earlier use of a request's idempotency key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Replayed {
+pub enum IdempotencyKeyReuse {
     /// The key was used for the same request, with this response.
     SameRequest(StoredResponse),
     /// The key was used for a request with another body.
@@ -72,7 +72,7 @@ struct IdempotencyItem {
 pub const IDEMPOTENCY_RECORDS: &str = "IDEM#";
 
 /// Returns the primary key of the idempotency record of a request, from [`IdempotentRequest::key_hash`].
-fn record_key(key_hash: &str) -> Key {
+fn key_of_idempotency_record(key_hash: &str) -> Key {
     let pk = format!("{IDEMPOTENCY_RECORDS}{key_hash}");
     Key { sk: pk.clone(), pk }
 }
@@ -89,21 +89,24 @@ pub fn check_idempotency_record(item: &Item) -> Result<Item, TableError> {
 
 impl IdempotentRequest {
     /// Compares the request with `stored`, the record that is stored under the request's idempotency key.
-    pub fn compare_with_record(&self, stored: &Item) -> Result<Replayed, TableError> {
+    pub fn compare_with_record(&self, stored: &Item) -> Result<IdempotencyKeyReuse, TableError> {
         let stored: IdempotencyItem = from_item(stored)?;
         Ok(if stored.request_hash == self.request_hash {
-            Replayed::SameRequest(StoredResponse { json: stored.answer, version: stored.answer_version })
+            IdempotencyKeyReuse::SameRequest(StoredResponse { json: stored.answer, version: stored.answer_version })
         } else {
-            Replayed::KeyReused
+            IdempotencyKeyReuse::KeyReused
         })
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the response to an earlier request with the idempotency key of `request`; `None` if there was no such
     /// request or its record has expired. Sends one strongly consistent GetItem request.
-    pub async fn get_stored_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
-        let stored = self.get(record_key(&request.key_hash)).await?;
+    pub async fn get_stored_response(
+        &self,
+        request: &IdempotentRequest,
+    ) -> Result<Option<IdempotencyKeyReuse>, TableError> {
+        let stored = self.get(key_of_idempotency_record(&request.key_hash)).await?;
         let is_valid = |item: &Item| from_item::<IdempotencyItem>(item).map(|i| i.ttl > request.made_at.timestamp());
         match stored {
             Some(item) if is_valid(&item)? => request.compare_with_record(&item).map(Some),
@@ -125,14 +128,15 @@ impl<Schema> Dynamo<Schema> {
             (":request".to_owned(), AttributeValue::S(request.request_hash.clone())),
         ]);
         let set = "SET #Answer = :answer, #AnswerVersion = :version";
-        let update = self.build_update(record_key(&request.key_hash), set, "#RequestHash = :request", values);
+        let update =
+            self.build_update(key_of_idempotency_record(&request.key_hash), set, "#RequestHash = :request", values);
         Ok(matches!(self.send_update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
     /// Builds the write of a transaction that stores the response to `request`. The transaction fails if the
     /// idempotency key has a record that has not expired.
     pub fn build_idempotency_put(&self, request: &IdempotentRequest) -> TransactWriteItem {
-        let Key { pk, sk } = record_key(&request.key_hash);
+        let Key { pk, sk } = key_of_idempotency_record(&request.key_hash);
         let record = IdempotencyItem {
             pk,
             sk,

@@ -28,12 +28,12 @@ fn from_item_with_names<T: DeserializeOwned>(item: &Item) -> Result<T, TableErro
         serde_dynamo::Item::from(item.clone()).into(),
     ));
     serde_path_to_error::deserialize(attributes)
-        .map_err(|error| TableError::unreadable(key_of(item), unreadable::reason_unreadable(&error)))
+        .map_err(|error| TableError::unreadable(key_of_item(item), unreadable::reason_unreadable(&error)))
 }
 
 /// Returns the key of `item`. A missing `PK` or `SK` becomes `?`, so that error messages can also contain the key of a
 /// damaged item.
-pub fn key_of(item: &Item) -> Key {
+pub fn key_of_item(item: &Item) -> Key {
     let text = |name: &str| match item.get(name) {
         Some(AttributeValue::S(text)) => text.clone(),
         _ => "?".to_owned(),
@@ -43,7 +43,7 @@ pub fn key_of(item: &Item) -> Key {
 
 /// Returns the value of the TTL attribute, in seconds since 1970, for an item that is created at the time `from` and
 /// stored for the time `retention`.
-pub fn expiry(from: DateTime<Utc>, retention: TimeDelta) -> i64 {
+pub fn expiry_timestamp(from: DateTime<Utc>, retention: TimeDelta) -> i64 {
     from.timestamp().saturating_add(retention.num_seconds())
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::{Entity, Item, Key, TIME_TO_LIVE, TableError, key_of};
+use crate::{Entity, Item, Key, TIME_TO_LIVE, TableError, key_of_item};
 
 /// The time that an item may expire after its retention: clocks of machines differ, and a checkout page expires a day
 /// after the creation of its setup.
@@ -55,7 +55,7 @@ pub fn check_item<'a>(
     item: &Item,
     now: DateTime<Utc>,
 ) -> Vec<FaultyItem> {
-    let key = key_of(item);
+    let key = key_of_item(item);
     let faulty = |fault, what: String| FaultyItem { key: key.clone(), fault, what };
     let Some((_, _, read, retention)) = kinds.into_iter().find(|kind| is_of_kind(&key, kind)) else {
         return vec![faulty(ItemFault::Unreadable, "its key has an unknown prefix".to_owned())];

@@ -47,7 +47,7 @@ impl Items {
 
     /// Requests and returns the next page of items; `None` after the last page. A page may be empty even if it is not
     /// the last page. After an error, the next call requests the same page again.
-    pub async fn page(&mut self) -> Result<Option<Vec<Item>>, TableError> {
+    pub async fn read_page(&mut self) -> Result<Option<Vec<Item>>, TableError> {
         let after = match &self.next {
             NextPage::First(after) => after.clone(),
             NextPage::After(key) => Some(key.clone()),
@@ -82,7 +82,7 @@ impl Items {
     /// Returns `None` at the end.
     pub async fn peek(&mut self) -> Result<Option<&Item>, TableError> {
         while self.buffered.is_empty() {
-            match self.page().await? {
+            match self.read_page().await? {
                 Some(page) => self.buffered.extend(page),
                 None => break,
             }
@@ -97,7 +97,7 @@ impl Items {
     }
 
     /// Returns the first `limit` items, or all items if `limit` is `None`. Requests only the pages with these items.
-    pub async fn first(mut self, limit: Option<usize>) -> Result<Vec<Item>, TableError> {
+    pub async fn read_up_to(mut self, limit: Option<usize>) -> Result<Vec<Item>, TableError> {
         let mut items = Vec::new();
         while limit.is_none_or(|limit| items.len() < limit) {
             match self.next().await? {
@@ -109,7 +109,7 @@ impl Items {
     }
 
     /// Returns all items.
-    pub async fn all(self) -> Result<Vec<Item>, TableError> {
-        self.first(None).await
+    pub async fn read_all(self) -> Result<Vec<Item>, TableError> {
+        self.read_up_to(None).await
     }
 }

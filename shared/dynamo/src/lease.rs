@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 
-use crate::{Dynamo, Instant, Item, Key, TableError, UpdateItemOutcome, Values, key_of, s, values};
+use crate::{DynamoTable, Instant, Item, Key, TableError, UpdateItemOutcome, Values, key_of_item, s, values};
 
 /// A kind of lease: the two attributes of an item that store the holder and the time at which the lease expires.
 #[derive(Clone, Copy, Debug)]
@@ -70,14 +70,14 @@ impl Lease {
     /// [`TableError::Unreadable`] if one of the two attributes is missing.
     pub fn read_holder_and_expiry(&self, item: &Item) -> Result<(String, DateTime<Utc>), TableError> {
         let missing =
-            |name: &str| TableError::unreadable(key_of(item), format!("its lease attribute {name} is missing"));
+            |name: &str| TableError::unreadable(key_of_item(item), format!("its lease attribute {name} is missing"));
         let token = self.read_holder_token(item).ok_or_else(|| missing(self.holder))?;
         let expires = item.get(self.expires).and_then(|at| at.as_s().ok()?.parse().ok());
         Ok((token.to_owned(), expires.ok_or_else(|| missing(self.expires))?))
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Acquires `lease` on the item `key` for `holder`, if the lease is available and the condition of `terms` is true.
     /// Sends one UpdateItem request, without reading the item first.
     pub async fn acquire_lease(

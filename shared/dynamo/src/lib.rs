@@ -1,6 +1,6 @@
 //! Access to DynamoDB for both tables (payments and orders): schemas, entities, keys, expressions, requests, errors,
 //! retries with back-off, transactions, scans and queries, leases, idempotency records, and the write rule
-//! ([`Dynamo::rewrite`]).
+//! ([`DynamoTable::rewrite_item`]).
 //!
 //! This crate defines no entity: the crates `store` and `orders` define the entities of their tables.
 //!
@@ -39,16 +39,17 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 pub use backoff::Backoff;
-pub use connect::{create_dynamodb_client, load_sdk_config, timeouts};
+pub use connect::{aws_request_timeouts, create_dynamodb_client, load_sdk_config};
 pub use describe::TIME_TO_LIVE;
 pub use entity::{Entity, attribute_name, attribute_name_len};
 pub use error::TableError;
 pub use expression::{build_difference, collect_attribute_names};
 pub use idempotency::{
-    IDEMPOTENCY_RECORDS, IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse, check_idempotency_record,
+    IDEMPOTENCY_RECORDS, IDEMPOTENCY_RETENTION, IdempotencyKeyReuse, IdempotentRequest, StoredResponse,
+    check_idempotency_record,
 };
 pub use instant::Instant;
-pub use item::{expiry, from_item, is_expired, key_of, to_item};
+pub use item::{expiry_timestamp, from_item, is_expired, key_of_item, to_item};
 pub use item_check::{FaultyItem, ItemFault, ItemKind, check_item, entity_item, is_of_kind};
 pub use items::Items;
 pub use key::Key;
@@ -56,7 +57,7 @@ pub use lease::{Lease, LeaseHolder, LeaseResult, LeaseTerms};
 pub use list_page::{Cursor, Page, Paging, PrefixQuery};
 pub use query::Query;
 pub use requests::{ABSENT, FailedConditions, PRESENT, TransactionOutcome, UpdateItemOutcome, n, s, values};
-pub use rewrite::{NotRewritten, Rewrite, Versioned, ignore_refusal, with_next_version};
+pub use rewrite::{ItemRewrite, NotRewritten, VersionedEntity, ignore_refusal, with_next_version};
 pub use scan::Scan;
 pub use schema::{IndexSchema, KeyAttributeDefinition, KeySchema, TableSchema};
 pub use sharding::shard_of;
@@ -67,16 +68,16 @@ pub type Item = HashMap<String, AttributeValue>;
 /// The values of an expression's placeholders, such as `:now`, by placeholder.
 pub type Values = HashMap<String, AttributeValue>;
 
-/// A table, and the requests to it. `Schema` is a marker type: an entity that implements [`Versioned`] for one table's
+/// A table, and the requests to it. `Schema` is a marker type: an entity that implements [`VersionedEntity`] for one table's
 /// marker cannot be written to another table.
 #[derive(Clone, Debug)]
-pub struct Dynamo<Schema> {
+pub struct DynamoTable<Schema> {
     client: Client,
     name: String,
     schema: PhantomData<fn() -> Schema>,
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the table `name`, which is accessed through `client`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { client, name: name.into(), schema: PhantomData }

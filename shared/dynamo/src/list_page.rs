@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
-use crate::{Dynamo, Item, Key, Query, TableError, n, s, values};
+use crate::{DynamoTable, Item, Key, Query, TableError, n, s, values};
 
 /// One page of a paginated list.
 #[derive(Debug)]
@@ -122,10 +122,10 @@ impl<T> Page<T> {
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the part of `list` that `paging` requests. Sends one strongly consistent Query request for each page of
     /// DynamoDB (1 MB).
-    pub async fn list(&self, list: &PrefixQuery, paging: &Paging) -> Result<Page<Item>, TableError> {
+    pub async fn list_items(&self, list: &PrefixQuery, paging: &Paging) -> Result<Page<Item>, TableError> {
         const KEY_CONDITION: &str = "#PK = :partition AND begins_with(#SK, :prefix)";
         const UNEXPIRED: &str = "#TTL > :now";
         // Request one item more than `limit`: if this item exists, the list has a next page.
@@ -140,7 +140,7 @@ impl<Schema> Dynamo<Schema> {
             after: after.map(Key::attributes),
             ..Query::new(KEY_CONDITION, values)
         };
-        let mut items = self.query(query).first(limit_and_one).await?;
+        let mut items = self.query(query).read_up_to(limit_and_one).await?;
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
         if has_more {
             items.pop();

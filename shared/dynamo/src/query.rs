@@ -1,6 +1,6 @@
 //! Queries: the items of one partition of the table or of an index.
 
-use crate::{Dynamo, Item, Items, Values, collect_attribute_names};
+use crate::{DynamoTable, Item, Items, Values, collect_attribute_names};
 
 /// A query: the items of a partition that are read, and how they are read.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Query {
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the items of `query`. [`Items`] sends the Query requests, one for each page, when the caller reads the
     /// items.
     pub fn query(&self, query: Query) -> Items {

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::Backoff;
 use crate::collect_attribute_names;
-use crate::{Dynamo, Item, Key, TableError, Values};
+use crate::{DynamoTable, Item, Key, TableError, Values};
 
 /// A condition expression that is true if the item does not exist.
 pub const ABSENT: &str = "attribute_not_exists(#PK)";
@@ -76,7 +76,7 @@ pub fn values<const N: usize>(values: [(&str, AttributeValue); N]) -> Values {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the item with `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes())).consistent_read(true);
@@ -242,7 +242,7 @@ impl<Schema> Dynamo<Schema> {
         Ok(TransactionOutcome::ConditionFailed(reasons.iter().map(stored).collect()))
     }
 
-    /// Like [`Dynamo::transact_with_retries`], but each write has a name, with which the result identifies the writes
+    /// Like [`DynamoTable::transact_with_retries`], but each write has a name, with which the result identifies the writes
     /// whose conditions failed. The caller looks up single writes by name, so their names must be different.
     pub async fn transact_named<Name>(
         &self,
@@ -258,7 +258,7 @@ impl<Schema> Dynamo<Schema> {
         })
     }
 
-    /// Like [`Dynamo::transact`], but retries while other requests write the same items. For example, two transactions
+    /// Like [`DynamoTable::transact`], but retries while other requests write the same items. For example, two transactions
     /// that create subscriptions of one account check the same account item, and DynamoDB cancels one of them.
     pub async fn transact_with_retries(
         &self,

@@ -6,30 +6,30 @@ use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 
 use crate::Backoff;
 use crate::build_difference;
-use crate::{Dynamo, Entity, Item, TableError};
+use crate::{DynamoTable, Entity, Item, TableError};
 use crate::{TransactionOutcome, UpdateItemOutcome, n};
 
 /// A condition expression that is true if the stored version is the version that was read.
 const VERSION_UNCHANGED: &str = "#Version = :seen";
 
-/// The largest number of write conflicts after which one call of [`Dynamo::rewrite`] tries again. After one more
+/// The largest number of write conflicts after which one call of [`DynamoTable::rewrite_item`] tries again. After one more
 /// conflict it fails with [`TableError::Contended`].
 const MAX_CONFLICTS: u32 = 8;
 
 /// An entity with a version number, which every write increments.
-pub trait Versioned<Schema>: Entity<Schema> + Clone + PartialEq + Send + Sync {
+pub trait VersionedEntity<Schema>: Entity<Schema> + Clone + PartialEq + Send + Sync {
     /// Returns the version of the entity.
     fn version(&self) -> u64;
     /// Returns the same entity with another version.
     fn with_version(self, version: u64) -> Self;
 }
 
-/// Implements [`Versioned`] for entities of the schema `$schema` that have a field `version`.
+/// Implements [`VersionedEntity`] for entities of the schema `$schema` that have a field `version`.
 #[macro_export]
 macro_rules! versioned {
     ($schema:ty: $($entity:ty),+ $(,)?) => {
         $(
-            impl $crate::Versioned<$schema> for $entity {
+            impl $crate::VersionedEntity<$schema> for $entity {
                 fn version(&self) -> u64 {
                     self.version
                 }
@@ -45,7 +45,7 @@ macro_rules! versioned {
 /// The new content of a stored item, and further writes in the same transaction. If the conditions of several writes
 /// fail, the first failed write in this order decides the result: idempotency record, item, records.
 #[derive(Debug)]
-pub struct Rewrite<T> {
+pub struct ItemRewrite<T> {
     pub item: T,
     /// The write of the request's idempotency record; `None` if the request has no idempotency key. In the transaction,
     /// this write is before the write of the item, so that a repeated request gets the stored response even if the item
@@ -59,7 +59,7 @@ pub struct Rewrite<T> {
     pub log_entry: Option<TransactWriteItem>,
 }
 
-impl<T> Rewrite<T> {
+impl<T> ItemRewrite<T> {
     /// Creates a rewrite of `item` without further writes.
     pub fn without_records(item: T) -> Self {
         Self { item, idempotency_record: None, records: Vec::new(), log_entry: None }
@@ -115,7 +115,7 @@ enum WritePart {
     Record,
 }
 
-/// The reason why one try to write a [`Rewrite`] wrote nothing.
+/// The reason why one try to write a [`ItemRewrite`] wrote nothing.
 enum NotWritten<T> {
     /// Another worker has changed the item. Contains the stored item, or `None` if it does not exist any more.
     Conflict(Option<T>),
@@ -130,7 +130,7 @@ impl<T> From<TableError> for NotWritten<T> {
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Computes the new content of `stored` with `compute`, and writes it. On a write conflict, computes the content
     /// again from the newly stored item. Retries with back-off after a transient error. Sends one UpdateItem request
     /// for each try, or one TransactWriteItems request if there are further writes. If the content is already the same,
@@ -141,25 +141,25 @@ impl<Schema> Dynamo<Schema> {
     ///
     /// # Errors
     /// [`NotRewritten`] if nothing was written; [`TableError::Contended`] after too many write conflicts.
-    pub async fn rewrite<T: Versioned<Schema>, R>(
+    pub async fn rewrite_item<T: VersionedEntity<Schema>, R>(
         &self,
         stored: T,
-        compute: impl Fn(&T) -> Result<Rewrite<T>, R>,
+        compute: impl Fn(&T) -> Result<ItemRewrite<T>, R>,
         exists: impl Fn(&Item) -> Result<R, TableError>,
     ) -> Result<T, NotRewritten<R>> {
         let compute = |stored: &T| compute(stored).map(|rewrite| (rewrite, ()));
         self.rewrite_with_output(stored, compute, exists).await.map(|(written, ())| written)
     }
 
-    /// Like [`Dynamo::rewrite`], but `compute` also returns an output. Returns the item that is stored afterwards, with
+    /// Like [`DynamoTable::rewrite_item`], but `compute` also returns an output. Returns the item that is stored afterwards, with
     /// the output of the computation that was written.
     ///
     /// # Errors
-    /// The same errors as in [`Dynamo::rewrite`].
-    pub async fn rewrite_with_output<T: Versioned<Schema>, O, R>(
+    /// The same errors as in [`DynamoTable::rewrite_item`].
+    pub async fn rewrite_with_output<T: VersionedEntity<Schema>, O, R>(
         &self,
         mut stored: T,
-        compute: impl Fn(&T) -> Result<(Rewrite<T>, O), R>,
+        compute: impl Fn(&T) -> Result<(ItemRewrite<T>, O), R>,
         exists: impl Fn(&Item) -> Result<R, TableError>,
     ) -> Result<(T, O), NotRewritten<R>> {
         let (mut backoff, mut conflicts) = (Backoff::new(&self.client), 0);
@@ -184,33 +184,33 @@ impl<Schema> Dynamo<Schema> {
     /// Writes the item that `change` computes from `stored`. After a write conflict, `change` computes the item again
     /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the item that is stored
     /// afterwards; `None` if it does not exist any more.
-    pub async fn change<T: Versioned<Schema>>(
+    pub async fn change_item<T: VersionedEntity<Schema>>(
         &self,
         stored: T,
         change: impl Fn(&T) -> Option<T>,
     ) -> Result<Option<T>, TableError> {
-        self.change_with_records(stored, |stored| change(stored).map(Rewrite::without_records)).await
+        self.change_with_records(stored, |stored| change(stored).map(ItemRewrite::without_records)).await
     }
 
-    /// Like [`Dynamo::change`], with further writes in the same transaction.
-    pub async fn change_with_records<T: Versioned<Schema>>(
+    /// Like [`DynamoTable::change_item`], with further writes in the same transaction.
+    pub async fn change_with_records<T: VersionedEntity<Schema>>(
         &self,
         stored: T,
-        change: impl Fn(&T) -> Option<Rewrite<T>>,
+        change: impl Fn(&T) -> Option<ItemRewrite<T>>,
     ) -> Result<Option<T>, TableError> {
         let changed = |stored: &T| change(stored).ok_or_else(|| Box::new(stored.clone()));
-        let record_exists = |item: &Item| Err(TableError::Exists { key: crate::key_of(item) });
-        match self.rewrite(stored, changed, record_exists).await {
+        let record_exists = |item: &Item| Err(TableError::Exists { key: crate::key_of_item(item) });
+        match self.rewrite_item(stored, changed, record_exists).await {
             Ok(written) => Ok(Some(written)),
             Err(refused) => Ok(refused.into_reason()?.map(|stored| *stored)),
         }
     }
 
     /// Tries once to write `next`, on condition that the stored item still has the version of `before`.
-    async fn write_with_version_check<T: Versioned<Schema>>(
+    async fn write_with_version_check<T: VersionedEntity<Schema>>(
         &self,
         before: &T,
-        next: Rewrite<T>,
+        next: ItemRewrite<T>,
     ) -> Result<T, NotWritten<T>> {
         let written = with_next_version(before, next.item);
         let update = self.build_versioned_update(before, &written);
@@ -248,7 +248,7 @@ impl<Schema> Dynamo<Schema> {
 
     /// Builds the update of the attributes in which `written` differs from the stored item `before`, on condition that
     /// the stored version is the version of `before`. Returns `None` if `before` and `written` are equal.
-    pub fn build_versioned_update<T: Versioned<Schema>>(&self, before: &T, written: &T) -> Option<Update> {
+    pub fn build_versioned_update<T: VersionedEntity<Schema>>(&self, before: &T, written: &T) -> Option<Update> {
         let mut change = build_difference(&before.to_item(), written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));
         Some(self.build_update(before.key(), &change.update, VERSION_UNCHANGED, change.values))
@@ -257,7 +257,7 @@ impl<Schema> Dynamo<Schema> {
 
 /// Returns `after` with the version that it will have in the table: the version of `before` plus 1, or the version of
 /// `before` itself if `before` and `after` have the same content.
-pub fn with_next_version<Schema, T: Versioned<Schema>>(before: &T, after: T) -> T {
+pub fn with_next_version<Schema, T: VersionedEntity<Schema>>(before: &T, after: T) -> T {
     let after = after.with_version(before.version());
     if after == *before { after } else { after.with_version(before.version() + 1) }
 }

@@ -1,6 +1,6 @@
 //! Scans: reading the whole table.
 
-use crate::{Dynamo, Items, Key, Values, collect_attribute_names, s, values};
+use crate::{DynamoTable, Items, Key, Values, collect_attribute_names, s, values};
 
 /// A scan: the items of the whole table that are returned, and how they are read.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Scan {
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Returns the items of `scan`. [`Items`] sends the Scan requests, one for each page, when the caller reads the
     /// items.
     pub fn scan(&self, scan: Scan) -> Items {

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::{
     ScalarAttributeType,
 };
 
-use crate::{Dynamo, TableError};
+use crate::{DynamoTable, TableError};
 
 /// An attribute of a key: its name and its DynamoDB type, such as `S` or `N`.
 pub type KeyAttributeDefinition = (&'static str, &'static str);
@@ -58,11 +58,11 @@ impl IndexSchema {
     }
 }
 
-impl<Schema> Dynamo<Schema> {
+impl<Schema> DynamoTable<Schema> {
     /// Creates the table with its indexes, and switches on TTL. Used only with the embedded engine, the local
     /// replacement of DynamoDB: on AWS, the templates create the tables. Sends the requests CreateTable,
     /// DescribeTimeToLive and UpdateTimeToLive.
-    pub async fn create<const N: usize>(&self, schema: &TableSchema<N>) -> Result<(), TableError> {
+    pub async fn create_table<const N: usize>(&self, schema: &TableSchema<N>) -> Result<(), TableError> {
         let keys = schema.indexes.iter().map(|index| index.keys).chain([schema.keys]);
         let mut attributes: Vec<KeyAttributeDefinition> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();
         attributes.sort_unstable();

@@ -36,15 +36,15 @@ mod tests {
     use serde::Deserialize;
 
     use super::super::from_item;
-    use billing::{Currency, Status};
+    use billing::{Currency, SubscriptionStatus};
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "PascalCase")]
     #[allow(dead_code)]
-    struct Sample {
+    struct SampleItem {
         amount: i64,
         due_date: NaiveDate,
-        status: Status,
+        status: SubscriptionStatus,
         currency: Currency,
     }
 
@@ -70,10 +70,10 @@ mod tests {
                 ("Status".to_owned(), s("active")),
                 ("Currency".to_owned(), s("EUR")),
             ]);
-            assert!(from_item::<Sample>(&item).is_ok());
+            assert!(from_item::<SampleItem>(&item).is_ok());
             item.remove(name);
             item.extend(value.map(|value| (name.to_owned(), value)));
-            let message = from_item::<Sample>(&item).unwrap_err().to_string();
+            let message = from_item::<SampleItem>(&item).unwrap_err().to_string();
             assert!(message.starts_with("the item ACC#acme SUB#1 cannot be read: "), "{message}");
             assert!(message.contains(expected), "{name}: {message}");
         }

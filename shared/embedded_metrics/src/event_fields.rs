@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 struct MessageVisitor(String);
 
 /// Returns the message of `event`; an empty text if the event has no message.
-pub(super) fn message_of(event: &Event<'_>) -> String {
+pub(super) fn read_log_message(event: &Event<'_>) -> String {
     let mut message = MessageVisitor::default();
     event.record(&mut message);
     message.0

@@ -37,7 +37,7 @@ pub struct MetricsLayer<W> {
 
 /// Returns the layer that writes metrics to standard output, for the Lambda function of this process. Returns `None`
 /// if Lambda's environment variable with the name of the function is absent.
-pub fn layer_of_function() -> Option<MetricsLayer<Stdout>> {
+pub fn create_metrics_layer() -> Option<MetricsLayer<Stdout>> {
     Some(MetricsLayer::new(env::var("AWS_LAMBDA_FUNCTION_NAME").ok()?, stdout()))
 }
 
@@ -51,7 +51,7 @@ impl<W: Write> MetricsLayer<W> {
 
 impl<S: Subscriber, W: Write + Send + 'static> Layer<S> for MetricsLayer<W> {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if !metrics_entry::has_metrics(&event_fields::message_of(event)) {
+        if !metrics_entry::has_metrics_for_message(&event_fields::read_log_message(event)) {
             return;
         }
         let fields = EventFields::read(event);

@@ -56,13 +56,13 @@ static DIMENSIONS_OF_CURRENCY: EntryDimensions =
     EntryDimensions::new_static(&[Cow::Borrowed(&[Cow::Borrowed(CURRENCY)])]);
 
 /// Returns whether log events with this message have metrics.
-pub(super) fn has_metrics(message: &str) -> bool {
-    EVENTS_WITH_METRICS.iter().any(|(text, ..)| *text == message) || counted_as(message).is_some()
+pub(super) fn has_metrics_for_message(message: &str) -> bool {
+    EVENTS_WITH_METRICS.iter().any(|(text, ..)| *text == message) || metric_that_counts_message(message).is_some()
 }
 
 /// Returns the prefix and the name of the metric that counts log events with this message; `None` if no metric counts
 /// them.
-fn counted_as(message: &str) -> Option<(&'static str, &'static str)> {
+fn metric_that_counts_message(message: &str) -> Option<(&'static str, &'static str)> {
     let counted = COUNTED_EVENTS.iter().find(|(first_words, ..)| message.starts_with(first_words));
     counted.map(|(_, prefix, name)| (*prefix, *name))
 }
@@ -80,7 +80,7 @@ impl<'a> MetricsEntry<'a> {
     /// event has no metrics.
     pub fn new(function: &'a str, fields: &'a EventFields) -> Option<Self> {
         let message = fields.texts.get("message")?;
-        if let Some((prefix, name)) = counted_as(message) {
+        if let Some((prefix, name)) = metric_that_counts_message(message) {
             return Some(Self { function, currency: None, prefix, values: vec![(name, 1)] });
         }
         let (_, prefix, names) = EVENTS_WITH_METRICS.iter().find(|(text, ..)| text == message)?;

@@ -22,7 +22,7 @@ impl Write for MemoryOutput {
 }
 
 /// Returns the lines that the layer writes for the log events that `events` logs.
-fn lines_of(events: impl FnOnce()) -> Vec<Value> {
+fn metric_lines_of_events(events: impl FnOnce()) -> Vec<Value> {
     let lines = MemoryOutput::default();
     let layer = MetricsLayer::new("shop-PaymentsFunction-1".to_owned(), lines.clone());
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), events);
@@ -37,7 +37,7 @@ fn lines_of(events: impl FnOnce()) -> Vec<Value> {
 
 #[test]
 fn numbers_of_a_run_become_metrics_of_the_function() {
-    let lines = lines_of(|| {
+    let lines = metric_lines_of_events(|| {
         tracing::info!(batch = %"payments", is_done = true, due = 3_u64, in_doubt = 1_u64, skipped = 7_u64, oldest_due_days = 2_i64, "a run has ended");
         tracing::info!(requests = 3_u64, mean_ms = 250_u64, "charges at the gateway");
         tracing::info!(due = 3_u64, "another message");
@@ -69,7 +69,7 @@ fn numbers_of_a_run_become_metrics_of_the_function() {
 
 #[test]
 fn sum_of_payments_has_its_currency_as_a_dimension() {
-    let lines = lines_of(|| {
+    let lines = metric_lines_of_events(|| {
         tracing::info!(currency = %"EUR", minor = 2_598_i64, "the sum of the payments in one currency");
     });
     assert_eq!(lines[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["FunctionName", "currency"]]));
@@ -78,7 +78,7 @@ fn sum_of_payments_has_its_currency_as_a_dimension() {
 
 #[test]
 fn log_events_about_deliveries_are_counted() {
-    let lines = lines_of(|| {
+    let lines = metric_lines_of_events(|| {
         tracing::info!(endpoint = %"01", attempts = 2_u64, "an event was delivered");
         tracing::error!(endpoint = %"01", "an event could not be delivered; its endpoint accepts other events");
         tracing::error!("a webhook endpoint cannot be read");

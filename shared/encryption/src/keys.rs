@@ -32,7 +32,7 @@ pub(crate) struct EncryptionKey {
 /// may be secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must contain one or more keys of 64 hexadecimal digits, separated by white space")]
-pub struct KeysError;
+pub struct EncryptionKeysError;
 
 /// Returns the text of a new random key: 64 hexadecimal digits.
 pub fn generate_key(clock: &dyn Clock) -> String {
@@ -43,10 +43,10 @@ impl EncryptionKeys {
     /// Parses keys of 64 hexadecimal digits that are separated by white space.
     ///
     /// # Errors
-    /// [`KeysError`] if there is no key, or a key has another form.
-    pub fn parse(text: &str) -> Result<Self, KeysError> {
+    /// [`EncryptionKeysError`] if there is no key, or a key has another form.
+    pub fn parse(text: &str) -> Result<Self, EncryptionKeysError> {
         let mut keys = text.split_whitespace().map(EncryptionKey::parse);
-        let first = keys.next().ok_or(KeysError)??;
+        let first = keys.next().ok_or(EncryptionKeysError)??;
         let others = keys.collect::<Result<Vec<_>, _>>()?;
         Ok(Self { first: Arc::new(first), others: others.into() })
     }
@@ -64,11 +64,11 @@ impl EncryptionKeys {
 
 impl EncryptionKey {
     /// Parses a key of 64 hexadecimal digits.
-    fn parse(text: &str) -> Result<Self, KeysError> {
+    fn parse(text: &str) -> Result<Self, EncryptionKeysError> {
         let mut bytes = [0; KEY_BYTES];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| KeysError)?;
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| EncryptionKeysError)?;
         let hash = digest(&SHA256, &bytes);
-        let cipher = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| KeysError)?;
+        let cipher = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| EncryptionKeysError)?;
         Ok(Self { id: hex::encode(&hash.as_ref()[..KEY_ID_BYTES]), cipher: LessSafeKey::new(cipher) })
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             assert!(EncryptionKeys::parse(&text).is_ok());
         }
         for text in ["", " ", "abc", &key[1..], &format!("{key}{other}"), &format!("{key} x"), &"g".repeat(64)] {
-            assert_eq!(EncryptionKeys::parse(text).unwrap_err(), KeysError, "{text}");
+            assert_eq!(EncryptionKeys::parse(text).unwrap_err(), EncryptionKeysError, "{text}");
         }
         let shown = format!("{:?}", EncryptionKeys::parse(&key).unwrap());
         assert!(shown.len() < 20 && !shown.contains(&key), "{shown}");

@@ -14,14 +14,14 @@ use aws_lc_rs::aead::{Aad, NONCE_LEN, Nonce};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clock::Clock;
-use config::ReadBy::{Api, Deliver};
-use config::{Variable, variables};
+use config::ReadingFunction::{Api, Deliver};
+use config::{EnvVariable, variables};
 
-pub use keys::{EncryptionKeys, KeysError, generate_key};
+pub use keys::{EncryptionKeys, EncryptionKeysError, generate_key};
 
 /// The variable with the encryption keys themselves, not with the name of a secret. No command-line flag sets this
 /// variable, and its value is never printed or logged.
-pub const ENCRYPTION_KEYS: Variable = Variable::new(
+pub const ENCRYPTION_KEYS: EnvVariable = EnvVariable::new(
     &[],
     "DUEDAY_ENCRYPTION_KEYS",
     "KEYS",
@@ -29,7 +29,7 @@ pub const ENCRYPTION_KEYS: Variable = Variable::new(
 );
 
 variables! {
-    ENCRYPTION_KEYS_SECRET_NAME = Variable::new(&[Api, Deliver], "DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", "SECRET",
+    ENCRYPTION_KEYS_SECRET_NAME = EnvVariable::new(&[Api, Deliver], "DUEDAY_ENCRYPTION_KEYS_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with the keys that encrypt the signing secrets of webhook endpoints");
 }
 
@@ -105,13 +105,13 @@ mod tests {
     use clock::{SimulatedClock, SystemClock};
 
     /// Returns the encryption keys in `texts`. The first key encrypts.
-    fn keys(texts: &[String]) -> EncryptionKeys {
+    fn parse_encryption_keys(texts: &[String]) -> EncryptionKeys {
         EncryptionKeys::parse(&texts.join("\n")).unwrap()
     }
 
     #[test]
     fn encrypted_text_is_decrypted_only_unchanged_and_in_its_context() {
-        let keys = keys(&[generate_key(&SystemClock)]);
+        let keys = parse_encryption_keys(&[generate_key(&SystemClock)]);
         let encrypted = keys.encrypt("the text", "item 1", &SystemClock);
         assert!(!encrypted.contains("the text"));
         assert_eq!(keys.decrypt(&encrypted, "item 1").as_deref(), Ok("the text"));
@@ -133,20 +133,20 @@ mod tests {
     #[test]
     fn equal_texts_are_encrypted_differently_also_at_the_same_time_of_a_simulated_clock() {
         let clock = SimulatedClock::new(DateTime::UNIX_EPOCH, 7);
-        let keys = keys(&[generate_key(&clock)]);
+        let keys = parse_encryption_keys(&[generate_key(&clock)]);
         assert_ne!(keys.encrypt("the text", "item", &clock), keys.encrypt("the text", "item", &clock));
     }
 
     #[test]
     fn the_first_key_encrypts_and_every_key_decrypts() {
         let (old, new) = (generate_key(&SystemClock), generate_key(&SystemClock));
-        let before = keys(std::slice::from_ref(&old)).encrypt("the text", "item", &SystemClock);
-        let rotated = keys(&[new.clone(), old.clone()]);
+        let before = parse_encryption_keys(std::slice::from_ref(&old)).encrypt("the text", "item", &SystemClock);
+        let rotated = parse_encryption_keys(&[new.clone(), old.clone()]);
         assert_eq!(rotated.decrypt(&before, "item").as_deref(), Ok("the text"));
         assert!(!rotated.is_encrypted_with_first_key(&before));
         let after = rotated.encrypt("the text", "item", &SystemClock);
         assert!(rotated.is_encrypted_with_first_key(&after));
-        let only_new = keys(&[new]);
+        let only_new = parse_encryption_keys(&[new]);
         assert_eq!(only_new.decrypt(&after, "item").as_deref(), Ok("the text"));
         let old_id = split_key_id(&before).unwrap().0.to_owned();
         assert_eq!(only_new.decrypt(&before, "item"), Err(DecryptionError::MissingKey(old_id)));

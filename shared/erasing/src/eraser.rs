@@ -7,7 +7,7 @@ use billing::{AccountId, Erasure, ErasureObstacle, ErasureStep};
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use orders_table::OrdersTable;
-use store::{Items, Key, POSITION_SEPARATOR, Paging, Table, TableError, key_of, owner_of_removable_item};
+use store::{Items, Key, POSITION_SEPARATOR, Paging, Table, TableError, key_of_item, owner_of_removable_item};
 
 use crate::ERASURE_FAILED_MESSAGE;
 use crate::request::{describe_obstacles, find_erasure_obstacles};
@@ -26,7 +26,7 @@ pub struct Eraser {
     clock: Arc<dyn Clock>,
 }
 
-/// The result of a call of [`Eraser::erase_all`].
+/// The result of a call of [`Eraser::continue_all_erasures`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ErasingReport {
     /// The number of accounts that were erased.
@@ -61,7 +61,7 @@ impl Eraser {
     ///
     /// # Errors
     /// [`TableError`] if the list of erasures cannot be read, or the scan of the table fails.
-    pub async fn erase_all(&self, deadline: Option<DateTime<Utc>>) -> Result<ErasingReport, TableError> {
+    pub async fn continue_all_erasures(&self, deadline: Option<DateTime<Utc>>) -> Result<ErasingReport, TableError> {
         self.table.refresh_policy(self.clock.now()).await?;
         let page = self.table.get_erasures(&Paging::all()).await?;
         let mut report = ErasingReport::default();
@@ -79,7 +79,7 @@ impl Eraser {
     ///
     /// # Errors
     /// [`TableError`] if a request fails. A later call continues the erasure.
-    pub async fn erase(&self, account: &AccountId) -> Result<Option<String>, TableError> {
+    pub async fn erase_account(&self, account: &AccountId) -> Result<Option<String>, TableError> {
         let Some(erasure) = self.table.get_erasure(account).await? else { return Ok(None) };
         let prepared = self.erase_in_order_desk(erasure).await?;
         let mut scanned = self.scan_for_erasures(vec![prepared], None).await?;
@@ -144,9 +144,9 @@ impl Eraser {
             }
         }
         let mut actions = self.table.order_actions_of_account(&stored.account);
-        while let Some(page) = actions.page().await? {
+        while let Some(page) = actions.read_page().await? {
             for action in page {
-                if self.table.pseudonymise(&action).await? {
+                if self.table.pseudonymise_item(&action).await? {
                     next.counts.count_pseudonymised();
                 }
             }
@@ -170,17 +170,17 @@ impl Eraser {
         let mut items = self.table.items_of_other_partitions(after);
         let mut progress = scanned.clone();
         for page_number in 1_u32.. {
-            let Some(page) = items.page().await? else { break };
+            let Some(page) = items.read_page().await? else { break };
             for item in page {
                 let owner = owner_of_removable_item(&item);
                 let Some(owner) = progress.iter_mut().find(|e| Some(e.account.as_str()) == owner.as_deref()) else {
                     continue;
                 };
-                self.table.delete_item(key_of(&item)).await?;
+                self.table.delete_item(key_of_item(&item)).await?;
                 owner.counts.count_removed();
             }
             let is_over = self.is_past_deadline(deadline);
-            let position = items.last_evaluated_key().map(|key| key_of(key).to_position(POSITION_SEPARATOR));
+            let position = items.last_evaluated_key().map(|key| key_of_item(key).to_position(POSITION_SEPARATOR));
             if position.is_some() && (is_over || page_number.is_multiple_of(PAGES_PER_UPDATE)) {
                 progress.iter_mut().for_each(|erasure| erasure.position.clone_from(&position));
                 scanned = self.update_erasures(&scanned, progress).await?;
@@ -264,17 +264,17 @@ impl Eraser {
         deadline: Option<DateTime<Utc>>,
         is_removed: bool,
     ) -> Result<StepResult, TableError> {
-        while let Some(page) = items.page().await? {
+        while let Some(page) = items.read_page().await? {
             for item in page {
                 if is_removed {
-                    self.table.delete_item(key_of(&item)).await?;
+                    self.table.delete_item(key_of_item(&item)).await?;
                     erasure.counts.count_removed();
-                } else if self.table.pseudonymise(&item).await? {
+                } else if self.table.pseudonymise_item(&item).await? {
                     erasure.counts.count_pseudonymised();
                 }
             }
             let Some(last) = items.last_evaluated_key() else { break };
-            erasure.position = Some(key_of(last).sk);
+            erasure.position = Some(key_of_item(last).sk);
             if self.is_past_deadline(deadline) {
                 return Ok(StepResult::Paused);
             }

@@ -87,7 +87,7 @@ pub(crate) async fn find_erasure_obstacles(
 ) -> Result<Vec<ErasureObstacle>, TableError> {
     let mut found = Vec::new();
     for mut items in table.items_that_can_prevent_erasure(account, now - MAX_OPEN_SETUP_AGE) {
-        while let Some(page) = items.page().await? {
+        while let Some(page) = items.read_page().await? {
             let mut partition = AccountPartition::of_account(account, page, now);
             if let Some(error) = partition.unreadable.pop() {
                 return Err(error);

@@ -13,12 +13,12 @@ use store::{Paging, Table, TableError, ignore_refusal};
 /// Stores disputes. From the stored disputes, computes the marks on subscriptions (payment method disputed) and on
 /// receipts (payment reversed).
 #[derive(Clone, Debug)]
-pub struct Disputes {
+pub struct DisputeRecorder {
     table: Table,
     clock: Arc<dyn Clock>,
 }
 
-impl Disputes {
+impl DisputeRecorder {
     /// Creates the service that stores disputes in `table`.
     pub fn new(table: Table, clock: Arc<dyn Clock>) -> Self {
         Self { table, clock }
@@ -46,7 +46,8 @@ impl Disputes {
         let stored = all.iter().find(|stored| stored.id.as_str() == id);
         let reported = read.await?;
         let receipt = reported.receipt.clone();
-        let next = stored.map_or_else(|| reported.clone(), |stored| stored.updated(&reported, self.clock.now()));
+        let next =
+            stored.map_or_else(|| reported.clone(), |stored| stored.with_reported_state(&reported, self.clock.now()));
         if stored != Some(&next) {
             self.table.write_dispute(&next, stored).await?;
         }
@@ -76,7 +77,7 @@ impl Disputes {
                 let day_of = |at| policy.date_at(at);
                 let settled =
                     |stored: &Subscription| Ok::<_, Infallible>(stored.apply_disputes(&disputes, &policy, day_of, now));
-                ignore_refusal(self.table.settle(subscription, settled).await)?;
+                ignore_refusal(self.table.write_settlement(subscription, settled).await)?;
             }
             // The receipt may have expired, because a customer can dispute a debit up to 13 months after the debit.
             // Then there is no receipt to mark.

@@ -7,7 +7,7 @@ mod gateway_account_check;
 mod payment_method_setups;
 mod refunds;
 
-pub use disputes::Disputes;
+pub use disputes::DisputeRecorder;
 pub use gateway_account_check::GatewayAccountCheck;
 pub use payment_method_setups::{PaymentMethodSetups, SetupError};
 pub use refunds::*;

@@ -9,8 +9,8 @@ use ulid::Ulid;
 
 use crate::GatewayAccountCheck;
 use billing::{
-    Account, AccountId, ActionKind, Actor, ActorName, Changes, GatewayToken, NewAction, PaymentMethodSetup, Refusal,
-    Status, Subscription, SubscriptionId,
+    Account, AccountId, ActionKind, Actor, ActorName, ChangeRefusal, GatewayToken, NewAction, PaymentMethodSetup,
+    Subscription, SubscriptionChanges, SubscriptionId, SubscriptionStatus,
 };
 use clock::Clock;
 use gateways::{CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError};
@@ -96,14 +96,16 @@ impl PaymentMethodSetups {
         for id in named.unwrap_or_default() {
             match stored.iter().find(|subscription| subscription.id == *id) {
                 None => return Err(SetupError::NoSubscription(*id)),
-                Some(found) if found.status == Status::Cancelled => return Err(SetupError::Cancelled(*id)),
+                Some(found) if found.status == SubscriptionStatus::Cancelled => return Err(SetupError::Cancelled(*id)),
                 Some(_) => {}
             }
         }
         let is_selected = |id: &SubscriptionId| named.is_none_or(|named| named.contains(id));
         let mut customers = stored
             .iter()
-            .filter(|subscription| is_selected(&subscription.id) && subscription.status != Status::Cancelled)
+            .filter(|subscription| {
+                is_selected(&subscription.id) && subscription.status != SubscriptionStatus::Cancelled
+            })
             .map(|subscription| &subscription.payment_method.customer);
         let first = customers.next().cloned();
         Ok(first.filter(|first| customers.all(|other| other == first)))
@@ -147,16 +149,16 @@ impl PaymentMethodSetups {
         // behind ours, but the customer entered the payment method after the setup was created.
         let payment_method_at = Some(given_at.max(setup.created_at));
         let payment_method = Some(entered.clone());
-        let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
+        let changes = SubscriptionChanges { payment_method, payment_method_at, ..SubscriptionChanges::default() };
         let disputes = self.table.get_disputes_by_account(&setup.account).await?;
         let actor = Actor::Customer(ActorName::new(&setup.public_name()));
         let action = NewAction { at: self.clock.now(), actor, kind: ActionKind::ChangeSubscription, reason: None };
         for id in ids {
             let records = ChangeRecords { request: None, action: Some(&action) };
             let change = |stored: &Subscription| {
-                Ok::<_, Refusal>(
+                Ok::<_, ChangeRefusal>(
                     stored
-                        .change(&changes, self.table.policy().lead, today)?
+                        .apply_changes(&changes, self.table.policy().lead, today)?
                         .with_dispute_mark_if_method_changed(stored, &disputes),
                 )
             };

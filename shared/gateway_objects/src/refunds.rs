@@ -31,7 +31,7 @@ const REFUND_LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// Refunds payments at the gateway, and stores the refunds in the table.
 #[derive(Clone, Debug)]
-pub struct Refunds {
+pub struct RefundRequester {
     table: Table,
     gateway: Arc<dyn gateway::Refunds>,
     account_check: GatewayAccountCheck,
@@ -68,7 +68,7 @@ impl RefundError {
     }
 }
 
-impl Refunds {
+impl RefundRequester {
     /// Creates the service that refunds payments at `gateway` whose receipts are in `table`.
     pub fn new(table: Table, gateway: Arc<dyn gateway::Refunds>, clock: Arc<dyn Clock>) -> Self {
         Self { table, gateway, account_check: GatewayAccountCheck::default(), clock }
@@ -125,16 +125,16 @@ impl Refunds {
         let refund = Refund {
             requested: Some(requested),
             leased_until: now + REFUND_LEASE,
-            ..new_pending_refund((&stored, expires), id, amount, now)
+            ..new_pending_refund(&stored, expires, id, amount, now)
         };
         let limit = match demand.has_daily_limit {
             true => Some(self.check_daily_limit(amount, now).await?),
             false => None,
         };
-        let records = (action, limit.as_ref());
+        let limit = limit.as_ref();
         let reserved = match &failed {
-            None => self.table.reserve_refund(&refund, &stored, records).await?.then_some(refund),
-            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored, records).await?,
+            None => self.table.reserve_refund(&refund, &stored, action, limit).await?.then_some(refund),
+            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored, action, limit).await?,
         };
         match reserved {
             Some(reserved) => self.request_refund(reserved).await,
@@ -202,7 +202,7 @@ impl Refunds {
         payment: &GatewayToken,
     ) -> Result<(), RefundError> {
         self.account_check.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
-        let made = self.gateway.refunds_of(payment).await?;
+        let made = self.gateway.refunds_of_payment(payment).await?;
         let known = self.table.get_refunds_by_receipt(account, receipt).await?;
         for made in made {
             match known.iter().find(|refund| made.matches(refund)) {
@@ -238,8 +238,9 @@ impl Refunds {
         // The gateway has already made this refund, so a dispute is no reason not to store it.
         let demand = RefundDemand { although_disputed: true, ..RefundDemand::from(Some(made.amount.minor())) };
         stored.checked_refund_amount(demand, &[])?;
-        let refund = refund_made_at_gateway((&stored, self.table.refund_expiry(&stored, now)), made, now);
-        if self.table.reserve_refund(&refund, &stored, (None, None)).await? {
+        let expires = self.table.refund_expiry(&stored, now);
+        let refund = refund_made_at_gateway(&stored, expires, made, now);
+        if self.table.reserve_refund(&refund, &stored, None, None).await? {
             Ok(())
         } else {
             Err(RefundError::InProgress)
@@ -309,7 +310,7 @@ impl Refunds {
 
     /// Returns `refund` from the gateway's list of the payment's refunds, if the list contains it.
     async fn find_at_gateway(&self, refund: &Refund) -> Result<Option<GatewayRefund>, GatewayError> {
-        let made = self.gateway.refunds_of(&refund.payment).await?;
+        let made = self.gateway.refunds_of_payment(&refund.payment).await?;
         Ok(made.into_iter().find(|made| made.matches(refund)))
     }
 
@@ -373,9 +374,9 @@ impl Refunds {
     }
 }
 
-/// Creates a pending refund of `amount` of the payment of `receipt`, which expires at the given time. The refund is not
-/// stored. Its lease has already expired, so that any worker can lease the refund.
-fn new_pending_refund((receipt, expires): (&Receipt, i64), id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
+/// Creates a pending refund of `amount` of the payment of `receipt`. The refund expires at the Unix time `expires`, and
+/// is not stored. Its lease has already expired, so that any worker can lease the refund.
+fn new_pending_refund(receipt: &Receipt, expires: i64, id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
     Refund {
         id,
         account: receipt.account.clone(),
@@ -395,14 +396,14 @@ fn new_pending_refund((receipt, expires): (&Receipt, i64), id: Ulid, amount: Mon
 }
 
 /// Creates the stored form of the refund `made`, which was made at the gateway itself, of the payment of `receipt`. The
-/// receipt expires at the given time. `made` must be pending or have succeeded.
-pub fn refund_made_at_gateway(receipt: (&Receipt, i64), made: GatewayRefund, now: DateTime<Utc>) -> Refund {
+/// refund expires at the Unix time `expires`. `made` must be pending or have succeeded.
+pub fn refund_made_at_gateway(receipt: &Receipt, expires: i64, made: GatewayRefund, now: DateTime<Utc>) -> Refund {
     let id = made.refund.unwrap_or_else(|| id_of_gateway_refund(&made.id));
     let has_succeeded = made.state == RefundState::Succeeded;
     Refund {
         status: if has_succeeded { RefundStatus::Succeeded } else { RefundStatus::Pending },
         settled_at: has_succeeded.then_some(now),
         gateway_refund: Some(made.id),
-        ..new_pending_refund(receipt, id, made.amount, now)
+        ..new_pending_refund(receipt, expires, id, made.amount, now)
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use clock::Clock;
-use config::{ConfigError, CurrentSecret, Env, Variable};
+use config::{ConfigError, CurrentSecret, Env, EnvVariable};
 use gateways::{
-    FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewayKeys, HttpGateway, IamSigner,
+    FullGateway, GATEWAY_KEY, GATEWAY_KEY_SECRET_NAME, GatewayChoice, GatewaySigningKeys, HttpGateway, IamSigner,
     STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets,
     Stripe, http_gateway_with, parse_stripe_key, sandbox_with, stripe_with,
 };
@@ -17,7 +17,7 @@ use secrets::ParseSecret;
 
 /// Whether a function starts if it cannot read the secret of the gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FirstRead {
+pub enum FirstSecretRead {
     /// The error is returned, and the function does not start.
     MustSucceed,
     /// The failed read is logged, and the secret is read again when it is needed.
@@ -32,27 +32,28 @@ pub enum FirstRead {
 ///
 /// # Errors
 /// [`ConfigError`] in these cases: a variable is missing or invalid; or the secret cannot be read, and `first_read` is
-/// [`FirstRead::MustSucceed`]. The error never contains the key.
-pub async fn gateway_from_environment(
+/// [`FirstSecretRead::MustSucceed`]. The error never contains the key.
+pub async fn create_gateway_from_environment(
     env: Env<'_>,
     sdk: &SdkConfig,
     timeout: Duration,
-    first_read: FirstRead,
+    first_read: FirstSecretRead,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn FullGateway>, ConfigError> {
     match GatewayChoice::read(env)? {
         GatewayChoice::At(url) => {
-            let variables = (&GATEWAY_KEY_SECRET_NAME, &GATEWAY_KEY);
-            let parse = |text: &str| text.parse::<GatewayKeys>().map_err(|error| error.to_string());
-            let keys = match optional_secret(env, sdk, variables, parse, clock.clone())? {
-                Some(keys) => Some(read_for_first_time(keys, first_read).await?),
-                None => None,
-            };
-            let keys = (&GATEWAY_KEY_SECRET_NAME, keys);
-            Ok(Arc::new(http_gateway_with(&url, keys, timeout, clock)?))
+            let parse = |text: &str| text.parse::<GatewaySigningKeys>().map_err(|error| error.to_string());
+            let keys =
+                match create_optional_secret(env, sdk, &GATEWAY_KEY_SECRET_NAME, &GATEWAY_KEY, parse, clock.clone())? {
+                    Some(keys) => Some(read_secret_for_first_time(keys, first_read).await?),
+                    None => None,
+                };
+            Ok(Arc::new(http_gateway_with(&url, &GATEWAY_KEY_SECRET_NAME, keys, timeout, clock)?))
         }
-        GatewayChoice::Sandbox => Ok(Arc::new(sandbox_from_environment(env, sdk, timeout, clock)?)),
-        GatewayChoice::Stripe => Ok(Arc::new(stripe_from_environment(env, sdk, timeout, first_read, clock).await?)),
+        GatewayChoice::Sandbox => Ok(Arc::new(create_sandbox_client_from_environment(env, sdk, timeout, clock)?)),
+        GatewayChoice::Stripe => {
+            Ok(Arc::new(create_stripe_client_from_environment(env, sdk, timeout, first_read, clock).await?))
+        }
     }
 }
 
@@ -61,7 +62,7 @@ pub async fn gateway_from_environment(
 ///
 /// # Errors
 /// [`ConfigError`] if `DUEDAY_SANDBOX_URL` is missing or not valid, or `sdk` contains no credentials or no region.
-pub fn sandbox_from_environment(
+pub fn create_sandbox_client_from_environment(
     env: Env<'_>,
     sdk: &SdkConfig,
     timeout: Duration,
@@ -74,20 +75,20 @@ pub fn sandbox_from_environment(
     sandbox_with(env, IamSigner::new(credentials, region.as_ref()), timeout, clock)
 }
 
-/// Creates the client of Stripe. Reads the key of Stripe from the same variables as [`gateway_from_environment`].
+/// Creates the client of Stripe. Reads the key of Stripe from the same variables as [`create_gateway_from_environment`].
 ///
 /// # Errors
-/// The same errors as in [`gateway_from_environment`].
-pub async fn stripe_from_environment(
+/// The same errors as in [`create_gateway_from_environment`].
+pub async fn create_stripe_client_from_environment(
     env: Env<'_>,
     sdk: &SdkConfig,
     timeout: Duration,
-    first_read: FirstRead,
+    first_read: FirstSecretRead,
     clock: Arc<dyn Clock>,
 ) -> Result<Stripe, ConfigError> {
     let parse = |text: &str| parse_stripe_key(text).map_err(str::to_owned);
-    let key = required_secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY), parse, clock)?;
-    stripe_with(env, read_for_first_time(key, first_read).await?, timeout)
+    let key = create_required_secret(env, sdk, &STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY, parse, clock)?;
+    stripe_with(env, read_secret_for_first_time(key, first_read).await?, timeout)
 }
 
 /// Returns the signing secrets of our inbound webhook at Stripe: from AWS Secrets Manager if
@@ -96,52 +97,53 @@ pub async fn stripe_from_environment(
 /// # Errors
 /// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read. The error never contains the
 /// secrets.
-pub async fn stripe_signing_secrets(
+pub async fn read_stripe_signing_secrets(
     env: Env<'_>,
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Result<CurrentSecret<SigningSecrets>, ConfigError> {
     let parse = |text: &str| SigningSecrets::parse(text).map_err(|error| error.to_string());
-    let secrets = required_secret(env, sdk, (&STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET), parse, clock)?;
-    read_for_first_time(secrets, FirstRead::MustSucceed).await
+    let secrets = create_required_secret(env, sdk, &STRIPE_WEBHOOK_SECRET_NAME, &STRIPE_WEBHOOK_SECRET, parse, clock)?;
+    read_secret_for_first_time(secrets, FirstSecretRead::MustSucceed).await
 }
 
 /// Reads `secret` for the first time, so that its value is in memory, and returns `secret`. If the read fails,
 /// `first_read` decides whether the function returns the error.
-async fn read_for_first_time<T: Clone + PartialEq>(
+async fn read_secret_for_first_time<T: Clone + PartialEq>(
     secret: CurrentSecret<T>,
-    first_read: FirstRead,
+    first_read: FirstSecretRead,
 ) -> Result<CurrentSecret<T>, ConfigError> {
     match secret.get().await {
-        Err(error) if first_read == FirstRead::MustSucceed => Err(error),
+        Err(error) if first_read == FirstSecretRead::MustSucceed => Err(error),
         _ => Ok(secret),
     }
 }
 
 /// Returns the secret whose name in AWS Secrets Manager is the value of `name_variable`. If that variable is not set,
 /// `value_variable` contains the secret itself.
-fn required_secret<T: Clone + PartialEq + 'static>(
+fn create_required_secret<T: Clone + PartialEq + 'static>(
     env: Env<'_>,
     sdk: &SdkConfig,
-    variables: (&'static Variable, &'static Variable),
+    name_variable: &'static EnvVariable,
+    value_variable: &'static EnvVariable,
     parse: ParseSecret<T>,
     clock: Arc<dyn Clock>,
 ) -> Result<CurrentSecret<T>, ConfigError> {
-    let (_, value_variable) = variables;
     let missing = ConfigError::Missing { name: value_variable.name, help: value_variable.help };
-    optional_secret(env, sdk, variables, parse, clock)?.ok_or(missing)
+    create_optional_secret(env, sdk, name_variable, value_variable, parse, clock)?.ok_or(missing)
 }
 
-/// Like [`required_secret`], but returns `None` if neither variable is set.
-fn optional_secret<T: Clone + PartialEq + 'static>(
+/// Like [`create_required_secret`], but returns `None` if neither variable is set.
+fn create_optional_secret<T: Clone + PartialEq + 'static>(
     env: Env<'_>,
     sdk: &SdkConfig,
-    (name_variable, value_variable): (&'static Variable, &'static Variable),
+    name_variable: &'static EnvVariable,
+    value_variable: &'static EnvVariable,
     parse: ParseSecret<T>,
     clock: Arc<dyn Clock>,
 ) -> Result<Option<CurrentSecret<T>>, ConfigError> {
     let Some(name) = env.get(name_variable) else {
         return Ok(env.read_optional(value_variable, parse)?.map(CurrentSecret::from));
     };
-    Ok(Some(secrets::current_secret(sdk, (name_variable, name), parse, clock)))
+    Ok(Some(secrets::create_current_secret(sdk, name_variable, name, parse, clock)))
 }

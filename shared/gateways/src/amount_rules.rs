@@ -30,21 +30,21 @@ pub struct AccountWithAmountRules {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct StatedRange {
-    #[serde(default = "one")]
+    #[serde(default = "default_amount_step")]
     smallest: i64,
-    #[serde(default = "max_price")]
+    #[serde(default = "default_largest_amount")]
     largest: i64,
-    #[serde(default = "one")]
+    #[serde(default = "default_amount_step")]
     step: i64,
 }
 
 /// Returns the smallest amount and the step if the gateway states none.
-fn one() -> i64 {
+fn default_amount_step() -> i64 {
     1
 }
 
 /// Returns the largest amount if the gateway states none.
-fn max_price() -> i64 {
+fn default_largest_amount() -> i64 {
     MAX_PRICE_MINOR
 }
 
@@ -123,18 +123,18 @@ mod tests {
 
     use super::*;
 
-    fn stated(json: &str) -> Result<AmountRules, GatewayError> {
+    fn parse_amount_rules(json: &str) -> Result<AmountRules, GatewayError> {
         serde_json::from_str::<AccountWithAmountRules>(json).unwrap().amount_rules()
     }
 
-    fn money(minor: i64, currency: &str) -> Money {
+    fn new_money(minor: i64, currency: &str) -> Money {
         Money::new(minor, currency.parse().unwrap())
     }
 
     #[test]
     fn account_without_amount_rules_allows_every_amount() {
         for json in [r#"{"Account":"a","Kind":"acme","Live":true}"#, r#"{"AmountRules":null}"#] {
-            assert_eq!(stated(json), Ok(AmountRules::none()), "{json}");
+            assert_eq!(parse_amount_rules(json), Ok(AmountRules::none()), "{json}");
         }
     }
 
@@ -142,25 +142,30 @@ mod tests {
     fn stated_amounts_are_the_rules_and_a_missing_limit_does_not_limit() {
         let json = r#"{"Account":"a","Kind":"acme","Live":true,
             "AmountRules":{"EUR":{"Smallest":100,"Largest":500000},"KWD":{"Step":10},"DEM":{}}}"#;
-        let rules = stated(json).unwrap();
-        for allowed in [money(100, "EUR"), money(500_000, "EUR"), money(10, "KWD"), money(MAX_PRICE_MINOR - 9, "KWD")] {
-            assert_eq!(rules.check(allowed), Ok(()), "{allowed}");
+        let rules = parse_amount_rules(json).unwrap();
+        for allowed in [
+            new_money(100, "EUR"),
+            new_money(500_000, "EUR"),
+            new_money(10, "KWD"),
+            new_money(MAX_PRICE_MINOR - 9, "KWD"),
+        ] {
+            assert_eq!(rules.check_amount(allowed), Ok(()), "{allowed}");
         }
         for (refused, text) in [
             (
-                money(99, "EUR"),
+                new_money(99, "EUR"),
                 "must be at least 1.00 EUR, the smallest amount in EUR that the payment gateway accepts",
             ),
             (
-                money(500_001, "EUR"),
+                new_money(500_001, "EUR"),
                 "must be at most 5000.00 EUR, the largest amount in EUR that the payment gateway accepts",
             ),
             (
-                money(1_299, "USD"),
+                new_money(1_299, "USD"),
                 "must be in a currency that the payment gateway accepts; the payment gateway does not accept USD",
             ),
         ] {
-            assert_eq!(rules.check(refused).unwrap_err().to_string(), text);
+            assert_eq!(rules.check_amount(refused).unwrap_err().to_string(), text);
         }
     }
 
@@ -168,9 +173,11 @@ mod tests {
     fn example_in_the_documentation_is_valid() {
         let document = include_str!("../../../docs/gateways.md");
         let example = document.lines().find(|line| line.contains("\"AmountRules\"")).unwrap();
-        let rules = stated(example).unwrap();
-        assert_eq!(rules.check(money(50, "EUR")), Ok(()));
-        assert!(rules.check(money(57_505, "KWD")).is_err() && rules.check(money(49, "JPY")).is_err());
+        let rules = parse_amount_rules(example).unwrap();
+        assert_eq!(rules.check_amount(new_money(50, "EUR")), Ok(()));
+        assert!(
+            rules.check_amount(new_money(57_505, "KWD")).is_err() && rules.check_amount(new_money(49, "JPY")).is_err()
+        );
     }
 
     #[test]
@@ -180,7 +187,7 @@ mod tests {
             (r#"{"AmountRules":{"EUR":{"Smallest":0}}}"#, "EUR: the smallest amount and the step must be positive"),
             (r#"{"AmountRules":{"EUR":{"Smallest":200,"Largest":100}}}"#, "EUR: the smallest amount and the step"),
         ] {
-            let error = stated(json).unwrap_err().to_string();
+            let error = parse_amount_rules(json).unwrap_err().to_string();
             assert!(error.contains(reason), "{json}: {error}");
         }
     }

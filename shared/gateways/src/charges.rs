@@ -173,12 +173,16 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`GatewayError`] if the list could not be read completely.
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError>;
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError>;
 
     /// Returns the payment `id` in its current state; `None` if there is no such payment, or if it was not made by this
-    /// software. Unlike [`PaymentGateway::payments_of`], this method changes nothing at the gateway: it does not cancel
-    /// a payment that has not succeeded yet. A payment that this method returns as declined may therefore still
-    /// succeed.
+    /// software. Unlike [`PaymentGateway::payments_of_customer`], this method changes nothing at the gateway: it does
+    /// not cancel a payment that has not succeeded yet. A payment that this method returns as declined may therefore
+    /// still succeed.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.

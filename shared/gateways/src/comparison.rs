@@ -3,8 +3,8 @@
 //! record of the table with the gateway.
 
 use billing::{
-    AccountId, Difference, DifferenceKind, Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, Receipt,
-    Refund, RefundStatus,
+    AccountId, DifferenceKind, Dispute, DisputeStatus, GatewayDifference, GatewayToken, Payment, PaymentStatus,
+    Receipt, Refund, RefundStatus,
 };
 
 use crate::{GatewayDispute, GatewayRefund, TimeRange};
@@ -15,13 +15,13 @@ pub enum PaymentComparison {
     /// The receipt contains this payment, with the same amount.
     Matches,
     /// The receipt contains this payment, with another amount.
-    Differs(Difference),
+    Differs(GatewayDifference),
     /// The payment has no receipt. Contains the difference to report if the payment is not settled.
-    WithoutReceipt(Difference),
+    WithoutReceipt(GatewayDifference),
 }
 
-fn create_difference(kind: DifferenceKind, id: impl ToString, what: String) -> Difference {
-    Difference { kind, id: id.to_string(), what }
+fn create_difference(kind: DifferenceKind, id: impl ToString, what: String) -> GatewayDifference {
+    GatewayDifference { kind, id: id.to_string(), what }
 }
 
 /// Compares the successful `payment` with `receipt`, the receipt of its subscription for its period.
@@ -57,9 +57,10 @@ pub fn compare_payment(payment: &Payment, receipt: Option<&Receipt>) -> PaymentC
 /// receipt. Returns the difference; `None` if there is none. A failed refund need not be stored.
 pub fn compare_refund(
     refund: &GatewayRefund,
-    (account, payment): (&AccountId, &GatewayToken),
+    account: &AccountId,
+    payment: &GatewayToken,
     stored: &[Refund],
-) -> Option<Difference> {
+) -> Option<GatewayDifference> {
     let has_failed = refund.state.status() == RefundStatus::Failed;
     let (id, amount) = (&refund.id, refund.amount);
     match stored.iter().find(|stored| refund.matches(stored)) {
@@ -79,7 +80,7 @@ pub fn compare_refund(
 
 /// Compares the status of the `stored` refund with `made`, the same refund at the gateway. Returns the difference;
 /// `None` if there is none.
-pub fn compare_refund_status(stored: &Refund, made: &GatewayRefund) -> Option<Difference> {
+pub fn compare_refund_status(stored: &Refund, made: &GatewayRefund) -> Option<GatewayDifference> {
     let Refund { id, account, amount, status, payment, .. } = stored;
     let reported = made.state.status();
     (*status != reported).then(|| {
@@ -94,9 +95,10 @@ pub fn compare_refund_status(stored: &Refund, made: &GatewayRefund) -> Option<Di
 /// account. Returns the difference; `None` if there is none.
 pub fn compare_dispute(
     dispute: &GatewayDispute,
-    (account, payment): (&AccountId, &GatewayToken),
+    account: &AccountId,
+    payment: &GatewayToken,
     stored: &[Dispute],
-) -> Option<Difference> {
+) -> Option<GatewayDifference> {
     if let Some(stored) = stored.iter().find(|stored| stored.id == dispute.id) {
         return compare_dispute_status(stored, dispute);
     }
@@ -107,7 +109,7 @@ pub fn compare_dispute(
 
 /// Compares the status and the amount of the `stored` dispute with `listed`, the same dispute at the gateway. Returns
 /// the difference; `None` if there is none.
-pub fn compare_dispute_status(stored: &Dispute, listed: &GatewayDispute) -> Option<Difference> {
+pub fn compare_dispute_status(stored: &Dispute, listed: &GatewayDispute) -> Option<GatewayDifference> {
     let Dispute { id, account, payment, amount, status, .. } = stored;
     ((*amount, *status) != (listed.amount, listed.status)).then(|| {
         let what = format!(
@@ -122,7 +124,7 @@ pub fn compare_dispute_status(stored: &Dispute, listed: &GatewayDispute) -> Opti
 /// Compares `receipt` with `payment`, the payment of this table that the gateway returns for the id in the receipt.
 /// Returns the difference; `None` if there is none. If the payment was created in the time range `listed`, its amount is
 /// not compared here: [`compare_payment`] compares the payments that the gateway lists for this time range.
-pub fn compare_receipt(receipt: &Receipt, payment: Option<&Payment>, listed: &TimeRange) -> Option<Difference> {
+pub fn compare_receipt(receipt: &Receipt, payment: Option<&Payment>, listed: &TimeRange) -> Option<GatewayDifference> {
     let Receipt { account, due_on, amount, payment: id, .. } = receipt;
     let without = |reason: &str| {
         let what = format!("the receipt of {account} for {due_on} states {amount}, but {reason}");
@@ -150,7 +152,7 @@ pub fn compare_receipt(receipt: &Receipt, payment: Option<&Payment>, listed: &Ti
 
 /// Compares the stored `refund` with `made`, the refunds of its payment at the gateway. Returns the difference; `None`
 /// if there is none. A failed refund need not exist at the gateway.
-pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<Difference> {
+pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<GatewayDifference> {
     if refund.status == RefundStatus::Failed || made.iter().any(|made| made.matches(refund)) {
         return None;
     }
@@ -164,7 +166,7 @@ pub fn compare_stored_refund(refund: &Refund, made: &[GatewayRefund]) -> Option<
 /// Returns the difference if the gateway does not list the stored `dispute` (`is_listed` is false). A dispute with the
 /// status `returned` is never a difference: it stands for a debit that the bank returned without a dispute at the
 /// gateway.
-pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<Difference> {
+pub fn compare_stored_dispute(dispute: &Dispute, is_listed: bool) -> Option<GatewayDifference> {
     if is_listed || dispute.status == DisputeStatus::Returned {
         return None;
     }
@@ -183,45 +185,45 @@ mod tests {
     use super::*;
 
     /// The time at which the payment of these tests was created.
-    fn at() -> DateTime<Utc> {
+    fn test_time() -> DateTime<Utc> {
         "2027-01-31T12:00:00Z".parse().unwrap()
     }
 
-    fn eur(minor: i64) -> Money {
+    fn euro_amount(minor: i64) -> Money {
         Money::new(minor, "EUR".parse().unwrap())
     }
 
-    /// A payment that matches [`receipt`].
-    fn payment() -> Payment {
+    /// A payment that matches [`sample_receipt`].
+    fn sample_payment() -> Payment {
         Payment {
             id: "pi_1".parse().unwrap(),
             table: Some(Ulid::nil()),
             account: "acme".parse().unwrap(),
             subscription: SubscriptionId::new(Ulid::from_parts(1, 1)),
-            due_on: at().date_naive(),
+            due_on: test_time().date_naive(),
             attempt_no: 1,
-            amount: eur(1299),
+            amount: euro_amount(1299),
             status: PaymentStatus::Succeeded,
             card: None,
-            created_at: at(),
+            created_at: test_time(),
         }
     }
 
-    /// The receipt of [`payment`].
-    fn receipt() -> Receipt {
+    /// The receipt of [`sample_payment`].
+    fn sample_receipt() -> Receipt {
         Receipt {
-            account: payment().account,
-            subscription: payment().subscription,
+            account: sample_payment().account,
+            subscription: sample_payment().subscription,
             sku: "gold".parse().unwrap(),
             product_name: "Gold plan".parse().unwrap(),
             email: None,
-            due_on: payment().due_on,
-            amount: payment().amount,
-            payment: payment().id,
+            due_on: sample_payment().due_on,
+            amount: sample_payment().amount,
+            payment: sample_payment().id,
             customer: None,
             card: None,
-            processed_at: at(),
-            refunded: eur(0),
+            processed_at: test_time(),
+            refunded: euro_amount(0),
             refunded_at: None,
             reversal: None,
         }
@@ -229,15 +231,15 @@ mod tests {
 
     #[test]
     fn payment_is_compared_with_the_receipt_of_its_period() {
-        let other_amount = Receipt { amount: eur(1298), ..receipt() };
-        let other_payment = Receipt { payment: "pi_2".parse().unwrap(), ..receipt() };
-        assert_eq!(compare_payment(&payment(), Some(&receipt())), PaymentComparison::Matches);
+        let other_amount = Receipt { amount: euro_amount(1298), ..sample_receipt() };
+        let other_payment = Receipt { payment: "pi_2".parse().unwrap(), ..sample_receipt() };
+        assert_eq!(compare_payment(&sample_payment(), Some(&sample_receipt())), PaymentComparison::Matches);
         for (receipt, kind, has_receipt) in [
             (Some(&other_amount), DifferenceKind::AmountDiffers, true),
             (Some(&other_payment), DifferenceKind::PaidTwice, false),
             (None, DifferenceKind::PaymentWithoutReceipt, false),
         ] {
-            match compare_payment(&payment(), receipt) {
+            match compare_payment(&sample_payment(), receipt) {
                 PaymentComparison::Differs(found) => assert_eq!((found.kind, has_receipt), (kind, true)),
                 PaymentComparison::WithoutReceipt(found) => assert_eq!((found.kind, has_receipt), (kind, false)),
                 PaymentComparison::Matches => panic!("{kind}"),
@@ -249,26 +251,36 @@ mod tests {
     fn receipt_is_compared_with_its_payment() {
         use DifferenceKind::{AmountDiffers, ReceiptWithoutPayment};
 
-        let day = TimeRange::of_day(at().date_naive());
+        let day = TimeRange::of_day(test_time().date_naive());
         let declined = PaymentStatus::Declined(Decline { code: "lost_card".to_owned(), hard: true });
-        let with_status = |status: PaymentStatus| Some(Payment { status, ..payment() });
-        let earlier = at() - TimeDelta::days(1);
-        let reversal = Some(Reversal { at: at(), amount: eur(1299) });
-        let reversed = || Receipt { reversal, ..receipt() };
+        let with_status = |status: PaymentStatus| Some(Payment { status, ..sample_payment() });
+        let earlier = test_time() - TimeDelta::days(1);
+        let reversal = Some(Reversal { at: test_time(), amount: euro_amount(1299) });
+        let reversed = || Receipt { reversal, ..sample_receipt() };
         let later = SubscriptionId::new(Ulid::from_parts(3, 3));
         for (name, receipt, payment, expected) in [
-            ("equal", receipt(), Some(payment()), None),
-            ("unknown", receipt(), None, Some(ReceiptWithoutPayment)),
-            ("declined", receipt(), with_status(declined.clone()), Some(ReceiptWithoutPayment)),
-            ("processing", receipt(), with_status(PaymentStatus::Processing), Some(ReceiptWithoutPayment)),
+            ("equal", sample_receipt(), Some(sample_payment()), None),
+            ("unknown", sample_receipt(), None, Some(ReceiptWithoutPayment)),
+            ("declined", sample_receipt(), with_status(declined.clone()), Some(ReceiptWithoutPayment)),
+            ("processing", sample_receipt(), with_status(PaymentStatus::Processing), Some(ReceiptWithoutPayment)),
             ("reversed", reversed(), with_status(declined), None),
             ("reversed, unknown", reversed(), None, Some(ReceiptWithoutPayment)),
-            ("other owner", receipt(), Some(Payment { subscription: later, ..payment() }), Some(ReceiptWithoutPayment)),
-            ("other amount on the day", receipt(), Some(Payment { amount: eur(1), ..payment() }), None),
+            (
+                "other owner",
+                sample_receipt(),
+                Some(Payment { subscription: later, ..sample_payment() }),
+                Some(ReceiptWithoutPayment),
+            ),
+            (
+                "other amount on the day",
+                sample_receipt(),
+                Some(Payment { amount: euro_amount(1), ..sample_payment() }),
+                None,
+            ),
             (
                 "other amount of an earlier day",
-                receipt(),
-                Some(Payment { amount: eur(1), created_at: earlier, ..payment() }),
+                sample_receipt(),
+                Some(Payment { amount: euro_amount(1), created_at: earlier, ..sample_payment() }),
                 Some(AmountDiffers),
             ),
         ] {

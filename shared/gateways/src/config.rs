@@ -4,28 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stripe::{STRIPE_API_BASE as DEFAULT_API_BASE, stripe_amount_rules};
-use super::{GatewayKeys, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner, Stripe};
+use super::{GatewaySigningKeys, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner, Stripe};
 use billing::AmountRules;
 use clock::Clock;
-use config::ReadBy::{Api, Payments, Reconcile, Webhooks};
+use config::ReadingFunction::{Api, Payments, Reconcile, Webhooks};
 use config::variables;
-use config::{ConfigError, CurrentSecret, Env, Variable, parse_displayable_url};
+use config::{ConfigError, CurrentSecret, Env, EnvVariable, parse_displayable_url};
 
 /// The secret or restricted key of the Stripe account. No command-line flag sets this key, and the key is never printed
 /// or logged.
-pub const STRIPE_SECRET_KEY: Variable =
-    Variable::new(&[], "STRIPE_SECRET_KEY", "KEY", "The secret or restricted key of your Stripe account");
+pub const STRIPE_SECRET_KEY: EnvVariable =
+    EnvVariable::new(&[], "STRIPE_SECRET_KEY", "KEY", "The secret or restricted key of your Stripe account");
 /// The signing secret of our webhook endpoint at Stripe. No command-line flag sets this secret, and the secret is never
 /// printed or logged.
-pub const STRIPE_WEBHOOK_SECRET: Variable =
-    Variable::new(&[], "STRIPE_WEBHOOK_SECRET", "SECRET", "The signing secret of your webhook endpoint at Stripe");
+pub const STRIPE_WEBHOOK_SECRET: EnvVariable =
+    EnvVariable::new(&[], "STRIPE_WEBHOOK_SECRET", "SECRET", "The signing secret of your webhook endpoint at Stripe");
 /// The base URL of Stripe's API, or of a server that imitates it.
-pub const STRIPE_API_BASE: Variable =
-    Variable::new(&[], "STRIPE_API_BASE", "URL", "The base URL of Stripe's API").default(DEFAULT_API_BASE);
+pub const STRIPE_API_BASE: EnvVariable =
+    EnvVariable::new(&[], "STRIPE_API_BASE", "URL", "The base URL of Stripe's API").default(DEFAULT_API_BASE);
 
 /// The keys that sign the requests to a merchant's own gateway. No command-line flag sets these keys, and the keys are
 /// never printed or logged.
-pub const GATEWAY_KEY: Variable = Variable::new(
+pub const GATEWAY_KEY: EnvVariable = EnvVariable::new(
     &[],
     "DUEDAY_GATEWAY_KEY",
     "KEY",
@@ -33,16 +33,16 @@ pub const GATEWAY_KEY: Variable = Variable::new(
 );
 
 variables! {
-    GATEWAY = Variable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
+    GATEWAY = EnvVariable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, sandbox, or the URL of a gateway, such as http://127.0.0.1:7879").rare_flag("gateway");
-    SANDBOX_URL = Variable::new(&[Api, Payments, Reconcile], "DUEDAY_SANDBOX_URL", "URL",
+    SANDBOX_URL = EnvVariable::new(&[Api, Payments, Reconcile], "DUEDAY_SANDBOX_URL", "URL",
         "The function URL of the stack's sandbox gateway. Required if DUEDAY_GATEWAY is sandbox");
-    GATEWAY_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Reconcile], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
+    GATEWAY_KEY_SECRET_NAME = EnvVariable::new(&[Api, Payments, Reconcile], "DUEDAY_GATEWAY_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with the key that signs the requests to your own gateway");
-    STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
+    STRIPE_KEY_SECRET_NAME = EnvVariable::new(&[Api, Payments, Reconcile, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with Stripe's secret or restricted key")
         .former_name("DUEDAY_STRIPE_SECRET");
-    STRIPE_WEBHOOK_SECRET_NAME = Variable::new(&[Webhooks], "DUEDAY_STRIPE_WEBHOOK_SECRET_NAME", "SECRET",
+    STRIPE_WEBHOOK_SECRET_NAME = EnvVariable::new(&[Webhooks], "DUEDAY_STRIPE_WEBHOOK_SECRET_NAME", "SECRET",
         "The name or ARN of the secret in AWS Secrets Manager with the signing secret of the webhook endpoint at Stripe")
         .former_name("DUEDAY_STRIPE_WEBHOOK_SECRET");
 }
@@ -147,7 +147,8 @@ pub fn sandbox_with(
 /// machine.
 pub fn http_gateway_with(
     url: &GatewayUrl,
-    (key_variable, keys): (&Variable, Option<CurrentSecret<GatewayKeys>>),
+    key_variable: &EnvVariable,
+    keys: Option<CurrentSecret<GatewaySigningKeys>>,
     timeout: Duration,
     clock: Arc<dyn Clock>,
 ) -> Result<HttpGateway, ConfigError> {
@@ -204,12 +205,12 @@ mod tests {
     fn gateway_on_another_machine_needs_a_key() {
         let client = |url: &str, keys| {
             let (variable, clock) = (&GATEWAY_KEY_SECRET_NAME, Arc::new(clock::SystemClock));
-            http_gateway_with(&url.parse().unwrap(), (variable, keys), Duration::from_secs(1), clock)
+            http_gateway_with(&url.parse().unwrap(), variable, keys, Duration::from_secs(1), clock)
         };
         let error = client("https://gateway.example.com", None).unwrap_err().to_string();
         assert!(error.starts_with("DUEDAY_GATEWAY_KEY_SECRET_NAME must be set"), "{error}");
         assert!(client("http://127.0.0.1:7879", None).is_ok());
-        let keys: GatewayKeys = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
+        let keys: GatewaySigningKeys = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         assert!(client("https://gateway.example.com", Some(keys.into())).is_ok());
     }
 }

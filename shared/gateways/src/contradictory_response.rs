@@ -15,7 +15,7 @@ impl ChargeResponse {
                 reason: format!(
                     "the response is succeeded, and the payment {} is {}",
                     payment.id,
-                    status_name(&payment.status)
+                    payment_status_name(&payment.status)
                 ),
             },
             other => other,
@@ -49,7 +49,7 @@ fn status_agrees_with_outcome(outcome: &str, status: &Value) -> bool {
 }
 
 /// Returns the name of `status` for an error message.
-fn status_name(status: &PaymentStatus) -> &'static str {
+fn payment_status_name(status: &PaymentStatus) -> &'static str {
     match status {
         PaymentStatus::Succeeded => "succeeded",
         PaymentStatus::Processing => "processing",
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     /// Returns the JSON of a payment with `status`.
-    fn payment(status: &Value) -> Value {
+    fn payment_json_with_status(status: &Value) -> Value {
         json!({
             "id": "pay_1", "account": "acme", "subscription": "01JZXCVBNM0123456789ABCDEG", "due_on": "2027-01-31", "attempt_no": 1,
             "amount": 1299, "currency": "EUR", "status": status, "created_at": "2027-01-31T06:00:00Z",
@@ -76,9 +76,9 @@ mod tests {
         let decline = |status: Value| json!({"declined": {"code": "lost_card", "hard": true, "status": status}});
         // The columns are: the JSON of a response, and whether its outcome is known (it contains no contradiction).
         for (response, is_known) in [
-            (json!({"succeeded": payment(&json!("succeeded"))}), true),
-            (json!({"succeeded": payment(&json!("processing"))}), false),
-            (json!({"succeeded": payment(&json!({"declined": {"code": "x", "hard": false}}))}), false),
+            (json!({"succeeded": payment_json_with_status(&json!("succeeded"))}), true),
+            (json!({"succeeded": payment_json_with_status(&json!("processing"))}), false),
+            (json!({"succeeded": payment_json_with_status(&json!({"declined": {"code": "x", "hard": false}}))}), false),
             (json!({"declined": {"code": "lost_card", "hard": true}}), true),
             (decline(json!("declined")), true),
             (decline(json!({"declined": {"code": "lost_card", "hard": true}})), true),
@@ -86,9 +86,15 @@ mod tests {
             (decline(json!("processing")), false),
             (json!({"rejected": {"code": "no_such_card"}}), true),
             (json!({"rejected": {"code": "no_such_card", "status": "succeeded"}}), false),
-            (json!({"rejected": {"code": "no_such_card", "payment": payment(&json!("processing"))}}), false),
+            (
+                json!({"rejected": {"code": "no_such_card", "payment": payment_json_with_status(&json!("processing"))}}),
+                false,
+            ),
             (json!("processing"), true),
-            (json!({"declined": {"code": "x", "hard": true}, "succeeded": payment(&json!("succeeded"))}), false),
+            (
+                json!({"declined": {"code": "x", "hard": true}, "succeeded": payment_json_with_status(&json!("succeeded"))}),
+                false,
+            ),
             (json!("paid"), false),
         ] {
             let read = ChargeResponse::from_json(response.clone());

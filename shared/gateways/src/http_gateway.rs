@@ -18,10 +18,10 @@ use super::amount_rules::AccountWithAmountRules;
 use super::list_page::ListedItem;
 use super::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayDispute,
-    GatewayError, GatewayKeys, GatewayRefund, IamSigner, ListPage, PaymentGateway, RefundRequest, RefundResponse,
-    Refunds, SignedRequestParts, TimeRange, UnreadableObject,
+    GatewayError, GatewayRefund, GatewaySigningKeys, IamSigner, ListPage, PaymentGateway, RefundRequest,
+    RefundResponse, Refunds, SignedRequestParts, TimeRange, UnreadableObject,
 };
-use billing::{AmountRules, GatewayAccount, GatewayToken, Payment, Secret};
+use billing::{AmountRules, GatewayAccount, GatewayToken, Payment, SigningSecret};
 use clock::Clock;
 use config::CurrentSecret;
 
@@ -89,7 +89,7 @@ pub struct HttpGateway {
 /// The keys that sign the requests, and the clock for the signed times.
 #[derive(Debug)]
 struct RequestSigning {
-    keys: CurrentSecret<GatewayKeys>,
+    keys: CurrentSecret<GatewaySigningKeys>,
     clock: Arc<dyn Clock>,
 }
 
@@ -123,7 +123,7 @@ impl HttpGateway {
     }
 
     /// Returns this client, changed so that it signs each request with `keys`, at the time of `clock`.
-    pub fn with_keys(self, keys: CurrentSecret<GatewayKeys>, clock: Arc<dyn Clock>) -> Self {
+    pub fn with_keys(self, keys: CurrentSecret<GatewaySigningKeys>, clock: Arc<dyn Clock>) -> Self {
         Self { signing: Some(Arc::new(RequestSigning { keys, clock })), ..self }
     }
 
@@ -137,7 +137,8 @@ impl HttpGateway {
     /// if the gateway does not offer this list.
     async fn list_range<T: ListedItem>(
         &self,
-        (name, read): (&str, impl Fn(&Value) -> Option<Result<T, UnreadableObject>>),
+        name: &str,
+        read: impl Fn(&Value) -> Option<Result<T, UnreadableObject>>,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<T>>, GatewayError> {
@@ -154,7 +155,7 @@ impl HttpGateway {
         if let Some((signer, clock)) = &self.iam {
             signer.sign(&mut request, clock.now()).await?;
         }
-        self.http.execute(request).await.map_err(unknown_outcome)
+        self.http.execute(request).await.map_err(unknown_outcome_error)
     }
 
     /// Signs `request` if this client has keys, sends it, and reads the JSON body of the response. If the gateway
@@ -170,7 +171,7 @@ impl HttpGateway {
             Some(clock) => request.header(CLOCK_HEADER, clock.now().to_rfc3339()),
             None => request,
         };
-        let request = request.build().map_err(unknown_outcome)?;
+        let request = request.build().map_err(unknown_outcome_error)?;
         let Some(RequestSigning { keys: secret, clock }) = self.signing.as_deref() else {
             return self.execute(request).await;
         };
@@ -188,17 +189,17 @@ impl HttpGateway {
     async fn execute_signed(
         &self,
         mut request: reqwest::Request,
-        keys: &GatewayKeys,
+        keys: &GatewaySigningKeys,
         clock: &dyn Clock,
     ) -> Result<Response, GatewayError> {
-        sign(&mut request, keys, clock.now(), clock);
+        sign_request(&mut request, keys, clock.now(), clock);
         self.execute(request).await
     }
 
     /// Sends a POST request with the JSON `body` to `path`, such as [`PAYMENTS_PATH`]. Returns the status and the JSON
     /// of the response, for the conformance check: `body` may have fields that no type has.
     pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Result<(StatusCode, Value), GatewayError> {
-        read_json(self.send_signed(self.http.post(self.url_of(path)).json(body)).await?).await
+        read_json_response(self.send_signed(self.http.post(self.url_of(path)).json(body)).await?).await
     }
 
     /// Sends a GET request with the parameters `query` to `path`. Returns the status and the JSON of the response.
@@ -207,7 +208,7 @@ impl HttpGateway {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<(StatusCode, Value), GatewayError> {
-        read_json(self.send_signed(self.http.get(self.url_of(path)).query(query)).await?).await
+        read_json_response(self.send_signed(self.http.get(self.url_of(path)).query(query)).await?).await
     }
 
     /// Returns the URL of `path` at this gateway.
@@ -224,8 +225,8 @@ impl HttpGateway {
         let mut statuses = [StatusCode::OK; 2];
         let requests = [self.http.get(&self.account), self.http.post(&self.refunds).json(&refund)];
         for (status, request) in statuses.iter_mut().zip(requests) {
-            let mut request = request.build().map_err(unknown_outcome)?;
-            forgery.apply(&mut request, &keys, clock.as_ref());
+            let mut request = request.build().map_err(unknown_outcome_error)?;
+            forgery.forge_request(&mut request, &keys, clock.as_ref());
             *status = self.execute(request).await?.status();
         }
         Ok(Some(statuses))
@@ -263,25 +264,32 @@ impl fmt::Display for Forgery {
 impl Forgery {
     /// Gives `request` the wrong signature of this forgery, or no signature. `keys` are the keys that the gateway
     /// accepts.
-    fn apply(self, request: &mut reqwest::Request, keys: &GatewayKeys, clock: &dyn Clock) {
+    fn forge_request(self, request: &mut reqwest::Request, keys: &GatewaySigningKeys, clock: &dyn Clock) {
         let now = clock.now();
         let mut signed = request.try_clone().expect("the body is held in memory");
         match self {
             Self::Unsigned => return,
-            Self::WrongKey => return sign(request, &GatewayKeys::from(Secret::new(clock.random_secret())), now, clock),
-            Self::Old => return sign(request, keys, now - TimeDelta::minutes(6), clock),
+            Self::WrongKey => {
+                return sign_request(
+                    request,
+                    &GatewaySigningKeys::from(SigningSecret::new(clock.random_secret())),
+                    now,
+                    clock,
+                );
+            }
+            Self::Old => return sign_request(request, keys, now - TimeDelta::minutes(6), clock),
             Self::OtherMethod => *signed.method_mut() = Method::PUT,
             Self::OtherPath => signed.url_mut().set_query(Some("other")),
             Self::OtherBody => *signed.body_mut() = Some("{}".into()),
         }
-        sign(&mut signed, keys, now, clock);
+        sign_request(&mut signed, keys, now, clock);
         *request.headers_mut() = signed.headers().clone();
     }
 }
 
 /// Signs `request` with `keys` at the time `at`: adds the headers that contain the signatures. `clock` creates the
 /// unique id of the request.
-fn sign(request: &mut reqwest::Request, keys: &GatewayKeys, at: DateTime<Utc>, clock: &dyn Clock) {
+fn sign_request(request: &mut reqwest::Request, keys: &GatewaySigningKeys, at: DateTime<Utc>, clock: &dyn Clock) {
     let url = request.url();
     let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
     let body = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();
@@ -318,35 +326,35 @@ fn read_listed_dispute(object: &Value) -> Option<Result<GatewayDispute, Unreadab
 }
 
 /// Returns the error for a request that got no readable response, so that its outcome is unknown.
-fn unknown_outcome(error: reqwest::Error) -> GatewayError {
+fn unknown_outcome_error(error: reqwest::Error) -> GatewayError {
     GatewayError::Unknown { reason: error.without_url().to_string() }
 }
 
 /// Reads the JSON body of a successful response. Returns a [`GatewayError`] if the response has another status.
 async fn read_response<T: DeserializeOwned>(response: Response) -> Result<T, GatewayError> {
     match response.status() {
-        status if status.is_success() => response.json().await.map_err(unknown_outcome),
+        status if status.is_success() => response.json().await.map_err(unknown_outcome_error),
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             Err(GatewayError::Unusable { reason: status.to_string() })
         }
-        StatusCode::TOO_MANY_REQUESTS => Err(GatewayError::Throttled { retry_after: retry_after(&response) }),
+        StatusCode::TOO_MANY_REQUESTS => Err(GatewayError::Throttled { retry_after: retry_after_header(&response) }),
         status => Err(GatewayError::Unknown { reason: status.to_string() }),
     }
 }
 
 /// Returns the status and the JSON body of a response. The JSON is `null` if the response is an error or its body is not
 /// JSON.
-async fn read_json(response: Response) -> Result<(StatusCode, Value), GatewayError> {
+async fn read_json_response(response: Response) -> Result<(StatusCode, Value), GatewayError> {
     match response.status() {
         status if status.is_success() => Ok((status, response.json().await.unwrap_or_default())),
-        StatusCode::TOO_MANY_REQUESTS => Err(GatewayError::Throttled { retry_after: retry_after(&response) }),
+        StatusCode::TOO_MANY_REQUESTS => Err(GatewayError::Throttled { retry_after: retry_after_header(&response) }),
         status => Ok((status, Value::Null)),
     }
 }
 
 /// Returns the time that the gateway asks us to wait, from the header `Retry-After` in whole seconds. Returns `None` if
 /// the header is missing or contains a date, which is the other format that HTTP allows.
-fn retry_after(response: &reqwest::Response) -> Option<Duration> {
+fn retry_after_header(response: &reqwest::Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
@@ -366,7 +374,11 @@ impl PaymentGateway for HttpGateway {
         response.and_then(ChargeResponse::from_json).unwrap_or_else(ChargeResponse::from)
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         let query = CustomerPaymentsQuery { customer: customer.clone(), since };
         let listed: Vec<Value> = self.send(self.http.get(&self.payments).query(&query)).await?;
         ListPage::last(listed).read_items(read_own_payment).into_complete_items()
@@ -399,34 +411,34 @@ impl Refunds for HttpGateway {
         result.unwrap_or_else(RefundResponse::Unknown)
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         let listed: Vec<Value> = self.send(self.http.get(format!("{}/{payment}", self.refunds))).await?;
         let pairs = listed.into_iter().map(|refund| json!([payment, refund])).collect();
         let refunds = ListPage::last(pairs).read_items(read_listed_refund).into_complete_items()?;
         Ok(refunds.into_iter().map(|(_, refund)| refund).collect())
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
-        self.list_range(("payments", read_own_payment), range, after).await
+        self.list_range("payments", read_own_payment, range, after).await
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<(GatewayToken, GatewayRefund)>>, GatewayError> {
-        self.list_range(("refunds", read_listed_refund), range, after).await
+        self.list_range("refunds", read_listed_refund, range, after).await
     }
 
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
-        self.list_range(("disputes", read_listed_dispute), range, after).await
+        self.list_range("disputes", read_listed_dispute, range, after).await
     }
 }

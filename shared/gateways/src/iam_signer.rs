@@ -28,19 +28,19 @@ impl IamSigner {
 
     /// Signs `request` at the time `at`: adds the headers that contain the signature.
     pub(crate) async fn sign(&self, request: &mut reqwest::Request, at: DateTime<Utc>) -> Result<(), GatewayError> {
-        let credentials = self.credentials.provide_credentials().await.map_err(unusable_gateway)?;
+        let credentials = self.credentials.provide_credentials().await.map_err(unusable_gateway_error)?;
         let identity = credentials.into();
         let params = SigningParams::builder().identity(&identity).region(&self.region).name(SIGNED_AWS_SERVICE);
         let params =
-            params.time(at.into()).settings(SigningSettings::default()).build().map_err(unusable_gateway)?.into();
+            params.time(at.into()).settings(SigningSettings::default()).build().map_err(unusable_gateway_error)?.into();
         let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
         let (method, url) = (request.method().as_str(), request.url().as_str());
         let signable = SignableRequest::new(method, url, std::iter::empty(), SignableBody::Bytes(body));
         let (instructions, _) =
-            sign(signable.map_err(unusable_gateway)?, &params).map_err(unusable_gateway)?.into_parts();
+            sign(signable.map_err(unusable_gateway_error)?, &params).map_err(unusable_gateway_error)?.into_parts();
         for (name, value) in instructions.headers() {
-            let name = HeaderName::try_from(name).map_err(unusable_gateway)?;
-            let mut value = HeaderValue::try_from(value).map_err(unusable_gateway)?;
+            let name = HeaderName::try_from(name).map_err(unusable_gateway_error)?;
+            let mut value = HeaderValue::try_from(value).map_err(unusable_gateway_error)?;
             value.set_sensitive(true);
             request.headers_mut().insert(name, value);
         }
@@ -49,7 +49,7 @@ impl IamSigner {
 }
 
 /// Returns the error for a request that cannot be signed because of `error`.
-fn unusable_gateway(error: impl std::fmt::Display) -> GatewayError {
+fn unusable_gateway_error(error: impl std::fmt::Display) -> GatewayError {
     GatewayError::Unusable { reason: format!("the request cannot be signed with AWS credentials: {error}") }
 }
 

@@ -3,7 +3,8 @@
 //! The payment batch relies on three promises of a gateway:
 //! - While the gateway remembers an idempotency key, it makes at most one charge for the key.
 //! - A declined payment can no longer succeed.
-//! - [`PaymentGateway::payments_of`] lists every payment that the gateway accepted before the list was requested.
+//! - [`PaymentGateway::payments_of_customer`] lists every payment that the gateway accepted before the list was
+//!   requested.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -34,9 +35,9 @@ pub use comparison::{
 pub use config::*;
 pub use refunds::{DisputeDetails, GatewayDispute, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
 pub use stripe::{
-    DEBIT_EVENTS, EventSubject, HttpsTransport, InboundWebhookError, NEEDED_EVENTS, Response, SecretError,
-    SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, StripeWebhookEndpoint, Transport,
-    amount_rules_of_account, is_live_stripe_key, stripe_amount_rules,
+    DEBIT_EVENTS, EventSubject, HttpResponse, HttpsStripeTransport, InboundWebhookError, NEEDED_EVENTS, SigningSecrets,
+    Stripe, StripeDispute, StripeEvent, StripePayment, StripeSigningSecretError, StripeTransport,
+    StripeWebhookEndpoint, amount_rules_of_account, is_live_stripe_key, stripe_amount_rules,
 };
 
 pub use gateway_url::{GatewayUrl, GatewayUrlError};
@@ -48,8 +49,8 @@ pub use iam_signer::IamSigner;
 pub use list_page::{ListPage, UnreadableObject};
 pub use list_progress::ListProgress;
 pub use request_signature::{
-    GATEWAY_REQUEST_ID_HEADER, GATEWAY_REQUEST_SIGNATURE_HEADER, GATEWAY_REQUEST_TIMESTAMP_HEADER, GatewayKeys,
-    MAX_SIGNATURE_TIME_DIFFERENCE, ParseGatewayKeysError, SignatureError, SignedRequestParts,
+    GATEWAY_REQUEST_ID_HEADER, GATEWAY_REQUEST_SIGNATURE_HEADER, GATEWAY_REQUEST_TIMESTAMP_HEADER, GatewaySigningKeys,
+    GatewaySigningKeysError, MAX_SIGNATURE_TIME_DIFFERENCE, SignatureError, SignedRequestParts,
 };
 pub use time_range::TimeRange;
 

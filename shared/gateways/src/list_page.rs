@@ -50,7 +50,7 @@ pub(crate) trait ListedItem: PartialEq {
     }
 
     /// Returns the table that requested the payment; `None` if the item does not state it.
-    fn table(&self) -> Option<Ulid> {
+    fn requesting_table(&self) -> Option<Ulid> {
         None
     }
 }
@@ -60,7 +60,7 @@ impl ListedItem for Payment {
         &self.id
     }
 
-    fn table(&self) -> Option<Ulid> {
+    fn requesting_table(&self) -> Option<Ulid> {
         self.table
     }
 }
@@ -129,7 +129,7 @@ impl ListPage<Value> {
                 Entry::Occupied(listed) => page.unreadable.push(UnreadableObject {
                     id: listed.key().to_string(),
                     payment: item.payment().cloned(),
-                    table: item.table(),
+                    table: item.requesting_table(),
                     reason: "the list contains it twice with different data".to_owned(),
                 }),
             }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     /// Returns the JSON of a payment with `id` and the field `status`.
-    fn payment(id: &str, status: &Value) -> Value {
+    fn payment_json(id: &str, status: &Value) -> Value {
         json!({
             "id": id, "account": "acme", "subscription": "01JZXCVBNM0123456789ABCDEG", "due_on": "2027-01-31",
             "attempt_no": 1, "amount": 1299, "currency": "EUR", "status": status, "created_at": "2027-01-31T06:00:00Z",
@@ -153,7 +153,7 @@ mod tests {
     }
 
     /// Reads the list page with `objects`, whose objects with the field `foreign` belong to another program.
-    fn read(objects: Vec<Value>) -> ListPage<Payment> {
+    fn read_payment_page(objects: Vec<Value>) -> ListPage<Payment> {
         ListPage::last(objects).read_items(|object| match object.get("foreign") {
             Some(_) => None,
             None => Some(Payment::deserialize(object).map_err(|error| UnreadableObject::new(object, None, error))),
@@ -162,12 +162,12 @@ mod tests {
 
     #[test]
     fn payment_that_is_listed_twice_unchanged_is_one_payment() {
-        let [paid, other] = ["pay_1", "pay_2"].map(|id| payment(id, &json!("succeeded")));
-        let page = read(vec![paid.clone(), other, paid.clone()]);
+        let [paid, other] = ["pay_1", "pay_2"].map(|id| payment_json(id, &json!("succeeded")));
+        let page = read_payment_page(vec![paid.clone(), other, paid.clone()]);
         let ids: Vec<&str> = page.items.iter().map(|payment| payment.id.as_str()).collect();
         assert_eq!((ids, page.unreadable), (vec!["pay_1", "pay_2"], vec![]));
 
-        let page = read(vec![paid, payment("pay_1", &json!("processing"))]);
+        let page = read_payment_page(vec![paid, payment_json("pay_1", &json!("processing"))]);
         assert_eq!((page.items.len(), page.unreadable[0].id.as_str()), (1, "pay_1"));
         let error = page.into_complete_items().unwrap_err();
         assert_eq!(
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn unreadable_object_does_not_make_the_other_objects_unreadable() {
         let objects = vec![
-            payment("pay_1", &json!("succeeded")),
-            payment("pay_2", &json!("on_the_moon")),
+            payment_json("pay_1", &json!("succeeded")),
+            payment_json("pay_2", &json!("on_the_moon")),
             json!({"foreign": true, "status": "on_the_moon"}),
-            payment("pay_3", &json!("processing")),
+            payment_json("pay_3", &json!("processing")),
         ];
-        let page = read(objects);
+        let page = read_payment_page(objects);
         let ids: Vec<&str> = page.items.iter().map(|payment| payment.id.as_str()).collect();
         let unreadable: Vec<&str> = page.unreadable.iter().map(|unreadable| unreadable.id.as_str()).collect();
         assert_eq!((ids, unreadable), (vec!["pay_1", "pay_3"], vec!["pay_2"]));

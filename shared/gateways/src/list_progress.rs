@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     /// Returns a list page with `items` objects, which is followed by the list page after `next`.
-    fn page(items: usize, next: Option<&str>) -> ListPage<u32> {
+    fn new_list_page(items: usize, next: Option<&str>) -> ListPage<u32> {
         ListPage::new(vec![1; items], next.map(str::to_owned))
     }
 
@@ -59,7 +59,8 @@ mod tests {
             (vec![Some("a"), Some("b"), Some("a")], true),
         ] {
             let mut progress = ListProgress::default();
-            let results: Vec<bool> = positions.iter().map(|next| progress.record(&page(1, *next)).is_err()).collect();
+            let results: Vec<bool> =
+                positions.iter().map(|next| progress.record(&new_list_page(1, *next)).is_err()).collect();
             let expected: Vec<bool> = (1..=positions.len()).map(|n| is_refused && n == positions.len()).collect();
             assert_eq!(results, expected, "{positions:?}");
         }
@@ -68,7 +69,8 @@ mod tests {
     #[test]
     fn list_of_empty_pages_makes_no_progress_although_each_page_has_a_new_position() {
         let mut progress = ListProgress::default();
-        let mut is_refused = |items: usize, n: u32| progress.record(&page(items, Some(&n.to_string()))).is_err();
+        let mut is_refused =
+            |items: usize, n: u32| progress.record(&new_list_page(items, Some(&n.to_string()))).is_err();
         assert!((1..MAX_EMPTY_PAGES).all(|n| !is_refused(0, n)));
         assert!(!is_refused(1, 100_000), "an object is progress");
         assert!((1..MAX_EMPTY_PAGES).all(|n| !is_refused(0, n + 200_000)));

@@ -113,7 +113,7 @@ pub trait Refunds: PaymentGateway {
     ///
     /// # Errors
     /// [`GatewayError`] if the list could not be read completely.
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError>;
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError>;
 
     /// Lists all refunds that were made at or after `since`, each with the id of its payment, as one list page. Returns
     /// `None` if the gateway can list refunds by payment only.
@@ -142,7 +142,7 @@ pub trait Refunds: PaymentGateway {
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         _range: &TimeRange,
         _after: Option<&str>,
@@ -151,11 +151,12 @@ pub trait Refunds: PaymentGateway {
     }
 
     /// Returns a list page of all refunds that were created in `range`, each with the id of its payment. Works like
-    /// [`Refunds::payments_in`], but the list may contain refunds of payments that this software has not requested.
+    /// [`Refunds::payments_in_range`], but the list may contain refunds of payments that this software has not
+    /// requested.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         _range: &TimeRange,
         _after: Option<&str>,
@@ -163,11 +164,11 @@ pub trait Refunds: PaymentGateway {
         Ok(None)
     }
 
-    /// Returns a list page of all disputes that were opened in `range`. Works like [`Refunds::refunds_in`].
+    /// Returns a list page of all disputes that were opened in `range`. Works like [`Refunds::refunds_in_range`].
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         _range: &TimeRange,
         _after: Option<&str>,

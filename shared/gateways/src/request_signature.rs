@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use hmac_sha256::HMAC;
 use reqwest::header::HeaderMap;
 
-use billing::Secret;
+use billing::SigningSecret;
 
 /// The header with the unique id of the request.
 pub const GATEWAY_REQUEST_ID_HEADER: &str = "webhook-id";
@@ -29,11 +29,11 @@ const MAX_KEYS: usize = 2;
 /// The keys that sign the requests to a merchant's own gateway, newest first. There are two keys while an old key is
 /// replaced by a new one.
 #[derive(Clone, PartialEq, Eq)]
-pub struct GatewayKeys(Vec<Secret>);
+pub struct GatewaySigningKeys(Vec<SigningSecret>);
 
-impl fmt::Debug for GatewayKeys {
+impl fmt::Debug for GatewaySigningKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GatewayKeys")
+        f.write_str("GatewaySigningKeys")
     }
 }
 
@@ -43,7 +43,7 @@ impl fmt::Debug for GatewayKeys {
 #[error(
     "must contain one key, or two keys separated by a space with the newest first; a key is whsec_ followed by 24 to 64 bytes in base64"
 )]
-pub struct ParseGatewayKeysError;
+pub struct GatewaySigningKeysError;
 
 /// The parts of an HTTP request that its signature covers.
 #[derive(Clone, Copy, Debug)]
@@ -65,31 +65,32 @@ pub enum SignatureError {
     TimeOutOfRange,
 }
 
-impl From<Secret> for GatewayKeys {
-    fn from(key: Secret) -> Self {
+impl From<SigningSecret> for GatewaySigningKeys {
+    fn from(key: SigningSecret) -> Self {
         Self(vec![key])
     }
 }
 
-impl FromStr for GatewayKeys {
-    type Err = ParseGatewayKeysError;
+impl FromStr for GatewaySigningKeys {
+    type Err = GatewaySigningKeysError;
 
-    fn from_str(text: &str) -> Result<Self, ParseGatewayKeysError> {
-        let keys: Result<Vec<Secret>, _> = text.split_whitespace().map(str::parse).collect();
-        let keys = keys.map_err(|_| ParseGatewayKeysError)?;
-        if (1..=MAX_KEYS).contains(&keys.len()) { Ok(Self(keys)) } else { Err(ParseGatewayKeysError) }
+    fn from_str(text: &str) -> Result<Self, GatewaySigningKeysError> {
+        let keys: Result<Vec<SigningSecret>, _> = text.split_whitespace().map(str::parse).collect();
+        let keys = keys.map_err(|_| GatewaySigningKeysError)?;
+        if (1..=MAX_KEYS).contains(&keys.len()) { Ok(Self(keys)) } else { Err(GatewaySigningKeysError) }
     }
 }
 
 impl SignedRequestParts<'_> {
-    /// Returns the bytes that are signed.
+    /// Returns the bytes that the signature covers: the id, the time, the method, the target and the body of a request
+    /// to the gateway.
     fn signed_bytes(&self, id: &str, timestamp: &str) -> Vec<u8> {
         let head = format!("{id}.{timestamp}.{} {}\n", self.method, self.target);
         [head.as_bytes(), self.body].concat()
     }
 }
 
-impl GatewayKeys {
+impl GatewaySigningKeys {
     /// Returns the headers that sign `request`, sent at the time `at` with the unique id `id`. The request has one
     /// signature for each key, so a gateway that knows only one of the keys can verify the request.
     pub fn sign(&self, request: &SignedRequestParts<'_>, id: &str, at: DateTime<Utc>) -> [(&'static str, String); 3] {
@@ -149,36 +150,40 @@ mod tests {
     const EXAMPLE_REQUEST: SignedRequestParts<'_> =
         SignedRequestParts { method: "POST", target: "/v1/refunds?a=b", body: br#"{"refund":"R"}"# };
 
-    fn keys(text: &str) -> GatewayKeys {
+    fn parse_keys(text: &str) -> GatewaySigningKeys {
         text.parse().unwrap()
     }
 
     /// Returns the time `seconds` after the time at which [`signed_headers`] signs.
-    fn at(seconds: i64) -> DateTime<Utc> {
+    fn unix_time(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
     }
 
     /// Returns the headers that sign the example request with `keys`.
-    fn signed_headers(keys: &GatewayKeys) -> HeaderMap {
-        let headers = keys.sign(&EXAMPLE_REQUEST, "01JZXCVBNM0123456789ABCDEF", at(0));
+    fn signed_headers(keys: &GatewaySigningKeys) -> HeaderMap {
+        let headers = keys.sign(&EXAMPLE_REQUEST, "01JZXCVBNM0123456789ABCDEF", unix_time(0));
         headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
     #[test]
     fn request_signature_equals_that_of_another_implementation_and_is_valid_for_five_minutes() {
-        let headers = signed_headers(&keys(OLD_KEY));
+        let headers = signed_headers(&parse_keys(OLD_KEY));
         // This signature was computed by another implementation (hmac in Python).
         assert_eq!(headers[GATEWAY_REQUEST_SIGNATURE_HEADER], "v1,DIwuZm9MDP6vkriyDVFg+dpsbpwCenjq6FakjN9SPMg=");
         for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
             let expected = if expected { Ok(()) } else { Err(SignatureError::TimeOutOfRange) };
-            assert_eq!(keys(OLD_KEY).verify(&EXAMPLE_REQUEST, &headers, at(after)), expected, "after {after} seconds");
+            assert_eq!(
+                parse_keys(OLD_KEY).verify(&EXAMPLE_REQUEST, &headers, unix_time(after)),
+                expected,
+                "after {after} seconds"
+            );
         }
     }
 
     #[test]
     fn signature_covers_the_method_the_path_the_query_the_body_the_time_and_the_id() {
-        let headers = signed_headers(&keys(OLD_KEY));
-        let verify = |request, headers: &HeaderMap| keys(OLD_KEY).verify(&request, headers, at(0));
+        let headers = signed_headers(&parse_keys(OLD_KEY));
+        let verify = |request, headers: &HeaderMap| parse_keys(OLD_KEY).verify(&request, headers, unix_time(0));
         for changed in [
             SignedRequestParts { method: "GET", ..EXAMPLE_REQUEST },
             SignedRequestParts { target: "/v1/refunds", ..EXAMPLE_REQUEST },
@@ -198,19 +203,22 @@ mod tests {
             changed.remove(name);
             assert_eq!(verify(EXAMPLE_REQUEST, &changed), Err(SignatureError::Missing), "{name}");
         }
-        assert_eq!(keys(NEW_KEY).verify(&EXAMPLE_REQUEST, &headers, at(0)), Err(SignatureError::NotSigned));
+        assert_eq!(
+            parse_keys(NEW_KEY).verify(&EXAMPLE_REQUEST, &headers, unix_time(0)),
+            Err(SignatureError::NotSigned)
+        );
     }
 
     #[test]
     fn old_and_new_gateway_key_are_valid_during_a_replacement() {
-        let both = keys(&format!("{NEW_KEY} {OLD_KEY}"));
+        let both = parse_keys(&format!("{NEW_KEY} {OLD_KEY}"));
         for key in [NEW_KEY, OLD_KEY] {
-            assert_eq!(keys(key).verify(&EXAMPLE_REQUEST, &signed_headers(&both), at(0)), Ok(()), "{key}");
-            assert_eq!(both.verify(&EXAMPLE_REQUEST, &signed_headers(&keys(key)), at(0)), Ok(()), "{key}");
+            assert_eq!(parse_keys(key).verify(&EXAMPLE_REQUEST, &signed_headers(&both), unix_time(0)), Ok(()), "{key}");
+            assert_eq!(both.verify(&EXAMPLE_REQUEST, &signed_headers(&parse_keys(key)), unix_time(0)), Ok(()), "{key}");
         }
         for wrong in ["", "secret", &format!("{NEW_KEY} {OLD_KEY} {NEW_KEY}"), &format!("{NEW_KEY},{OLD_KEY}")] {
-            assert_eq!(wrong.parse::<GatewayKeys>(), Err(ParseGatewayKeysError), "{wrong}");
+            assert_eq!(wrong.parse::<GatewaySigningKeys>(), Err(GatewaySigningKeysError), "{wrong}");
         }
-        assert_eq!(format!("{both:?}"), "GatewayKeys");
+        assert_eq!(format!("{both:?}"), "GatewaySigningKeys");
     }
 }

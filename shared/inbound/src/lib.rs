@@ -33,7 +33,7 @@ pub const UNSIGNED_EVENT_MESSAGE: &str = "a message is not signed by Stripe";
 pub const FAILED_EVENT_MESSAGE: &str = "an event of the gateway could not be processed";
 
 /// Returns the router with `POST /webhooks/stripe`, the endpoint for inbound webhooks from Stripe.
-pub fn routes(events: Arc<StripeEventHandler>) -> Router {
+pub fn stripe_webhook_routes(events: Arc<StripeEventHandler>) -> Router {
     let stripe = post(receive_stripe_event).layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
     Router::new().route("/webhooks/stripe", stripe).with_state(events)
 }
@@ -45,7 +45,7 @@ async fn receive_stripe_event(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, &'static str), Problem> {
-    let body = body.map_err(|_| Problem::too_large(MAX_BODY_BYTES))?;
+    let body = body.map_err(|_| Problem::body_too_large(MAX_BODY_BYTES))?;
     let signature = headers.get("stripe-signature").and_then(|value| value.to_str().ok()).unwrap_or_default();
     match events.handle(signature, &body).await {
         Ok(_) => Ok((StatusCode::OK, "{\"received\": true}\n")),
@@ -64,11 +64,11 @@ async fn receive_stripe_event(
         // event again later.
         Err(error @ InboundError::AttemptLeased { .. }) => {
             tracing::info!(%error, error_type = error.error_type(), "an event is rejected until the lease of its attempt ends");
-            Err(Problem::in_progress())
+            Err(Problem::concurrent_change())
         }
         Err(error) => {
             tracing::error!(%error, error_type = error.error_type(), "{FAILED_EVENT_MESSAGE}");
-            Err(if error.is_transient() { Problem::unavailable() } else { Problem::internal() })
+            Err(if error.is_transient() { Problem::unavailable() } else { Problem::internal_error() })
         }
     }
 }

@@ -44,8 +44,8 @@ struct MessageInJson {
     sns_type: Option<String>,
     #[serde(default)]
     mail: ReportedMail,
-    bounce: Option<Bounce>,
-    complaint: Option<Complaint>,
+    bounce: Option<SesBounce>,
+    complaint: Option<SesComplaint>,
 }
 
 /// The mail that an event is about.
@@ -59,24 +59,24 @@ struct ReportedMail {
 /// A bounce: the mail could not be delivered to these recipients.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Bounce {
+struct SesBounce {
     bounce_type: String,
-    bounced_recipients: Vec<Recipient>,
+    bounced_recipients: Vec<SesRecipient>,
 }
 
 /// A complaint: these recipients marked the mail as spam, or as not spam.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Complaint {
+struct SesComplaint {
     #[serde(default)]
     complaint_feedback_type: Option<String>,
-    complained_recipients: Vec<Recipient>,
+    complained_recipients: Vec<SesRecipient>,
 }
 
 /// A recipient of the mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Recipient {
+struct SesRecipient {
     email_address: String,
 }
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use billing::{Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, ReceiptId};
-use charging::{Applied, ChargingEngine, LookUpError, OpenReason};
+use charging::{ApplyResult, ChargingEngine, LookUpError, OpenReason};
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::Clock;
 use config::{ConfigError, CurrentSecret};
-use gateway_objects::{Disputes, PaymentMethodSetups, RefundError, Refunds, SetupError};
+use gateway_objects::{DisputeRecorder, PaymentMethodSetups, RefundError, RefundRequester, SetupError};
 use gateways::{EventSubject, GatewayError, InboundWebhookError, SigningSecrets, Stripe, StripeEvent, StripePayment};
 use store::{Table, TableError};
 use ulid::Ulid;
@@ -20,8 +20,8 @@ pub struct StripeEventHandler {
     stripe: Arc<Stripe>,
     secrets: CurrentSecret<SigningSecrets>,
     setups: PaymentMethodSetups,
-    refunds: Refunds,
-    disputes: Disputes,
+    refunds: RefundRequester,
+    disputes: DisputeRecorder,
     engine: ChargingEngine,
     clock: Arc<dyn Clock>,
 }
@@ -99,8 +99,8 @@ impl StripeEventHandler {
     ) -> Self {
         Self {
             setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), clock.clone()),
-            refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), clock.clone()),
+            refunds: RefundRequester::new(table.clone(), stripe.clone(), clock.clone()),
+            disputes: DisputeRecorder::new(table.clone(), clock.clone()),
             engine: ChargingEngine::new(table.clone(), clock.clone()),
             table,
             stripe,
@@ -188,13 +188,14 @@ impl StripeEventHandler {
         }
         let (due_on, today) = (payment.due_on, self.table.policy().date_at(now));
         match self.engine.apply_payment(self.stripe.as_ref(), payment, today).await? {
-            Applied::Settled(_) | Applied::AlreadySettled(_) | Applied::NothingOpen | Applied::FindingStored(_) => {
-                Ok(InboundOutcome::Processed)
-            }
-            Applied::Open(OpenReason::Leased { until }) => Err(InboundError::AttemptLeased { due_on, until }),
-            Applied::Open(OpenReason::NoResponse(error)) => Err(error.into()),
-            Applied::Open(reason) => Err(InboundError::NotSettled { due_on, reason: reason.to_string() }),
-            Applied::Missing => Ok(InboundOutcome::Ignored),
+            ApplyResult::Settled(_)
+            | ApplyResult::AlreadySettled(_)
+            | ApplyResult::NothingOpen
+            | ApplyResult::FindingStored(_) => Ok(InboundOutcome::Processed),
+            ApplyResult::Open(OpenReason::Leased { until }) => Err(InboundError::AttemptLeased { due_on, until }),
+            ApplyResult::Open(OpenReason::NoResponse(error)) => Err(error.into()),
+            ApplyResult::Open(reason) => Err(InboundError::NotSettled { due_on, reason: reason.to_string() }),
+            ApplyResult::Missing => Ok(InboundOutcome::Ignored),
         }
     }
 

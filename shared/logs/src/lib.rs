@@ -85,26 +85,26 @@ const WORKSPACE_CRATES: [&str; 55] = [
 ///
 /// # Panics
 /// If logging was already started.
-pub fn init() {
-    init_with(Identity::new());
+pub fn start_logging() {
+    start_logging_with_layer(Identity::new());
 }
 
-/// Starts logging to standard output like [`init`]. Each log event that is written is also passed to `layer`.
+/// Starts logging to standard output like [`start_logging`]. Each log event that is written is also passed to `layer`.
 ///
 /// # Panics
 /// If logging was already started.
-pub fn init_with<L: Layer<FilteredRegistry> + Send + Sync>(layer: L) {
+pub fn start_logging_with_layer<L: Layer<FilteredRegistry> + Send + Sync>(layer: L) {
     let level = env::var("AWS_LAMBDA_LOG_LEVEL").or_else(|_| env::var("RUST_LOG"));
     let level = level.ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
-    let filter = limited_filter(&Targets::new().with_default(level));
+    let filter = limit_library_levels(&Targets::new().with_default(level));
     let registry = tracing_subscriber::registry().with(filter).with(layer);
     let is_json = env::var("AWS_LAMBDA_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
-    registry.with(line_layer(is_json, stdout)).init();
+    registry.with(create_line_layer(is_json, stdout)).init();
 }
 
 /// Returns the filter that enables the levels in `requested`, but the levels `debug` and `trace` only for the crates of this
 /// workspace, whatever is requested for libraries.
-pub fn limited_filter(requested: &Targets) -> Targets {
+pub fn limit_library_levels(requested: &Targets) -> Targets {
     let default = requested.default_level().unwrap_or(LevelFilter::OFF);
     let is_workspace_crate =
         |target: &str| target.split("::").next().is_some_and(|name| WORKSPACE_CRATES.contains(&name));
@@ -120,7 +120,7 @@ pub fn limited_filter(requested: &Targets) -> Targets {
 
 /// Returns the layer that writes each log event to `writer` as one line of JSON or text, in the format of the Lambda
 /// functions.
-pub fn line_layer<S, W>(is_json: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+pub fn create_line_layer<S, W>(is_json: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,

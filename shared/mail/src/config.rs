@@ -27,16 +27,16 @@ impl Merchant {
     /// Reads the merchant's data from `env`, in which each setting has its own variable.
     fn read_variables(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            name: env.text(&MERCHANT)?,
-            postal_address: env.read_optional(&MERCHANT_ADDRESS, parse_line)?,
-            tax_id: env.read_optional(&MERCHANT_TAX_ID, parse_line)?,
+            name: env.required_text(&MERCHANT)?,
+            postal_address: env.read_optional(&MERCHANT_ADDRESS, parse_single_line)?,
+            tax_id: env.read_optional(&MERCHANT_TAX_ID, parse_single_line)?,
             logo_url: env.read_optional(&MERCHANT_LOGO, parse_web_page_url)?,
             support_email: env.read_optional(&SUPPORT_EMAIL, FromStr::from_str)?,
             reply_to: env.read_optional(&REPLY_TO, parse_reply_to)?,
             account_url: env.read_optional(&ACCOUNT_URL, parse_web_page_url)?,
             unsent_mails: [
-                env.read_optional(&MAILS_OFF, parse_kinds_off)?,
-                env.read_optional(&MAILS_SENT_ELSEWHERE, parse_kinds)?,
+                env.read_optional(&MAILS_OFF, parse_mail_kinds_off)?,
+                env.read_optional(&MAILS_SENT_ELSEWHERE, parse_mail_kinds)?,
             ]
             .into_iter()
             .flatten()
@@ -47,7 +47,7 @@ impl Merchant {
 }
 
 /// Parses kinds of mails, separated by commas.
-fn parse_kinds(text: &str) -> Result<Vec<MailKind>, String> {
+fn parse_mail_kinds(text: &str) -> Result<Vec<MailKind>, String> {
     let kinds = text.split(',').map(|kind| MailKind::from_str(kind.trim()).map_err(|_| kind.trim().to_owned()));
     kinds.collect::<Result<_, _>>().map_err(|kind| {
         let allowed: Vec<String> = MailKind::iter().map(|kind| kind.to_string()).collect();
@@ -56,8 +56,8 @@ fn parse_kinds(text: &str) -> Result<Vec<MailKind>, String> {
 }
 
 /// Parses kinds of mails, separated by commas. Refuses kinds that must not be switched off.
-fn parse_kinds_off(text: &str) -> Result<Vec<MailKind>, String> {
-    let kinds = parse_kinds(text)?;
+fn parse_mail_kinds_off(text: &str) -> Result<Vec<MailKind>, String> {
+    let kinds = parse_mail_kinds(text)?;
     match kinds.iter().find(|kind| !kind.may_be_switched_off()) {
         Some(kind) => Err(format!(
             "must not contain {kind}: customers must get this mail. If another system sends it, name it in {}",
@@ -76,7 +76,7 @@ fn parse_reply_to(text: &str) -> Result<EmailAddress, String> {
 }
 
 /// Parses `text`, which must be a single line without control characters.
-fn parse_line(text: &str) -> Result<String, ContactError> {
+fn parse_single_line(text: &str) -> Result<String, ContactError> {
     text.parse::<Label>().map(String::from)
 }
 

@@ -8,7 +8,7 @@ use lettre::transport::smtp::client::AsyncSmtpConnection;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::login::Login;
+use super::login::SmtpLogin;
 use super::mail_server::MailServer;
 use super::smtp_response::SmtpStep;
 
@@ -18,7 +18,7 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_IDLE_CONNECTIONS: usize = 10;
 
 /// An error of the mail library, and the step of the mail at which it occurred.
-pub(crate) struct StepError {
+pub(crate) struct SmtpStepError {
     pub step: SmtpStep,
     pub error: Error,
 }
@@ -33,7 +33,7 @@ pub(crate) struct ConnectionPool {
 #[derive(Default)]
 struct IdleConnections {
     /// `None` if the server needs no login, or the URL contains it.
-    login: Option<Login>,
+    login: Option<SmtpLogin>,
     connections: Vec<AsyncSmtpConnection>,
 }
 
@@ -50,7 +50,7 @@ impl ConnectionPool {
     }
 
     /// Returns a connection that uses `login`: an open one, if it still works, or else a new one.
-    pub(crate) async fn take(&self, login: Option<&Login>) -> Result<AsyncSmtpConnection, StepError> {
+    pub(crate) async fn take(&self, login: Option<&SmtpLogin>) -> Result<AsyncSmtpConnection, SmtpStepError> {
         loop {
             let open = {
                 let mut idle = self.idle.lock().await;
@@ -66,11 +66,11 @@ impl ConnectionPool {
             }
         }
         let connected = self.server.connect(login).await;
-        connected.map_err(|error| StepError { step: SmtpStep::Connection, error })
+        connected.map_err(|error| SmtpStepError { step: SmtpStep::Connection, error })
     }
 
     /// Keeps `connection`, which was opened with `login`, for the next mail.
-    pub(crate) async fn put_back(&self, connection: AsyncSmtpConnection, login: Option<&Login>) {
+    pub(crate) async fn put_back(&self, connection: AsyncSmtpConnection, login: Option<&SmtpLogin>) {
         let mut idle = self.idle.lock().await;
         if idle.login.as_ref() == login && idle.connections.len() < MAX_IDLE_CONNECTIONS {
             idle.connections.push(connection);

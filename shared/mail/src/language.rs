@@ -177,7 +177,7 @@ pub struct MailTexts {
 
 impl LanguageTexts {
     /// Returns the texts of mails of `kind`.
-    pub fn phrases(&self, kind: MailKind) -> &MailTexts {
+    pub fn mail_texts(&self, kind: MailKind) -> &MailTexts {
         self.mails.get(&kind).expect("the tests compose every mail in every language")
     }
 }
@@ -208,7 +208,7 @@ impl Language {
     /// Returns the language of `locale`, or English if the language of `locale` is not supported.
     pub fn for_locale(locale: &billing::Locale) -> Self {
         // Use the English format for amounts and dates too, so that amounts and dates match the English text.
-        Self::supported(locale)
+        Self::find_supported_language(locale)
             .unwrap_or_else(|| Self { texts: &SUPPORTED_LANGUAGES[0], locale: icu_locale_core::locale!("en") })
     }
 
@@ -216,12 +216,12 @@ impl Language {
     /// the weights of the languages, because browsers list the preferred language first.
     pub fn for_header(header: &str) -> Self {
         let tags = header.split(',').map(|range| range.split(';').next().unwrap_or_default().trim());
-        let supported = tags.filter_map(|tag| Self::supported(&tag.parse().ok()?)).next();
+        let supported = tags.filter_map(|tag| Self::find_supported_language(&tag.parse().ok()?)).next();
         supported.unwrap_or_else(|| Self::for_locale(&billing::Locale::default()))
     }
 
     /// Returns the language of `locale`; `None` if it is not supported.
-    fn supported(locale: &billing::Locale) -> Option<Self> {
+    fn find_supported_language(locale: &billing::Locale) -> Option<Self> {
         let locale: Locale = locale.as_str().parse().ok()?;
         let texts = SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == language_code_of(&locale))?;
         Some(Self { texts, locale })
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     /// Returns the language of the locale with the tag `locale`.
-    fn language(locale: &str) -> Language {
+    fn language_of_locale(locale: &str) -> Language {
         Language::for_locale(&locale.parse().unwrap())
     }
 
@@ -326,7 +326,7 @@ mod tests {
             ("nl", "€1,299.00", "Tuesday, March 31, 2026", "March 31"),
             ("tlh", "€1,299.00", "Tuesday, March 31, 2026", "March 31"),
         ] {
-            let language = language(locale);
+            let language = language_of_locale(locale);
             let money = Money::new(129_900, "EUR".parse().unwrap());
             let formatted = (
                 language.format_amount(money).replace(['\u{a0}', '\u{202f}'], " "),
@@ -343,7 +343,7 @@ mod tests {
         for (locale, date, day) in
             [("fr", "mercredi 1er avril 2026", "1er avril"), ("es", "miércoles, 1 de abril de 2026", "1 de abril")]
         {
-            let language = language(locale);
+            let language = language_of_locale(locale);
             assert_eq!((language.format_date(on).as_str(), language.format_month_and_day(on).as_str()), (date, day));
         }
     }
@@ -361,7 +361,7 @@ mod tests {
             ("de-CH", "de"),
             ("nl", "en"),
         ] {
-            assert_eq!(language(locale).texts.language, expected, "{locale}");
+            assert_eq!(language_of_locale(locale).texts.language, expected, "{locale}");
         }
     }
 
@@ -389,7 +389,7 @@ mod tests {
             ("ko", "2026년 3월"),
             ("zh", "2026年3月"),
         ] {
-            assert_eq!(language(locale).format_month(date), expected, "{locale}");
+            assert_eq!(language_of_locale(locale).format_month(date), expected, "{locale}");
         }
     }
 
@@ -406,7 +406,7 @@ mod tests {
         ] {
             let money = Money::new(minor, currency.parse().unwrap());
             assert_eq!(
-                language("en").format_amount(money).replace(['\u{a0}', '\u{202f}'], " "),
+                language_of_locale("en").format_amount(money).replace(['\u{a0}', '\u{202f}'], " "),
                 expected,
                 "{currency}"
             );

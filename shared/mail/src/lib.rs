@@ -32,8 +32,8 @@ use billing::{AccountId, EmailAddress};
 
 pub use compose::MailFacts;
 pub use language::{CardReturnTexts, LabelTexts, Language, LanguageTexts, OutlookTexts, ReceiptTexts};
-pub use login::{Login, parse_login};
-pub use mail_encoding::{encode, is_same_mailbox, parse_sender, recipient_address};
+pub use login::{SmtpLogin, parse_smtp_login};
+pub use mail_encoding::{encode_mail, is_same_mailbox, parse_sender, recipient_address};
 pub use mail_error::{MailError, MailFault};
 pub use mail_kind::MailKind;
 pub use merchant::Merchant;

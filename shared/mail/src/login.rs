@@ -3,13 +3,13 @@
 use lettre::transport::smtp::authentication::Credentials;
 
 /// The user and the password of a mail server.
-pub type Login = Credentials;
+pub type SmtpLogin = Credentials;
 
 /// Parses the user and the password of a mail server, `USER:PASSWORD`.
 ///
 /// # Errors
 /// If `text` is not allowed, returns an error text that describes what is allowed, without the password.
-pub fn parse_login(text: &str) -> Result<Login, String> {
+pub fn parse_smtp_login(text: &str) -> Result<SmtpLogin, String> {
     match text.trim().split_once(':') {
         Some((user, password)) if !user.is_empty() && !password.is_empty() => {
             Ok(Credentials::new(user.to_owned(), password.to_owned()))

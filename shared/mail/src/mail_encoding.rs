@@ -49,16 +49,16 @@ pub fn recipient_address(address: &EmailAddress) -> Result<Address, MailError> {
 /// Returns whether `one` and `other` are the same mail address. Treats capital and small letters as equal, and a domain
 /// and its form in Punycode.
 pub fn is_same_mailbox(one: &str, other: &str) -> bool {
-    in_punycode(one).eq_ignore_ascii_case(&in_punycode(other))
+    address_with_punycode_domain(one).eq_ignore_ascii_case(&address_with_punycode_domain(other))
 }
 
 /// Returns the address `text` with its domain in Punycode; `None` if it is not a valid address.
 fn address_in_punycode(text: &str) -> Option<Address> {
-    in_punycode(text).parse().ok()
+    address_with_punycode_domain(text).parse().ok()
 }
 
 /// Returns the address `text` with its domain in Punycode; `text` itself if its domain is ASCII or not valid.
-fn in_punycode(text: &str) -> Cow<'_, str> {
+fn address_with_punycode_domain(text: &str) -> Cow<'_, str> {
     match text.rsplit_once('@') {
         Some((user, domain)) if !domain.is_ascii() => match idna::domain_to_ascii(domain) {
             Ok(domain) => Cow::Owned(format!("{user}@{domain}")),
@@ -73,18 +73,18 @@ fn in_punycode(text: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 /// [`MailFault::Settings`] if the address for replies is not valid, or the message cannot be encoded.
-pub fn encode(mail: &Mail, from: &Mailbox, recipient: Address) -> Result<Message, MailError> {
+pub fn encode_mail(mail: &Mail, from: &Mailbox, recipient: Address) -> Result<Message, MailError> {
     let sender_name = from.name.clone().unwrap_or_else(|| mail.sender_name.clone());
     let sender = Mailbox::new(Some(sender_name), from.email.clone());
     let mut message = Message::builder().from(sender).to(Mailbox::new(None, recipient));
     if let Some(reply_to) = &mail.reply_to {
         let reply_to = address_in_punycode(reply_to.as_str());
-        let reply_to = reply_to.ok_or_else(|| settings_error("the address for replies is not valid in a mail"))?;
+        let reply_to = reply_to.ok_or_else(|| mail_settings_error("the address for replies is not valid in a mail"))?;
         message = message.reply_to(Mailbox::new(None, reply_to));
     }
     if let Some(address) = &mail.unsubscribe_at {
         let name = HeaderName::new_from_ascii_str("List-Unsubscribe");
-        let by_mail = format!("<mailto:{}?subject=unsubscribe>", in_punycode(address.as_str()));
+        let by_mail = format!("<mailto:{}?subject=unsubscribe>", address_with_punycode_domain(address.as_str()));
         message = message.raw_header(HeaderValue::new(name, by_mail));
     }
     message
@@ -93,11 +93,11 @@ pub fn encode(mail: &Mail, from: &Mailbox, recipient: Address) -> Result<Message
         .message_id(Some(format!("<{}@{}>", mail.id, from.email.domain())))
         .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
         .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
-        .map_err(|error| settings_error(&error.to_string()))
+        .map_err(|error| mail_settings_error(&error.to_string()))
 }
 
 /// Creates the error for a mail that cannot be sent to any recipient.
-fn settings_error(reason: &str) -> MailError {
+fn mail_settings_error(reason: &str) -> MailError {
     MailError::new(MailFault::Settings, reason)
 }
 

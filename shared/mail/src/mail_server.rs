@@ -7,7 +7,7 @@ use lettre::transport::smtp::extension::ClientId;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::login::Login;
+use super::login::SmtpLogin;
 use super::{MailError, MailFault};
 
 /// The port of a mail server for connections that are not encrypted at first (RFC 5321), if the URL contains no port.
@@ -28,7 +28,7 @@ pub(crate) struct MailServer {
     /// The name of this machine that the server gets with the command EHLO.
     client_name: ClientId,
     /// The user and the password of the URL; `None` if it contains none.
-    login: Option<Login>,
+    login: Option<SmtpLogin>,
 }
 
 impl MailServer {
@@ -40,7 +40,7 @@ impl MailServer {
     pub(crate) fn parse(url: &str) -> Result<Self, MailError> {
         let invalid_url = || MailError::new(MailFault::Settings, "the URL is not a valid SMTP URL");
         let url = Url::parse(url).map_err(|_| invalid_url())?;
-        if !is_encrypted(&url) && !is_local(&url) {
+        if !is_always_encrypted_url(&url) && !is_local_mail_server(&url) {
             let reason = "the connection must be encrypted: use smtps://, or smtp:// with ?tls=required";
             return Err(MailError::new(MailFault::Settings, reason));
         }
@@ -66,14 +66,14 @@ impl MailServer {
         };
         let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(String::from);
         let login = match url.password() {
-            Some(password) => Some(Login::new(decode(url.username())?, decode(password)?)),
+            Some(password) => Some(SmtpLogin::new(decode(url.username())?, decode(password)?)),
             None => None,
         };
         Some(Self { port: url.port().unwrap_or(default_port), host, encryption, client_name, login })
     }
 
     /// Connects to the server, and logs in with `login`, or else with the login of the URL.
-    pub(crate) async fn connect(&self, login: Option<&Login>) -> Result<AsyncSmtpConnection, Error> {
+    pub(crate) async fn connect(&self, login: Option<&SmtpLogin>) -> Result<AsyncSmtpConnection, Error> {
         let tls = match &self.encryption {
             Tls::Wrapper(tls) => Some(tls.clone()),
             _ => None,
@@ -95,7 +95,7 @@ impl MailServer {
 }
 
 /// Returns whether connections to the mail server at `url` are always encrypted.
-fn is_encrypted(url: &Url) -> bool {
+fn is_always_encrypted_url(url: &Url) -> bool {
     // The first parameter `tls` counts, as in lettre.
     let tls = url.query_pairs().find(|(name, _)| name == "tls");
     url.scheme() == "smtps" || tls.is_some_and(|(_, value)| value == "required")
@@ -103,7 +103,7 @@ fn is_encrypted(url: &Url) -> bool {
 
 /// Returns whether the mail server at `url` is on this machine. The host is compared as text, because the URL parser
 /// recognizes IPv4 addresses only in URLs of web schemes such as `https`.
-fn is_local(url: &Url) -> bool {
+fn is_local_mail_server(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 

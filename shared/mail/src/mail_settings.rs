@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, Env, EnvVariable};
 
 use super::variables::{
     ACCOUNT_URL, MAIL_SETTINGS, MAILS_OFF, MAILS_SENT_ELSEWHERE, MERCHANT_ADDRESS, MERCHANT_LOGO, MERCHANT_TAX_ID,
@@ -11,7 +11,7 @@ use super::variables::{
 };
 
 /// The name of each setting, and the variable that contains the same setting alone.
-const NAMES: [(&str, &Variable); 8] = [
+const NAMES: [(&str, &EnvVariable); 8] = [
     ("address", &MERCHANT_ADDRESS),
     ("tax-id", &MERCHANT_TAX_ID),
     ("logo", &MERCHANT_LOGO),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use lettre::message::Mailbox;
 
-use super::mail_encoding::{encode, parse_sender, recipient_address};
+use super::mail_encoding::{encode_mail, parse_sender, recipient_address};
 use super::{Mail, MailError, MailFault, Mailer};
 
 /// A mailer that writes each mail as a file into a folder. The file is renamed to its final name only when it is
@@ -30,7 +30,7 @@ impl Outbox {
 #[async_trait]
 impl Mailer for Outbox {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        let bytes = encode(mail, &self.from, recipient_address(&mail.to)?)?.formatted();
+        let bytes = encode_mail(mail, &self.from, recipient_address(&mail.to)?)?.formatted();
         let io = |error: std::io::Error| {
             MailError::new(MailFault::ServiceTransient, format!("{}: {error}", self.folder.display()))
         };

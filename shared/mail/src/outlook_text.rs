@@ -4,7 +4,7 @@
 use chrono::NaiveDate;
 
 use super::language::Language;
-use billing::{Hold, Money, OnResume, Outlook, PaymentReason, PlannedPayment};
+use billing::{ChargeHold, Money, OnResume, PaymentReason, PlannedPayment, SubscriptionOutlook};
 
 /// The values of a text about one payment. `None` if a text does not contain the value.
 #[derive(Default)]
@@ -16,9 +16,9 @@ pub struct PaymentValues {
     pub due: Option<String>,
 }
 
-/// The texts about an [`Outlook`] in one language. `render` renders a template with values.
+/// The texts about an [`SubscriptionOutlook`] in one language. `render` renders a template with values.
 pub struct OutlookText<'a, Render> {
-    pub outlook: &'a Outlook,
+    pub outlook: &'a SubscriptionOutlook,
     pub language: &'a Language,
     pub render: Render,
 }
@@ -43,15 +43,15 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
     /// label and the value of the payment.
     pub fn summary(&self, separator: &str) -> Option<String> {
         let next = self.rows().into_iter().next();
-        next.map(|(label, value)| format!("{label}{separator}{value}")).or_else(|| self.sentence())
+        next.map(|(label, value)| format!("{label}{separator}{value}")).or_else(|| self.hold_or_later_months_sentence())
     }
 
     /// Returns the sentence about the reason why nothing is charged, or about the months after the planned payments;
     /// `None` if the subscription has ended, or if it ends after the planned payments.
-    pub fn sentence(&self) -> Option<String> {
+    pub fn hold_or_later_months_sentence(&self) -> Option<String> {
         let texts = &self.language.texts.outlook;
         let outlook = self.outlook;
-        if outlook.is_complete && outlook.payments.is_empty() && outlook.hold != Some(Hold::Cancelled) {
+        if outlook.is_complete && outlook.payments.is_empty() && outlook.hold != Some(ChargeHold::Cancelled) {
             return Some(self.payment_sentence(&texts.none, None));
         }
         let Some(hold) = outlook.hold else {
@@ -59,14 +59,14 @@ impl<Render: Fn(&str, PaymentValues) -> String> OutlookText<'_, Render> {
             return continues.then(|| self.payment_sentence(&texts.continues, None));
         };
         match hold {
-            Hold::Cancelled => None,
-            Hold::Disputed => Some(self.payment_sentence(&texts.disputed, None)),
-            Hold::OpenFinding => Some(self.payment_sentence(&texts.open_finding, None)),
-            Hold::Unpaid => {
+            ChargeHold::Cancelled => None,
+            ChargeHold::Disputed => Some(self.payment_sentence(&texts.disputed, None)),
+            ChargeHold::OpenFinding => Some(self.payment_sentence(&texts.open_finding, None)),
+            ChargeHold::Unpaid => {
                 let owed = outlook.owed?;
                 Some(self.payment_sentence(&texts.unpaid, Some((owed.due_on, owed.amount))))
             }
-            Hold::Paused { on_resume } => {
+            ChargeHold::Paused { on_resume } => {
                 let text = match on_resume {
                     OnResume::Charge => &texts.paused,
                     OnResume::Wait => &texts.paused_wait,

@@ -12,9 +12,9 @@ use lettre::transport::smtp::commands::{Data, Mail as MailFrom, Rcpt};
 use lettre::transport::smtp::extension::{Extension, MailBodyParameter, MailParameter};
 use tokio::time::timeout;
 
-use super::connection_pool::{ConnectionPool, StepError, end_connection};
-use super::login::Login;
-use super::mail_encoding::{encode, parse_sender, recipient_address};
+use super::connection_pool::{ConnectionPool, SmtpStepError, end_connection};
+use super::login::SmtpLogin;
+use super::mail_encoding::{encode_mail, parse_sender, recipient_address};
 use super::mail_server::MailServer;
 use super::recipient_redaction::redact_recipient;
 use super::smtp_response::{SmtpStep, classify_response};
@@ -29,7 +29,7 @@ pub struct SmtpMailer {
     connections: ConnectionPool,
     from: Mailbox,
     /// The user and the password for the mail server; `None` if the URL contains them, or if the server needs no login.
-    login: Option<CurrentSecret<Login>>,
+    login: Option<CurrentSecret<SmtpLogin>>,
 }
 
 impl SmtpMailer {
@@ -49,7 +49,7 @@ impl SmtpMailer {
     }
 
     /// Makes the mailer log in with `login`. The user and the password may be replaced while the program runs.
-    pub fn with_login(self, login: CurrentSecret<Login>) -> Self {
+    pub fn with_login(self, login: CurrentSecret<SmtpLogin>) -> Self {
         Self { login: Some(login), ..self }
     }
 
@@ -59,23 +59,24 @@ impl SmtpMailer {
     /// Returns an error if the server does not respond, or refuses the user or the password.
     pub async fn connect(&self) -> Result<(), MailError> {
         let login = self.current_login().await?;
-        let taken = timeout(SEND_TIMEOUT, self.connections.take(login.as_ref())).await.map_err(|_| timed_out())?;
-        let connection = taken.map_err(|StepError { step, error }| mail_error(step, &error, &[]))?;
+        let taken =
+            timeout(SEND_TIMEOUT, self.connections.take(login.as_ref())).await.map_err(|_| smtp_timeout_error())?;
+        let connection = taken.map_err(|SmtpStepError { step, error }| smtp_mail_error(step, &error, &[]))?;
         self.connections.put_back(connection, login.as_ref()).await;
         Ok(())
     }
 
     /// Returns the current user and password; `None` if the URL contains them, or if the server needs no login.
-    async fn current_login(&self) -> Result<Option<Login>, MailError> {
+    async fn current_login(&self) -> Result<Option<SmtpLogin>, MailError> {
         match &self.login {
-            Some(login) => Ok(Some(login.get().await.map_err(unreadable_login)?)),
+            Some(login) => Ok(Some(login.get().await.map_err(unreadable_login_error)?)),
             None => Ok(None),
         }
     }
 
     /// Sends `message` once, with the login `login`. Returns whether it was sent: `false` if the server does not support
     /// addresses that are not ASCII, but the message has one.
-    async fn try_to_send(&self, message: &Message, login: Option<&Login>) -> Result<bool, StepError> {
+    async fn try_to_send(&self, message: &Message, login: Option<&SmtpLogin>) -> Result<bool, SmtpStepError> {
         let mut connection = self.connections.take(login).await?;
         let (envelope, bytes) = (message.envelope(), message.formatted());
         let mut parameters = Vec::new();
@@ -106,7 +107,7 @@ impl SmtpMailer {
     async fn send_message(&self, message: &Message, mail: &Mail) -> Result<(), MailError> {
         let login = self.current_login().await?;
         let mut sent = timeout(SEND_TIMEOUT, self.try_to_send(message, login.as_ref())).await;
-        if let (Ok(Err(StepError { error, .. })), Some(secret), Some(refused)) = (&sent, &self.login, &login)
+        if let (Ok(Err(SmtpStepError { error, .. })), Some(secret), Some(refused)) = (&sent, &self.login, &login)
             && is_login_refused(error)
             && let Some(new) = secret.get_replacement(refused).await
         {
@@ -115,11 +116,11 @@ impl SmtpMailer {
         match sent {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(self.error_without_smtputf8()),
-            Ok(Err(StepError { step, error })) => {
+            Ok(Err(SmtpStepError { step, error })) => {
                 let in_punycode = message.envelope().to().first().map(ToString::to_string).unwrap_or_default();
-                Err(mail_error(step, &error, &[mail.to.as_str(), &in_punycode]))
+                Err(smtp_mail_error(step, &error, &[mail.to.as_str(), &in_punycode]))
             }
-            Err(_) => Err(timed_out()),
+            Err(_) => Err(smtp_timeout_error()),
         }
     }
 
@@ -137,7 +138,7 @@ impl SmtpMailer {
 #[async_trait]
 impl Mailer for SmtpMailer {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        let message = encode(mail, &self.from, recipient_address(&mail.to)?)?;
+        let message = encode_mail(mail, &self.from, recipient_address(&mail.to)?)?;
         self.send_message(&message, mail).await
     }
 }
@@ -148,8 +149,8 @@ async fn send_in_steps(
     message: &Message,
     parameters: Vec<MailParameter>,
     bytes: &[u8],
-) -> Result<(), StepError> {
-    let at = |step| move |error| StepError { step, error };
+) -> Result<(), SmtpStepError> {
+    let at = |step| move |error| SmtpStepError { step, error };
     let envelope = message.envelope();
     let sender = MailFrom::new(envelope.from().cloned(), parameters);
     connection.command(sender).await.map_err(at(SmtpStep::Sender))?;
@@ -162,19 +163,19 @@ async fn send_in_steps(
 }
 
 /// Converts the error of an unreadable login into a [`MailError`].
-fn unreadable_login(error: ConfigError) -> MailError {
+fn unreadable_login_error(error: ConfigError) -> MailError {
     MailError::new(MailFault::Settings, error.to_string())
 }
 
 /// Returns the error for a server that has not responded in time.
-fn timed_out() -> MailError {
+fn smtp_timeout_error() -> MailError {
     let reason = format!("the mail server did not respond within {} seconds", SEND_TIMEOUT.as_secs());
     MailError::new(MailFault::ServiceTransient, reason)
 }
 
 /// Converts `error`, which occurred at `step`, into a [`MailError`] with the server's own response, but without the
 /// address of the recipient, which is `recipients` in all its forms.
-fn mail_error(step: SmtpStep, error: &Error, recipients: &[&str]) -> MailError {
+fn smtp_mail_error(step: SmtpStep, error: &Error, recipients: &[&str]) -> MailError {
     let source = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     let text = redact_recipient(&source, recipients);
     if let Some(code) = error.status() {

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use billing::{Account, Card, Label, Money, Outlook, Policy, Subscription};
+use billing::{Account, Card, Label, Money, Policy, Subscription, SubscriptionOutlook};
 use chrono::{DateTime, NaiveDate, Utc};
 use mail::{Language, Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
-use testkit::sample;
+use testkit::{sample_account, sample_subscription};
 
 /// The receipt number in the mails of these tests.
 const RECEIPT_NUMBER: &str = "202603-7KQ29M-4T3XWA";
@@ -36,10 +36,10 @@ fn merchant() -> Merchant {
 }
 
 /// Returns what happens next to an example subscription whose next payment is due on 31 March, or which ends on that day.
-fn example_outlook(is_ending: bool) -> Outlook {
+fn example_outlook(is_ending: bool) -> SubscriptionOutlook {
     let cancel_from = is_ending.then(|| "2026-03".parse().unwrap());
     let price = Money::new(129_950, "EUR".parse().unwrap());
-    let subscription = Subscription { price, cancel_from, ..sample::subscription(31, date("2026-03-24")) };
+    let subscription = Subscription { price, cancel_from, ..sample_subscription(31, date("2026-03-24")) };
     subscription.outlook(&Policy::default(), date("2026-03-24"))
 }
 
@@ -90,9 +90,9 @@ fn example_facts(kind: MailKind, product: Label) -> MailFacts {
 /// Composes an example mail of `kind` in the language of `locale`.
 fn compose(kind: MailKind, locale: &str, product: &str, merchant: &Merchant) -> Mail {
     let account =
-        Account { locale: locale.parse().unwrap(), name: "Ana <Núñez> & co".parse().unwrap(), ..sample::account() };
+        Account { locale: locale.parse().unwrap(), name: "Ana <Núñez> & co".parse().unwrap(), ..sample_account() };
     let product: Label = product.parse().unwrap();
-    Mail::compose(&example_facts(kind, product), (merchant, &account), format!("{kind}-1"), composed_at())
+    Mail::compose(&example_facts(kind, product), merchant, &account, format!("{kind}-1"), composed_at())
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn mails_match_their_snapshots() {
 fn mails_that_are_sent_again_say_that_they_are_copies() {
     let mut mails = String::new();
     for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
-        let account = Account { locale: locale.parse().unwrap(), ..sample::account() };
+        let account = Account { locale: locale.parse().unwrap(), ..sample_account() };
         for kind in [MailKind::Paid, MailKind::Refunded] {
             let facts = MailFacts { is_copy: true, ..example_facts(kind, "Gold".parse().unwrap()) };
-            let mail = Mail::compose(&facts, (&merchant(), &account), "1".to_owned(), composed_at());
+            let mail = Mail::compose(&facts, &merchant(), &account, "1".to_owned(), composed_at());
             mails += &format!("== {kind}\nSubject: {}\n\n{}\n\n", mail.subject, mail.text);
         }
     }
@@ -130,9 +130,9 @@ fn mail_about_a_shipment_without_a_tracking_number_does_not_mention_one() {
     for locale in ["en", "de", "es", "fr", "ko", "zh", "zh-Hant"] {
         let with_parcel = example_facts(MailKind::Shipped, "Coffee".parse().unwrap());
         let without_parcel = MailFacts { carrier: None, tracking_number: None, ..with_parcel.clone() };
-        let account = Account { locale: locale.parse().unwrap(), ..sample::account() };
+        let account = Account { locale: locale.parse().unwrap(), ..sample_account() };
         let compose =
-            |facts: &MailFacts| Mail::compose(facts, (&merchant(), &account), "1".to_owned(), composed_at()).text;
+            |facts: &MailFacts| Mail::compose(facts, &merchant(), &account, "1".to_owned(), composed_at()).text;
         let (with_parcel, without_parcel) = (compose(&with_parcel), compose(&without_parcel));
         let labels = &Language::for_locale(&account.locale).texts.labels;
         for label in [&labels.carrier, &labels.tracking_number] {
@@ -164,7 +164,7 @@ fn mails_of_a_merchant_with_only_a_name_are_complete_and_have_no_links() {
     let merchant = Merchant { name: "Shop".to_owned(), ..Merchant::default() };
     for kind in MailKind::iter() {
         let without_link = MailFacts { card_url: None, ..example_facts(kind, "Gold".parse().unwrap()) };
-        let mail = Mail::compose(&without_link, (&merchant, &sample::account()), "1".to_owned(), composed_at());
+        let mail = Mail::compose(&without_link, &merchant, &sample_account(), "1".to_owned(), composed_at());
         let end = "Shop\nQuestions? Just reply to this mail.";
         assert!(mail.text.trim_end().ends_with(end), "{kind}: {}", mail.text);
         assert!(!mail.html.contains("https://") && !mail.html.contains("mailto:"), "{kind}: {}", mail.html);

@@ -12,4 +12,4 @@ mod notice_content;
 mod notices;
 
 pub use notice_content::TYPES_WITH_NOTICE;
-pub use notices::{NOTICE_DELAYED, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
+pub use notices::{CustomerNotifier, NOTICE_DELAYED, NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome};

@@ -1,7 +1,8 @@
 //! The content of notices: decides which event needs a notice, and which facts the mail contains.
 
 use billing::{
-    Account, ChangedField, EventData, EventType, Money, OrderData, Outlook, Status, Subscription, SubscriptionData,
+    Account, ChangedField, EventData, EventType, Money, OrderEventData, Subscription, SubscriptionEventData,
+    SubscriptionOutlook, SubscriptionStatus,
 };
 use chrono::NaiveDate;
 use mail::{MailFacts, MailKind};
@@ -27,7 +28,8 @@ impl Notice {
 
     /// Creates the notice of `kind` about `amount`, the owed payment of the subscription `stored`.
     pub fn of_owed_payment(kind: MailKind, account: Account, stored: &Subscription, amount: Money) -> Self {
-        let facts = MailFacts { amount: Some(amount), due_on: Some(stored.due_on), ..facts_of(kind, stored) };
+        let facts =
+            MailFacts { amount: Some(amount), due_on: Some(stored.due_on), ..mail_facts_of_subscription(kind, stored) };
         let owed = CardLink { account: account.id.clone(), subscription: stored.id, due_on: stored.due_on };
         Self { account, facts, owed: Some(owed) }
     }
@@ -35,7 +37,7 @@ impl Notice {
 
 /// Returns the notice that the order `data` of the subscription `stored` was shipped on `shipped_on`.
 pub(super) fn shipment_notice(
-    data: &OrderData,
+    data: &OrderEventData,
     account: Account,
     stored: &Subscription,
     shipped_on: NaiveDate,
@@ -45,13 +47,13 @@ pub(super) fn shipment_notice(
         shipped_on: Some(shipped_on),
         carrier: data.carrier.clone(),
         tracking_number: data.tracking_number.clone(),
-        ..facts_of(MailKind::Shipped, stored)
+        ..mail_facts_of_subscription(MailKind::Shipped, stored)
     };
     Notice::new(account, facts)
 }
 
 /// Returns the facts that a mail of `kind` about the subscription `stored` always contains.
-fn facts_of(kind: MailKind, stored: &Subscription) -> MailFacts {
+fn mail_facts_of_subscription(kind: MailKind, stored: &Subscription) -> MailFacts {
     MailFacts::new(kind, stored.product_name.clone(), stored.email.clone())
 }
 
@@ -93,12 +95,13 @@ pub(super) fn is_type_with_notice(data: &EventData) -> bool {
 /// the event needs no notice, or if the current state of the subscription no longer agrees with the event.
 pub(super) fn subscription_notice(
     event: EventType,
-    data: &SubscriptionData,
+    data: &SubscriptionEventData,
     account: Account,
-    (stored, outlook): (&Subscription, Outlook),
+    stored: &Subscription,
+    outlook: SubscriptionOutlook,
     on: NaiveDate,
 ) -> Option<Notice> {
-    let is_cancelled = stored.status == Status::Cancelled;
+    let is_cancelled = stored.status == SubscriptionStatus::Cancelled;
     let has_changed_terms =
         data.changes.iter().any(|field| matches!(field, ChangedField::Amount | ChangedField::PaymentDay));
     let terms = stored.latest_terms();
@@ -114,7 +117,7 @@ pub(super) fn subscription_notice(
         }
         EventType::SubscriptionChanged | EventType::SubscriptionRevived if has_changed_terms => MailKind::TermsChanged,
         EventType::SubscriptionChanged | EventType::SubscriptionRevived => MailKind::CardSaved,
-        EventType::SubscriptionPaused if stored.status == Status::Paused => MailKind::Paused,
+        EventType::SubscriptionPaused if stored.status == SubscriptionStatus::Paused => MailKind::Paused,
         EventType::SubscriptionResumed if stored.status.is_chargeable() => MailKind::Resumed,
         EventType::SubscriptionEnding if is_cancelled => return None,
         EventType::SubscriptionEnding => match (data.cancel_from, outlook.ends_on) {
@@ -122,7 +125,9 @@ pub(super) fn subscription_notice(
             (None, None) => MailKind::CancellationUndone,
             _ => return None,
         },
-        EventType::SubscriptionUnpaid if stored.status == Status::Unpaid && stored.due_on == data.due_on => {
+        EventType::SubscriptionUnpaid
+            if stored.status == SubscriptionStatus::Unpaid && stored.due_on == data.due_on =>
+        {
             return Some(Notice::of_owed_payment(MailKind::Unpaid, account, stored, stored.price));
         }
         EventType::SubscriptionCancelled if data.changes.contains(&ChangedField::FailedAttempts) => {
@@ -142,7 +147,7 @@ pub(super) fn subscription_notice(
         payment_day: (kind == MailKind::TermsChanged).then_some(terms.payment_day),
         ends_on: if is_ended { Some(on) } else { outlook.ends_on },
         outlook: Some(outlook),
-        ..facts_of(kind, stored)
+        ..mail_facts_of_subscription(kind, stored)
     };
     Some(Notice::new(account, facts))
 }

@@ -6,9 +6,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::notice_content::{Notice, is_type_with_notice, shipment_notice, subscription_notice};
 use billing::{
-    Account, AccountId, ChangedField, ClaimToken, DeclineData, EventData, EventType, Label, MailStatus, Money, Outlook,
-    PaymentData, PaymentReason, PlannedPayment, Receipt, ReceivedEvent, Refund, RefundData, RefundStatus, Status,
-    Subscription, SubscriptionId, UnreadableEvent,
+    Account, AccountId, ChangedField, ClaimToken, DeclineEventData, EventData, EventType, Label, MailStatus, Money,
+    PaymentEventData, PaymentReason, PlannedPayment, Receipt, ReceivedEvent, Refund, RefundEventData, RefundStatus,
+    Subscription, SubscriptionId, SubscriptionOutlook, SubscriptionStatus, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailFault, MailKind, Mailer, Merchant};
@@ -33,7 +33,7 @@ const AUTHENTICATION_REQUIRED: &str = "authentication_required";
 
 /// Sends notices to customers by mail.
 #[derive(Clone, Debug)]
-pub struct Notices {
+pub struct CustomerNotifier {
     table: Table,
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
@@ -90,7 +90,7 @@ impl NoticeError {
     }
 }
 
-impl Notices {
+impl CustomerNotifier {
     /// Creates a sender of notices about the accounts in `table`. The mails are sent with `mailer`, in the name of
     /// `merchant`; their dates are those of the table's billing time zone.
     pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, clock: Arc<dyn Clock>) -> Self {
@@ -103,8 +103,8 @@ impl Notices {
         Self { api_url: api_url.map(|url| url.trim_end_matches('/').to_owned()), ..self }
     }
 
-    /// Returns whether a notice may be sent about `event`. For other events, [`Notices::notify`] writes nothing to the
-    /// table.
+    /// Returns whether a notice may be sent about `event`. For other events, [`CustomerNotifier::notify`] writes
+    /// nothing to the table.
     pub fn has_notice_for(event: &ReceivedEvent) -> bool {
         event.content().is_ok_and(|event| is_type_with_notice(&event.body))
     }
@@ -129,7 +129,7 @@ impl Notices {
         }
         // If the merchant has switched off the only kind of mail about this event, return before any request to the
         // table.
-        if mail_kind_if_only_one(&event.body).is_some_and(|kind| self.merchant.unsent_mails.contains(&kind)) {
+        if mail_kind_of_event_type(&event.body).is_some_and(|kind| self.merchant.unsent_mails.contains(&kind)) {
             return Ok(NoticeOutcome::NotNeeded);
         }
         // An imported subscription needs no notice. An import creates many subscriptions, so return before the write of
@@ -192,7 +192,7 @@ impl Notices {
         if now >= leased_until {
             return Err(NoticeError::ClaimExpired);
         }
-        let mail = self.compose(&account, &facts, now);
+        let mail = self.compose_mail(&account, &facts, now);
         match self.mailer.send(&mail).await {
             Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.fault == MailFault::RecipientPermanent => {
@@ -214,7 +214,7 @@ impl Notices {
     /// [`NoticeError::Table`] or [`NoticeError::Mail`] if the table or the mail service fails.
     pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), NoticeError> {
         let facts = MailFacts { is_copy: true, ..self.receipt_facts(receipt).await? };
-        Ok(self.mailer.send(&self.compose(account, &facts, self.clock.now())).await?)
+        Ok(self.mailer.send(&self.compose_mail(account, &facts, self.clock.now())).await?)
     }
 
     /// Returns the facts of the mail about the payment of `receipt`: the receipt, or the notice of the refund if the
@@ -244,9 +244,9 @@ impl Notices {
     }
 
     /// Composes the mail with `facts` to the customer of `account`.
-    fn compose(&self, account: &Account, facts: &MailFacts, now: DateTime<Utc>) -> Mail {
+    fn compose_mail(&self, account: &Account, facts: &MailFacts, now: DateTime<Utc>) -> Mail {
         let id = format!("{}-{}-{}", now.format("%Y-%m-%d"), facts.kind, self.clock.ulid());
-        Mail::compose(facts, (&self.merchant, account), id, now)
+        Mail::compose(facts, &self.merchant, account, id, now)
     }
 
     /// Stores a new card link for the payment `owed`. Returns the URL of the card link; `None` if `owed` is `None`, or
@@ -299,14 +299,14 @@ impl Notices {
                 };
                 let outlook = stored.outlook(&self.table.policy(), self.local_date(self.clock.now()));
                 let on = self.local_date(at);
-                let mut notice = subscription_notice(event.event_type(), data, account, (&stored, outlook), on);
+                let mut notice = subscription_notice(event.event_type(), data, account, &stored, outlook, on);
                 if let Some(notice) = notice.as_mut().filter(|notice| notice.facts.kind == MailKind::EndedUnpaid)
                     && let Some(amount) = self.last_attempted_amount(&stored).await?
                 {
                     notice.facts.amount = Some(amount);
                 }
                 if let Some(notice) = notice.as_mut().filter(|notice| notice.facts.kind == MailKind::CardSaved) {
-                    notice.facts.others = self.others_with_new_card(&stored).await?;
+                    notice.facts.others = self.other_subscriptions_with_new_card(&stored).await?;
                 }
                 Ok(notice)
             }
@@ -323,13 +323,16 @@ impl Notices {
 
     /// Returns the other subscriptions of the account that got the payment method of `stored` at the same time, each with its
     /// product and what happens next.
-    async fn others_with_new_card(&self, stored: &Subscription) -> Result<Vec<(Label, Outlook)>, TableError> {
+    async fn other_subscriptions_with_new_card(
+        &self,
+        stored: &Subscription,
+    ) -> Result<Vec<(Label, SubscriptionOutlook)>, TableError> {
         let page = self.table.get_subscriptions_by_account(&stored.account, &Paging::all()).await?;
         let (policy, today) = (self.table.policy(), self.local_date(self.clock.now()));
         let has_same_card = |other: &Subscription| {
             other.id != stored.id
                 && other.payment_method_at == stored.payment_method_at
-                && other.status != Status::Cancelled
+                && other.status != SubscriptionStatus::Cancelled
         };
         let others = page.items.into_iter().filter(has_same_card);
         Ok(others.map(|other| (other.product_name.clone(), other.outlook(&policy, today))).collect())
@@ -338,13 +341,13 @@ impl Notices {
     /// Returns the amount of the last failed attempt of `subscription`; `None` if no attempt is stored.
     async fn last_attempted_amount(&self, subscription: &Subscription) -> Result<Option<Money>, TableError> {
         let now = self.clock.now();
-        let records = self.table.get_records(&subscription.account, subscription.id, now).await?;
+        let records = self.table.get_payment_records(&subscription.account, subscription.id, now).await?;
         Ok(records.attempts.iter().max_by_key(|attempt| attempt.attempt_no).map(|attempt| attempt.amount))
     }
 
     /// Returns the notice with the receipt of `payment`. Returns `None` if the whole amount was refunded since: the
     /// customer then gets the notice of the refund.
-    async fn paid_notice(&self, payment: &PaymentData) -> Result<Option<Notice>, TableError> {
+    async fn paid_notice(&self, payment: &PaymentEventData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&payment.account).await? else { return Ok(None) };
         Ok(match self.get_receipt(&payment.account, &payment.receipt).await? {
             Some(receipt) => {
@@ -366,7 +369,7 @@ impl Notices {
 
     /// Returns the notice of a refund; `None` if the refund has failed since, so that the customer does not get the
     /// money.
-    async fn refunded_notice(&self, data: &RefundData) -> Result<Option<Notice>, TableError> {
+    async fn refunded_notice(&self, data: &RefundEventData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&data.account).await? else { return Ok(None) };
         let Some(receipt) = self.get_receipt(&data.account, &data.receipt).await? else { return Ok(None) };
         let refunds = self.table.get_refunds_by_receipt(&data.account, &receipt.id()).await?;
@@ -387,7 +390,7 @@ impl Notices {
     }
 
     /// Returns the notice about a declined or rejected payment attempt; `None` if the customer need not know about it.
-    async fn failed_notice(&self, event: EventType, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
+    async fn failed_notice(&self, event: EventType, decline: &DeclineEventData) -> Result<Option<Notice>, TableError> {
         let Some((account, stored)) = self.get_account_and_subscription(&decline.account, decline.subscription).await?
         else {
             return Ok(None);
@@ -430,7 +433,7 @@ impl Notices {
 
 /// Returns the kind of the mail about `event`, if the type of the event alone determines the kind; `None` if the kind
 /// also depends on items in the table.
-fn mail_kind_if_only_one(event: &EventData) -> Option<MailKind> {
+fn mail_kind_of_event_type(event: &EventData) -> Option<MailKind> {
     match event {
         EventData::PaymentSucceeded(_) => Some(MailKind::Paid),
         EventData::PaymentRefunded(_) => Some(MailKind::Refunded),

@@ -46,7 +46,7 @@ identifier!(
 /// let main: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse()?;
 /// assert_eq!(main.to_string(), "2027-01-31.01JZXCVBNM0123456789ABCDEF");
 /// let follow_up: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF.2".parse()?;
-/// assert_eq!((follow_up.part(), follow_up.main()), (2, main));
+/// assert_eq!((follow_up.part_number(), follow_up.main_order()), (2, main));
 /// # Ok::<(), orders::OrderIdError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -86,23 +86,23 @@ impl OrderId {
     }
 
     /// Returns the id of the main order of the same paid month.
-    pub fn main(self) -> Self {
+    pub fn main_order(self) -> Self {
         Self { part: MAIN_PART, ..self }
     }
 
     /// Returns whether this is the id of the main order of a paid month.
-    pub fn is_main(self) -> bool {
+    pub fn is_main_order(self) -> bool {
         self.part == MAIN_PART
     }
 
     /// Returns the part number: 1 for the main order, from 2 to [`MAX_PART`] for a follow-up order.
-    pub fn part(self) -> u8 {
+    pub fn part_number(self) -> u8 {
         self.part
     }
 
     /// Returns the id of the follow-up order number `number` of the same paid month. The first follow-up order has the number 1
     /// and the part number 2. Returns `None` if `number` is 0, or if the part number would be larger than [`MAX_PART`].
-    pub fn follow_up(self, number: u8) -> Option<Self> {
+    pub fn follow_up_id(self, number: u8) -> Option<Self> {
         let part =
             number.checked_add(MAIN_PART).filter(|part| (MAIN_PART.saturating_add(1)..=MAX_PART).contains(part))?;
         Some(Self { part, ..self })
@@ -134,7 +134,7 @@ impl FromStr for OrderId {
 impl fmt::Display for OrderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.due_on, self.subscription)?;
-        if self.is_main() { Ok(()) } else { write!(f, ".{}", self.part) }
+        if self.is_main_order() { Ok(()) } else { write!(f, ".{}", self.part) }
     }
 }
 
@@ -186,16 +186,16 @@ mod tests {
         ] {
             let text = format!("{main}{part}");
             let parsed = text.parse::<OrderId>().ok();
-            assert_eq!(parsed.map(OrderId::part), expected, "{text}");
+            assert_eq!(parsed.map(OrderId::part_number), expected, "{text}");
             if let Some(id) = parsed {
-                assert_eq!((id.to_string(), id.main(), id.is_main()), (text, main, false));
-                assert_eq!(main.follow_up(id.part() - 1), Some(id));
+                assert_eq!((id.to_string(), id.main_order(), id.is_main_order()), (text, main, false));
+                assert_eq!(main.follow_up_id(id.part_number() - 1), Some(id));
             }
         }
-        assert!(main.is_main() && main.part() == 1);
+        assert!(main.is_main_order() && main.part_number() == 1);
         // The columns are: the number of the follow-up, and its part number.
         for (number, part) in [(0, None), (1, Some(2)), (98, Some(99)), (99, None), (255, None)] {
-            assert_eq!(main.follow_up(number).map(OrderId::part), part, "{number}");
+            assert_eq!(main.follow_up_id(number).map(OrderId::part_number), part, "{number}");
         }
     }
 }

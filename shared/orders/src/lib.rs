@@ -18,11 +18,11 @@ pub use audit::ledger::{AuditLedger, AuditedItem, AuditedNumber, NumberDifferenc
 pub use audit::order_digest::OrderDigest;
 pub use fulfilment::fill_task::{FillPass, FillTarget, FillTask, WaitingOrder};
 pub use fulfilment::follow_up::{FollowUp, FollowUpReason};
-pub use fulfilment::follow_up_rules::{FollowUpError, check_part, lines_without};
-pub use fulfilment::lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
+pub use fulfilment::follow_up_rules::{FollowUpError, check_part_of_lines, lines_without_part};
+pub use fulfilment::lines::{MAX_LINES, MAX_QUANTITY, OrderLinesError, check_order_lines};
 pub use fulfilment::order::{
-    BackOrderReason, CorrectionError, DateRange, Order, OrderLine, Parcel, ProductsError, Shipment, Step, StockEffect,
-    TransitionEffects, TransitionError, all_days,
+    AddressCorrectionError, BackOrderReason, DateRange, Order, OrderLine, OrderProductsError, OrderStep, Parcel,
+    Shipment, StockEffect, TransitionEffects, TransitionError, range_of_all_days,
 };
 pub use fulfilment::order_events::order_events;
 pub use fulfilment::order_status::OrderStatus;

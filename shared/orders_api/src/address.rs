@@ -2,7 +2,7 @@
 
 use billing::Label;
 use orders::{PhoneNumber, PlaceId, ShippingAddress};
-use rest::request_input::{Input, InvalidInput};
+use rest::request_input::{InvalidInput, RequestInput};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,7 +35,7 @@ pub struct AddressView {
 ///
 /// # Errors
 /// A field is missing, unknown or invalid. The error names the field and what is allowed.
-pub fn read_address(input: Input) -> Result<ShippingAddress, InvalidInput> {
+pub fn read_address(input: RequestInput) -> Result<ShippingAddress, InvalidInput> {
     input.read::<AddressView>().map(ShippingAddress::from)
 }
 

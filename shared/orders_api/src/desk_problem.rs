@@ -1,7 +1,7 @@
 //! The error responses of the routes that use the order desk.
 
 use axum::response::{IntoResponse, Response};
-use orders::{FollowUpError, LinesError, MovementError};
+use orders::{FollowUpError, MovementError, OrderLinesError};
 use orders_desk::DeskError;
 use rest::Problem;
 use rest::etag::IfMatch;
@@ -36,7 +36,7 @@ impl From<DeskError> for DeskProblem {
             DeskError::Table(error) => error.into(),
             DeskError::WriteConflict { .. } => {
                 tracing::warn!(%error, error_type = error.error_type(), "the request failed after all retries: each time, another request changed the same items");
-                Problem::in_progress()
+                Problem::concurrent_change()
             }
             DeskError::Transition(_)
             | DeskError::Correction(_)
@@ -49,7 +49,7 @@ impl From<DeskError> for DeskProblem {
             DeskError::NoOrder(_) => Problem::not_found("there is no such order"),
             DeskError::NoEmployee(_) | DeskError::NoAccount(_) => Problem::not_found(error.to_string()),
             DeskError::NoProduct(_) => Problem::refused_field("product", error),
-            DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Problem::refused_field("lines", error),
+            DeskError::Lines(error @ OrderLinesError::DuplicateProduct(_)) => Problem::refused_field("lines", error),
             DeskError::Lines(error) => Problem::invalid_field("lines", error),
             DeskError::FollowUp(
                 FollowUpError::NoLines

@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 pub use address::read_address;
 pub use desk_for_caller::StoredPayments;
 pub use fulfilment::packing_slips::SlipPrinter;
-pub use openapi::document;
+pub use openapi::openapi_document;
 
 /// The state that all routes share: the order desk, the payments table, the merchant's name and the clock.
 #[derive(Clone, Debug)]
@@ -57,51 +57,51 @@ impl OrdersApi {
     /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of
     /// the request, and a [`rest::ConfidentialAccess`] if the caller may read confidential data.
     pub fn routes(self) -> Router {
-        let (routes, _) = all_routes().split_for_parts();
+        let (routes, _) = all_orders_api_routes().split_for_parts();
         routes.with_state(self)
     }
 
     /// Returns the routes, with a problem response for unknown paths.
     pub fn router(self) -> Router {
-        rest::router(self.routes())
+        rest::complete_router(self.routes())
     }
 }
 
 /// Returns all routes with their OpenAPI descriptions.
-fn all_routes() -> OpenApiRouter<OrdersApi> {
+fn all_orders_api_routes() -> OpenApiRouter<OrdersApi> {
     OpenApiRouter::new()
-        .routes(routes!(fulfilment::orders::list))
-        .routes(routes!(fulfilment::orders::read_ranking))
-        .routes(routes!(fulfilment::orders::read))
-        .routes(routes!(fulfilment::advance_orders::advance))
+        .routes(routes!(fulfilment::orders::list_orders))
+        .routes(routes!(fulfilment::orders::get_order_ranking))
+        .routes(routes!(fulfilment::orders::get_order))
+        .routes(routes!(fulfilment::advance_orders::advance_orders))
         .routes(routes!(fulfilment::orders::advance_order))
-        .routes(routes!(fulfilment::orders::correct_address))
-        .routes(routes!(fulfilment::orders::change_lines))
+        .routes(routes!(fulfilment::orders::correct_order_address))
+        .routes(routes!(fulfilment::orders::change_order_lines))
         .routes(routes!(fulfilment::follow_ups::split_order))
         .routes(routes!(fulfilment::follow_ups::replace_order))
-        .routes(routes!(people::customers::put, people::customers::read))
+        .routes(routes!(people::customers::put_customer, people::customers::get_customer))
         .routes(routes!(people::customers::hand_over_customer))
-        .routes(routes!(people::customers::list_orders))
-        .routes(routes!(goods::products::list))
-        .routes(routes!(goods::products::create_or_rename, goods::products::read))
-        .routes(routes!(goods::products::list_orders))
+        .routes(routes!(people::customers::list_customer_orders))
+        .routes(routes!(goods::products::list_products))
+        .routes(routes!(goods::products::create_or_rename_product, goods::products::get_product))
+        .routes(routes!(goods::products::list_product_orders))
         .routes(routes!(goods::products::receive_delivery))
-        .routes(routes!(goods::stock::count))
-        .routes(routes!(goods::stock::write_off))
-        .routes(routes!(goods::stock::transfer))
+        .routes(routes!(goods::stock::count_stock))
+        .routes(routes!(goods::stock::write_off_stock))
+        .routes(routes!(goods::stock::transfer_stock))
         .routes(routes!(goods::stock::list_movements))
         .routes(routes!(goods::stock::list_order_movements))
-        .routes(routes!(goods::skus::put, goods::skus::read))
-        .routes(routes!(goods::warehouses::list))
-        .routes(routes!(goods::warehouses::put, goods::warehouses::read))
-        .routes(routes!(goods::warehouses::list_employees))
-        .routes(routes!(fulfilment::packing::list_orders))
-        .routes(routes!(people::employee_lists::list))
-        .routes(routes!(people::employees::hire_employee, people::employees::read))
+        .routes(routes!(goods::skus::put_sku, goods::skus::get_sku))
+        .routes(routes!(goods::warehouses::list_warehouses))
+        .routes(routes!(goods::warehouses::put_warehouse, goods::warehouses::get_warehouse))
+        .routes(routes!(goods::warehouses::list_warehouse_employees))
+        .routes(routes!(fulfilment::packing::list_warehouse_orders))
+        .routes(routes!(people::employee_lists::list_employees))
+        .routes(routes!(people::employees::hire_employee, people::employees::get_employee))
         .routes(routes!(people::employees::assign_employee))
         .routes(routes!(people::employees::end_employment))
-        .routes(routes!(people::employees::read_confidential))
-        .routes(routes!(people::employee_lists::list_customers))
-        .routes(routes!(people::employee_lists::list_orders))
-        .routes(routes!(people::company::list))
+        .routes(routes!(people::employees::get_confidential_data))
+        .routes(routes!(people::employee_lists::list_employee_customers))
+        .routes(routes!(people::employee_lists::list_employee_orders))
+        .routes(routes!(people::company::list_company_data))
 }

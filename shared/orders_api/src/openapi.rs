@@ -1,6 +1,6 @@
 //! The OpenAPI document of the HTTP API of the order desk.
 
-use rest::openapi::Description;
+use rest::openapi::OpenApiDescription;
 use serde_json::Value;
 
 /// The description of the API at the top of the OpenAPI document.
@@ -12,11 +12,11 @@ const DESCRIPTION: &str = "The order desk ships products to customers. The SKU o
     a PUT request.";
 
 /// Returns the OpenAPI 3.1 document of all routes, with an example of each operation.
-pub fn document() -> Value {
-    let (_, described) = crate::all_routes().split_for_parts();
-    rest::openapi::document(
+pub fn openapi_document() -> Value {
+    let (_, described) = crate::all_orders_api_routes().split_for_parts();
+    rest::openapi::build_openapi_document(
         described,
-        &Description {
+        &OpenApiDescription {
             text: DESCRIPTION,
             tags: &[
                 ("orders", "The orders of products, one for each paid month of a subscription"),

@@ -1,11 +1,11 @@
 //! The path and query parameters that several routes of the order desk use.
 
 use dynamo::Paging;
-use orders::{DateRange, EmployeeId, OrderId, OrderStatus, ProductId, WarehouseId, all_days};
+use orders::{DateRange, EmployeeId, OrderId, OrderStatus, ProductId, WarehouseId, range_of_all_days};
 use orders_table::{OrderList, OrdersTable};
 use rest::Problem;
 use rest::cursor::ListCursor;
-use rest::parameters::{CivilDate, Limit, PathId};
+use rest::parameters::{CivilDate, PageSize, PathId};
 use serde::Deserialize;
 use strum::IntoEnumIterator as _;
 use utoipa::IntoParams;
@@ -67,7 +67,7 @@ pub struct OrdersQuery {
     /// The maximum number of items in the list page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    limit: PageSize,
 }
 
 /// Returns the problem response (404) for an order that does not exist, or whose existence the caller must not know.
@@ -82,11 +82,11 @@ impl OrdersQuery {
     ///
     /// # Errors
     /// The problem response (422) if `to` is before `from`, or if the cursor does not belong to `list`.
-    pub fn statuses_days_and_paging(
+    pub fn into_statuses_days_and_paging(
         self,
         list: OrderList<'_>,
     ) -> Result<(Vec<OrderStatus>, DateRange, Paging), Problem> {
-        let (first, last) = all_days();
+        let (first, last) = range_of_all_days();
         let statuses = self.status.map_or_else(|| OrderStatus::iter().collect(), |status| vec![status]);
         if let (Some(CivilDate(from)), Some(CivilDate(to))) = (self.from, self.to)
             && from > to

@@ -6,8 +6,8 @@ use ulid::Ulid;
 use billing::AccountId;
 use dynamo::TableError;
 use orders::{
-    CorrectionError, EmployeeId, FollowUpError, LinesError, MAX_LINES, MovementError, OrderId, PlaceId, ProductId,
-    ProductsError, ReferenceKind, TransitionError, WarehouseId,
+    AddressCorrectionError, EmployeeId, FollowUpError, MAX_LINES, MovementError, OrderId, OrderLinesError,
+    OrderProductsError, PlaceId, ProductId, ReferenceKind, TransitionError, WarehouseId,
 };
 
 /// The reason why the order desk did not carry out a request.
@@ -18,9 +18,9 @@ pub enum DeskError {
     #[error(transparent)]
     Transition(#[from] TransitionError),
     #[error(transparent)]
-    Correction(#[from] CorrectionError),
+    Correction(#[from] AddressCorrectionError),
     #[error(transparent)]
-    Products(#[from] ProductsError),
+    Products(#[from] OrderProductsError),
     #[error(transparent)]
     FollowUp(#[from] FollowUpError),
     #[error("an order must have at least one product; cancel the order instead")]
@@ -38,7 +38,7 @@ pub enum DeskError {
     #[error("there is no product {0}")]
     NoProduct(ProductId),
     #[error(transparent)]
-    Lines(#[from] LinesError),
+    Lines(#[from] OrderLinesError),
     #[error("there is no warehouse {0}")]
     NoWarehouse(WarehouseId),
     #[error("there is no warehouse in the region {region}; the regions with a warehouse are: {regions}")]

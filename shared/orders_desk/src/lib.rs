@@ -17,7 +17,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use clock::Clock;
 use dynamo::{Paging, TableError};
-use orders_table::{Buckets, OrdersTable, Requester};
+use orders_table::{BucketCount, OrdersTable, Requester};
 
 pub use error::DeskError;
 pub use fulfilment::advancing::AdvanceOutcome;
@@ -38,18 +38,19 @@ pub(crate) const MAX_ATTEMPTS: usize = 8;
 pub struct OrderDesk {
     pub table: OrdersTable,
     clock: Arc<dyn Clock>,
-    buckets: Buckets,
+    buckets: BucketCount,
     index_delay: TimeDelta,
     /// Whether the merchant perhaps sells no goods (see [`OrderDesk::with_optional_goods`]).
     goods_are_optional: bool,
-    /// The records of payments (see [`OrderDesk::with_payment_records`]).
+    /// Looks up receipts and refunds, so that a forged event changes no order; `None` if the callers have read the
+    /// receipt or the refund themselves.
     payment_records: Option<Arc<dyn PaymentLookup>>,
 }
 
 impl OrderDesk {
     /// Creates an order desk that stores its data in `table`. `buckets` is the number of partitions over which new
     /// orders are spread in GSI-2, the index over all orders.
-    pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(table: OrdersTable, buckets: BucketCount, clock: Arc<dyn Clock>) -> Self {
         Self { table, clock, buckets, index_delay: TimeDelta::zero(), goods_are_optional: false, payment_records: None }
     }
 
@@ -79,7 +80,7 @@ impl OrderDesk {
     }
 
     /// Returns the number of buckets (partitions of GSI-2) that new orders are spread over.
-    pub fn buckets(&self) -> Buckets {
+    pub fn buckets(&self) -> BucketCount {
         self.buckets
     }
 

@@ -6,9 +6,9 @@ use orders::OrderId;
 
 /// The number of buckets (partitions of GSI-2) that the orders are spread over; at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Buckets(u32);
+pub struct BucketCount(u32);
 
-impl Default for Buckets {
+impl Default for BucketCount {
     /// Returns 4 buckets. By the formula of [`BucketEstimate`], 4 buckets are enough to read about 190,000 orders of
     /// 250 bytes each in one second.
     fn default() -> Self {
@@ -16,7 +16,7 @@ impl Default for Buckets {
     }
 }
 
-impl Buckets {
+impl BucketCount {
     /// Creates the number of buckets (partitions of GSI-2): `count`, or 1 if `count` is 0.
     pub fn new(count: u32) -> Self {
         Self(count.max(1))
@@ -88,14 +88,14 @@ mod tests {
 
     #[test]
     fn orders_are_spread_evenly_over_the_buckets() {
-        let (buckets, mut counts) = (Buckets::new(15), [0u32; 15]);
+        let (buckets, mut counts) = (BucketCount::new(15), [0u32; 15]);
         for n in 0..15_000 {
             let subscription = billing::SubscriptionId::new(ulid::Ulid::from_parts(1, n));
             let order = OrderId::of_month("2027-01-31".parse().unwrap(), subscription);
             counts[buckets.bucket_of(order) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
-        assert_eq!(Buckets::new(0).count(), 1);
+        assert_eq!(BucketCount::new(0).count(), 1);
     }
 
     #[test]

@@ -92,7 +92,8 @@ pub fn key_of_own_item(partition: String) -> Key {
     Key { sk: partition.clone(), pk: partition }
 }
 
-/// Returns the key of the relation from `from` to `to`: the item that relates two entities with these keys.
+/// Returns the key of the item that relates two entities, or an entity and a part of its data: its `PK` is `from` (the
+/// key of the entity), and its `SK` is `to` (the key of the other entity, of a list, or of the part).
 pub fn key_of_relation(from: String, to: impl Into<String>) -> Key {
     Key { pk: from, sk: to.into() }
 }
@@ -162,7 +163,7 @@ pub fn key_of_reference(kind: ReferenceKind, id: &str) -> String {
 }
 
 /// Returns the sort key of the items by which GSI-1 lists all entities of `kind`.
-pub fn list_of_references(kind: ReferenceKind) -> String {
+pub fn key_of_reference_list(kind: ReferenceKind) -> String {
     let list = match kind {
         ReferenceKind::Region => ALL_REGIONS,
         ReferenceKind::Country => ALL_COUNTRIES,

@@ -43,9 +43,9 @@ mod write_transaction;
 use aws_sdk_dynamodb::Client;
 
 pub use audit::item_kinds::item_kinds;
-pub use audit::orders_audit::{OrdersAudit, OrdersAuditReport, open_stocks};
+pub use audit::orders_audit::{OrdersAudit, OrdersAuditReport, write_opening_movements};
 pub use audit::orders_scan::{OrdersPage, OrdersScan};
-pub use buckets::{BucketEstimate, Buckets};
+pub use buckets::{BucketCount, BucketEstimate};
 pub use config::{ORDER_BUCKETS, ORDERS_TABLE, VARIABLES};
 pub use dynamo::KeySchema;
 pub use fulfilment::fill_tasks::WaitingOrdersPage;
@@ -62,12 +62,12 @@ pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use stream::{is_order_key, read_order_from_stream_image};
 pub use write_transaction::{RefusedWrite, WriteOutcome};
 
-use dynamo::Dynamo;
+use dynamo::DynamoTable;
 
 /// The DynamoDB table of the order desk, with one method for each access pattern.
 #[derive(Clone, Debug)]
 pub struct OrdersTable {
-    dynamo: Dynamo<OrdersTable>,
+    dynamo: DynamoTable<OrdersTable>,
     /// The person or program that requests the changes; `None` for the jobs of the order desk.
     requester: Option<Requester>,
 }
@@ -75,7 +75,7 @@ pub struct OrdersTable {
 impl OrdersTable {
     /// Returns the table `name`, which is accessed through `client`. Makes no request.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { dynamo: Dynamo::new(client, name), requester: None }
+        Self { dynamo: DynamoTable::new(client, name), requester: None }
     }
 
     /// Returns the SDK client, for requests that do not read or write an item.

@@ -17,17 +17,17 @@ use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use crate::buckets::Buckets;
-use crate::partition_queries::{ItemPosition, Partition, Selection};
+use crate::buckets::BucketCount;
+use crate::partition_queries::{ItemPosition, ItemSelection, QueriedPartition};
 use crate::{OrdersTable, items, keys};
 use billing::AccountId;
-use dynamo::{Cursor, Entity, Item, Key, Page, Paging, TableError, key_of};
+use dynamo::{Cursor, Entity, Item, Key, Page, Paging, TableError, key_of_item};
 use orders::{DateRange, EmployeeId, OrderStatus, Product, ProductId, WarehouseId};
 
 /// A part of a list: the items of one partition of an index whose `Data` lies in a range.
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionRange {
-    pub partition: Partition,
+    pub partition: QueriedPartition,
     /// The name of the range, by which the list sorts items with equal texts. All ranges of a list have different names.
     pub name: String,
     /// The prefix with which `Data` of each item of the range begins. The list is sorted by the rest of `Data`.
@@ -39,14 +39,14 @@ pub(crate) struct PartitionRange {
 impl PartitionRange {
     /// Returns the range of the orders in `partition` that have `status` and were placed in the given days. `bucket` is
     /// the index of the bucket if the list is read from all buckets of GSI-2; otherwise 0.
-    pub fn of_orders(partition: Partition, bucket: u32, status: OrderStatus, (from, to): DateRange) -> Self {
+    pub fn of_orders(partition: QueriedPartition, bucket: u32, status: OrderStatus, (from, to): DateRange) -> Self {
         let name = format!("{status}-{bucket:04}");
         Self { partition, name, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
     /// Returns the range of the items in `partition` whose `Data` begins with `prefix`, the key prefix of one kind of
     /// entity.
-    pub fn of_entities(partition: Partition, prefix: &str) -> Self {
+    pub fn of_entities(partition: QueriedPartition, prefix: &str) -> Self {
         let name = String::new();
         Self { partition, name, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
     }
@@ -71,7 +71,7 @@ struct SortPosition {
 impl SortPosition {
     /// Returns the sort position of `item`, which was read from `range`.
     fn of_item(item: &Item, range: &PartitionRange) -> Result<Self, TableError> {
-        let (data, Key { pk, sk }) = (items::data_attribute(item)?, key_of(item));
+        let (data, Key { pk, sk }) = (items::data_attribute(item)?, key_of_item(item));
         let text = data.strip_prefix(&range.prefix).unwrap_or(data).to_owned();
         Ok(Self { text, range: range.name.clone(), pk, sk })
     }
@@ -212,7 +212,8 @@ impl OrdersTable {
         days: DateRange,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::relations_to(end), 0, *status, days);
+        let range =
+            |status: &OrderStatus| PartitionRange::of_orders(QueriedPartition::relations_to(end), 0, *status, days);
         self.page_of_ranges(end, statuses.iter().map(range).collect(), paging).await
     }
 
@@ -221,13 +222,13 @@ impl OrdersTable {
         &self,
         statuses: &[OrderStatus],
         days: DateRange,
-        buckets: Buckets,
+        buckets: BucketCount,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
         let in_status = |status: &OrderStatus| {
             let status = *status;
             (0..buckets.count())
-                .map(move |bucket| PartitionRange::of_orders(Partition::of_bucket(bucket), bucket, status, days))
+                .map(move |bucket| PartitionRange::of_orders(QueriedPartition::of_bucket(bucket), bucket, status, days))
         };
         self.page_of_ranges(ALL_ORDERS, statuses.iter().flat_map(in_status).collect(), paging).await
     }
@@ -240,7 +241,8 @@ impl OrdersTable {
         prefix: &str,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let (end, range) = (end.as_ref(), PartitionRange::of_entities(Partition::relations_to(end.as_ref()), prefix));
+        let (end, range) =
+            (end.as_ref(), PartitionRange::of_entities(QueriedPartition::relations_to(end.as_ref()), prefix));
         self.page_of_ranges(end, vec![range], paging).await
     }
 
@@ -283,8 +285,8 @@ impl OrdersTable {
         });
         let limit = paging.limit.map(|limit| limit.saturating_add(1));
         let selection =
-            Selection { is_ascending, limit, after, ..Selection::with_sort_key_prefix(range.prefix.as_str()) };
-        let mut items = self.query(&range.partition, selection).first(limit).await?;
+            ItemSelection { is_ascending, limit, after, ..ItemSelection::with_sort_key_prefix(range.prefix.as_str()) };
+        let mut items = self.query(&range.partition, selection).read_up_to(limit).await?;
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
         items.truncate(paging.limit.unwrap_or(usize::MAX));
         let last = items.last().filter(|_| has_more).map(|item| SortPosition::of_item(item, range)).transpose()?;
@@ -307,8 +309,8 @@ impl OrdersTable {
         }
         let limit = limit.map(|limit| limit.saturating_add(1));
         let bounds = (format!("{}{from}", range.prefix), format!("{}{to}", range.prefix));
-        let selection = Selection { limit, after, ..Selection::with_sort_key_between(bounds) };
-        let items = self.query(&range.partition, selection).first(limit).await?;
+        let selection = ItemSelection { limit, after, ..ItemSelection::with_sort_key_between(bounds) };
+        let items = self.query(&range.partition, selection).read_up_to(limit).await?;
         items.into_iter().map(|item| Ok((SortPosition::of_item(&item, range)?, item))).collect()
     }
 }
@@ -320,7 +322,7 @@ mod tests {
     #[test]
     fn list_page_continues_in_each_range_after_the_last_item_of_the_page_before() {
         let range = |name: &str, from: &str| PartitionRange {
-            partition: Partition::relations_to("end"),
+            partition: QueriedPartition::relations_to("end"),
             name: name.to_owned(),
             prefix: "OPEN-".to_owned(),
             bounds: (from.to_owned(), "z".to_owned()),

@@ -19,7 +19,7 @@ pub(crate) enum SortKeyCondition {
 
 /// Which items of a partition a query returns, in which order, and how many.
 #[derive(Clone, Debug)]
-pub(crate) struct Selection {
+pub(crate) struct ItemSelection {
     pub sort_key: SortKeyCondition,
     pub is_ascending: bool,
     /// The maximum number of items; `None` means all.
@@ -35,7 +35,7 @@ pub(crate) struct ItemPosition {
     pub key: Key,
 }
 
-impl Selection {
+impl ItemSelection {
     /// Selects all items of a partition, in ascending order.
     pub fn all_items() -> Self {
         Self { sort_key: SortKeyCondition::All, is_ascending: true, limit: None, after: None }
@@ -54,7 +54,7 @@ impl Selection {
 
 /// A partition of the table or of an index.
 #[derive(Clone, Debug)]
-pub(crate) struct Partition {
+pub(crate) struct QueriedPartition {
     /// The name of the index; `None` for a partition of the table itself.
     index: Option<&'static str>,
     /// The name and the value of the partition key attribute.
@@ -63,7 +63,7 @@ pub(crate) struct Partition {
     sort_key: &'static str,
 }
 
-impl Partition {
+impl QueriedPartition {
     /// Returns the partition `PK = partition` of the table, sorted by `SK`.
     pub fn of_table(partition: impl Into<String>) -> Self {
         Self { index: None, key: ("PK", s(partition.into())), sort_key: "SK" }
@@ -86,10 +86,10 @@ impl OrdersTable {
     pub(crate) async fn query_partition(
         &self,
         partition: String,
-        selection: Selection,
+        selection: ItemSelection,
     ) -> Result<Vec<Item>, TableError> {
         let limit = selection.limit;
-        self.query(&Partition::of_table(partition), selection).first(limit).await
+        self.query(&QueriedPartition::of_table(partition), selection).read_up_to(limit).await
     }
 
     /// Returns the relations whose second entity has the key `end`, and that match `selection`: the items in the
@@ -97,16 +97,16 @@ impl OrdersTable {
     pub(crate) async fn query_relations_to(
         &self,
         end: impl Into<String>,
-        selection: Selection,
+        selection: ItemSelection,
     ) -> Result<Vec<Item>, TableError> {
         let limit = selection.limit;
-        self.query(&Partition::relations_to(end), selection).first(limit).await
+        self.query(&QueriedPartition::relations_to(end), selection).read_up_to(limit).await
     }
 
     /// Creates a query for the items of `partition` that match `selection`. The query uses the limit of `selection`
     /// only as the size of each result page, so the caller must stop reading at the limit.
-    pub(crate) fn query(&self, partition: &Partition, selection: Selection) -> Items {
-        let Partition { index, key: (key, value), sort_key } = partition;
+    pub(crate) fn query(&self, partition: &QueriedPartition, selection: ItemSelection) -> Items {
+        let QueriedPartition { index, key: (key, value), sort_key } = partition;
         let mut keys = format!("#{key} = :partition");
         let mut values = values([(":partition", value.clone())]);
         match selection.sort_key {

@@ -46,7 +46,8 @@ impl Requester {
         &self,
         kind: ActionKind,
         name: &str,
-        (before, after): (String, String),
+        before: String,
+        after: String,
     ) -> TransactWriteItem {
         let action = NewAction { at: self.at, actor: self.actor.clone(), kind, reason: None };
         self.payments.build_action_put(&action.on_setting(name, Some(before), after))

@@ -23,7 +23,7 @@ pub static ORDERS_SCHEMA: TableSchema<2> = TableSchema {
 impl OrdersTable {
     /// Returns whether the table exists. Sends one DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
-        self.dynamo.exists().await
+        self.dynamo.table_exists().await
     }
 
     /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
@@ -31,7 +31,7 @@ impl OrdersTable {
         match self.exists().await? {
             // A table that an earlier version of Dueday created might not have TTL enabled.
             true => self.dynamo.enable_ttl().await,
-            false => self.dynamo.create(&ORDERS_SCHEMA).await,
+            false => self.dynamo.create_table(&ORDERS_SCHEMA).await,
         }
     }
 }

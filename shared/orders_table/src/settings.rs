@@ -7,17 +7,17 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::IntoEnumIterator as _;
 
-use crate::buckets::Buckets;
-use crate::items::{item_with, number};
+use crate::buckets::BucketCount;
+use crate::items::{new_item, number_attribute};
 use crate::{OrdersTable, keys};
 use billing::ActionKind;
 use dynamo::{Instant, Item, Paging, TableError, TransactionOutcome, UpdateItemOutcome, from_item};
-use orders::{OrderStatus, all_days};
+use orders::{OrderStatus, range_of_all_days};
 
 /// The attributes of the item with the settings.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct SettingsItem {
+struct OrdersSettingsItem {
     buckets: u32,
     /// The time from which each payment must have an order. Absent until [`OrdersTable::set_ordered_from`] stores a
     /// time.
@@ -26,27 +26,31 @@ struct SettingsItem {
 }
 
 /// Returns the item that this program would store for the settings in `item`.
-pub(crate) fn settings_item(item: &Item) -> Result<Item, TableError> {
-    Ok(item_with(keys::key_of_settings(), None, &from_item::<SettingsItem>(item)?))
+pub(crate) fn expected_settings_item(item: &Item) -> Result<Item, TableError> {
+    Ok(new_item(keys::key_of_settings(), None, &from_item::<OrdersSettingsItem>(item)?))
 }
 
 impl OrdersTable {
     /// Returns the stored number of buckets; `None` if no number is stored. Sends one GetItem request.
-    pub(crate) async fn stored_buckets(&self) -> Result<Option<Buckets>, TableError> {
+    pub(crate) async fn stored_buckets(&self) -> Result<Option<BucketCount>, TableError> {
         let item = self.dynamo.get(keys::key_of_settings()).await?;
-        item.map(|item| Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))).transpose()
+        item.map(|item| Ok(BucketCount::new(from_item::<OrdersSettingsItem>(&item)?.buckets))).transpose()
     }
 
     /// Returns the stored number of buckets (partitions of GSI-2). If no number is stored yet, stores `initial`. Sends
     /// one GetItem request. If no number is stored, also sends a conditional PutItem request and another GetItem
     /// request.
-    pub async fn get_or_store_buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
+    pub async fn get_or_store_buckets(&self, initial: BucketCount) -> Result<BucketCount, TableError> {
         let key = keys::key_of_settings();
         if let Some(buckets) = self.stored_buckets().await? {
             return Ok(buckets);
         }
         self.dynamo
-            .put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count(), ordered_from: None }))
+            .put_if_absent(new_item(
+                key.clone(),
+                None,
+                &OrdersSettingsItem { buckets: initial.count(), ordered_from: None },
+            ))
             .await?;
         self.stored_buckets().await?.ok_or(TableError::Missing { key })
     }
@@ -55,7 +59,7 @@ impl OrdersTable {
     /// request.
     pub async fn ordered_from(&self) -> Result<Option<DateTime<Utc>>, TableError> {
         let item = self.dynamo.get(keys::key_of_settings()).await?;
-        let settings = item.map(|item| from_item::<SettingsItem>(&item)).transpose()?;
+        let settings = item.map(|item| from_item::<OrdersSettingsItem>(&item)).transpose()?;
         Ok(settings.and_then(|settings| settings.ordered_from).map(|Instant(at)| at))
     }
 
@@ -67,7 +71,7 @@ impl OrdersTable {
         let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
         let mut paging = Paging { after: None, limit: Some(1) };
         loop {
-            let page = self.orders_in(&statuses, all_days(), buckets, &paging).await?;
+            let page = self.orders_of_all_customers(&statuses, range_of_all_days(), buckets, &paging).await?;
             match (page.items.first(), page.next) {
                 (Some(order), _) => return Ok(Some(order.placed_at)),
                 // The only order of this list page cannot be read, so continue with the next list page.
@@ -98,20 +102,21 @@ impl OrdersTable {
     /// # Errors
     /// - [`TableError::Missing`] if the table has no settings.
     /// - [`TableError::Contended`] if another process has changed the number at the same time.
-    pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
+    pub async fn raise_buckets(&self, buckets: BucketCount) -> Result<BucketCount, TableError> {
         let key = keys::key_of_settings();
         let stored = self.stored_buckets().await?.ok_or_else(|| TableError::Missing { key: key.clone() })?;
         if stored.count() >= buckets.count() {
             return Ok(stored);
         }
         let values = [(":buckets", buckets), (":before", stored)];
-        let values = values.map(|(name, value)| (name.to_owned(), number(value.count())));
+        let values = values.map(|(name, value)| (name.to_owned(), number_attribute(value.count())));
         let update =
             self.dynamo.build_update(key.clone(), "SET #Buckets = :buckets", "#Buckets = :before", values.into());
         let update = TransactWriteItem::builder().update(update).build();
         let entry = self.requester.as_ref().map(|requester| {
-            let change = (stored.count().to_string(), buckets.count().to_string());
-            requester.build_setting_put(ActionKind::SetBuckets, "buckets", change)
+            let before = stored.count().to_string();
+            let after = buckets.count().to_string();
+            requester.build_setting_put(ActionKind::SetBuckets, "buckets", before, after)
         });
         match self.dynamo.transact_with_retries([update].into_iter().chain(entry).collect()).await? {
             TransactionOutcome::Written => Ok(buckets),

@@ -1,7 +1,7 @@
 //! Reads the orders in DynamoDB's stream of the table's changes (each item before and after a change).
 
 use crate::keys;
-use dynamo::{Entity as _, Item, Key, TableError, key_of};
+use dynamo::{Entity as _, Item, Key, TableError, key_of_item};
 use orders::Order;
 
 /// Returns whether `key` is the key of an order's own item, not of one of its relations.
@@ -15,5 +15,5 @@ pub fn is_order_key(key: &Key) -> bool {
 /// # Errors
 /// [`TableError::Unreadable`] if the item of an order cannot be read.
 pub fn read_order_from_stream_image(item: &Item) -> Result<Option<Order>, TableError> {
-    is_order_key(&key_of(item)).then(|| Order::from_item(item)).transpose()
+    is_order_key(&key_of_item(item)).then(|| Order::from_item(item)).transpose()
 }

@@ -7,9 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::log_messages::{
     DELIVERY_RETRIED, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
 };
-use super::probe::{DeliveryAdmission, admit_delivery, count_failure};
-use super::{EndpointSecrets, NextTryTime, Sender};
-use billing::{Delivery, DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
+use super::probe::{DeliveryAdmission, admit_delivery, count_failed_try};
+use super::{EndpointSecrets, NextTryTime, WebhookSender};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, SigningSecret, WebhookEndpoint};
 use clock::Clock;
 use encryption::EncryptionKeys;
 use store::{Table, TableError};
@@ -33,14 +33,14 @@ const UNREADABLE_ENDPOINT_WAIT: TimeDelta = TimeDelta::hours(1);
 #[derive(Clone, Debug)]
 pub struct Deliverer {
     pub(super) table: Table,
-    sender: Sender,
+    sender: WebhookSender,
     secrets: EndpointSecrets,
     pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Deliverer {
     /// Creates a deliverer that stores its deliveries in `table`. `keys` decrypt the signing secrets of the endpoints.
-    pub fn new(table: Table, sender: Sender, keys: EncryptionKeys, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(table: Table, sender: WebhookSender, keys: EncryptionKeys, clock: Arc<dyn Clock>) -> Self {
         Self { table, sender, secrets: EndpointSecrets::new(keys, clock.clone()), clock }
     }
 
@@ -62,13 +62,15 @@ impl Deliverer {
             Err(error @ TableError::Unreadable { .. }) => return self.wait_for_repair(&delivery, &error, now).await,
             Err(error) => return Err(error),
         };
-        let Some(endpoint) = endpoint else { return self.store(&delivery, delivery.abandoned(ENDPOINT_REMOVED)).await };
+        let Some(endpoint) = endpoint else {
+            return self.store_delivery(&delivery, delivery.abandoned(ENDPOINT_REMOVED)).await;
+        };
         if endpoint.disabled_because.is_some() {
-            return self.store(&delivery, delivery.abandoned(ENDPOINT_DISABLED_REASON)).await;
+            return self.store_delivery(&delivery, delivery.abandoned(ENDPOINT_DISABLED_REASON)).await;
         }
         let is_new = delivery.attempts == 0 && delivery.restarted_at.is_none();
         if is_new && !endpoint.receives(&delivery.event_type) {
-            return self.store(&delivery, delivery.abandoned(NOT_SUBSCRIBED)).await;
+            return self.store_delivery(&delivery, delivery.abandoned(NOT_SUBSCRIBED)).await;
         }
         let secrets = match self.secrets.signing_secrets(&endpoint, now) {
             Ok(secrets) => secrets,
@@ -87,15 +89,15 @@ impl Deliverer {
                     "{} was not accepted within four days; the last response was: {last_response}",
                     delivery.event_type
                 );
-                self.report_failure(&endpoint, &delivery, &because).await?;
+                self.handle_final_failure(&endpoint, &delivery, &because).await?;
                 delivery.abandoned(&because)
             }
         };
-        self.store(&delivery, updated).await
+        self.store_delivery(&delivery, updated).await
     }
 
     /// Stores `updated` in place of `delivery`, and returns the time of the next try.
-    async fn store(&self, delivery: &Delivery, updated: Delivery) -> Result<NextTryTime, TableError> {
+    async fn store_delivery(&self, delivery: &Delivery, updated: Delivery) -> Result<NextTryTime, TableError> {
         // If another worker has tried the delivery at the same time and stored an outcome, do not overwrite the stored
         // outcome.
         let update_if_unchanged = |stored: &Delivery| (stored.version == delivery.version).then(|| updated.clone());
@@ -117,7 +119,7 @@ impl Deliverer {
             None => {
                 let DeliveryKey { endpoint, event } = &delivery.key;
                 tracing::error!(%endpoint, event, "{EVENT_NOT_DELIVERED}: {NOT_READABLE}");
-                self.store(delivery, delivery.abandoned(NOT_READABLE)).await
+                self.store_delivery(delivery, delivery.abandoned(NOT_READABLE)).await
             }
         }
     }
@@ -129,12 +131,13 @@ impl Deliverer {
     async fn try_delivery(
         &self,
         endpoint: &WebhookEndpoint,
-        secrets: &[Secret],
+        secrets: &[SigningSecret],
         delivery: &Delivery,
         now: DateTime<Utc>,
     ) -> Result<Delivery, TableError> {
         let url = &endpoint.url;
-        let response = self.sender.deliver(url, secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
+        let response =
+            self.sender.deliver_event(url, secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
         let tried_at = self.clock.now();
         let (updated, not_before) = (delivery.after_attempt(&response, tried_at), response.not_before(tried_at));
         let (id, last_response) = (&endpoint.id, updated.last_response.as_deref().unwrap_or_default());
@@ -159,26 +162,26 @@ impl Deliverer {
                     came_to = last_response,
                     "{DELIVERY_RETRIED}"
                 );
-                count_failure(&self.table, endpoint, tried_at, not_before, self.clock.ulid()).await?;
+                count_failed_try(&self.table, endpoint, tried_at, not_before, self.clock.ulid()).await?;
             }
             DeliveryStatus::Failed if response.is_gone() => {
-                self.disable(endpoint, GONE, |stored| stored.url == endpoint.url).await?;
+                self.disable_endpoint(endpoint, GONE, |stored| stored.url == endpoint.url).await?;
             }
             DeliveryStatus::Failed => {
                 let because = format!(
                     "{} failed {} times; the last response was: {last_response}",
                     updated.event_type, updated.attempts
                 );
-                count_failure(&self.table, endpoint, tried_at, not_before, self.clock.ulid()).await?;
-                self.report_failure(endpoint, delivery, &because).await?;
+                count_failed_try(&self.table, endpoint, tried_at, not_before, self.clock.ulid()).await?;
+                self.handle_final_failure(endpoint, delivery, &because).await?;
             }
         }
         Ok(updated)
     }
 
-    /// Logs that `delivery` has finally failed for the reason `because`. Disables the endpoint if it has accepted no
-    /// event since the delivery was created.
-    async fn report_failure(
+    /// Handles the final failure of `delivery`; `because` is the reason. If the endpoint has accepted no event since
+    /// the delivery was created, disables the endpoint and logs that. Otherwise logs that the event was not delivered.
+    async fn handle_final_failure(
         &self,
         endpoint: &WebhookEndpoint,
         delivery: &Delivery,
@@ -194,12 +197,12 @@ impl Deliverer {
         // changed its URL since, or if it has accepted another event since.
         let is_dead =
             |stored: &WebhookEndpoint| stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
-        self.disable(endpoint, because, is_dead).await
+        self.disable_endpoint(endpoint, because, is_dead).await
     }
 
     /// Logs that `endpoint` is disabled for the reason `because`, and disables it if `is_dead` returns true for the stored
     /// endpoint.
-    async fn disable(
+    async fn disable_endpoint(
         &self,
         endpoint: &WebhookEndpoint,
         because: &str,

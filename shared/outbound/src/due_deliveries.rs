@@ -93,7 +93,7 @@ impl Deliverer {
         queue: &dyn DeliveryQueue,
         started_at: DateTime<Utc>,
     ) -> Result<usize, SendDueError> {
-        let most = largest_number(endpoint, started_at);
+        let most = max_queued_deliveries(endpoint, started_at);
         let mut sent = 0;
         while sent < most && self.clock.now() - started_at < RUN_TIME {
             let limit = BATCH_SIZE.min(most - sent);
@@ -113,7 +113,7 @@ impl Deliverer {
 
 /// Returns how many deliveries to `endpoint` may be sent to the queue at `now`. Deliveries to a disabled or unreadable
 /// endpoint are sent like others: their tries store that they have failed, or that they must wait.
-fn largest_number(endpoint: &EventSubscriber, now: DateTime<Utc>) -> usize {
+fn max_queued_deliveries(endpoint: &EventSubscriber, now: DateTime<Utc>) -> usize {
     match endpoint.backoff_until.filter(|_| !endpoint.is_disabled && endpoint.error.is_none()) {
         None => MAX_PER_ENDPOINT,
         Some(until) if now < until => 0,

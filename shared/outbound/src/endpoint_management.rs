@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use billing::{Delivery, DeliveryKey, EndpointUrl, EventType, NewAction, Secret, UrlError, WebhookEndpoint};
+use billing::{Delivery, DeliveryKey, EndpointUrl, EventType, NewAction, SigningSecret, UrlError, WebhookEndpoint};
 use chrono::{DateTime, SecondsFormat, Utc};
 use clock::Clock;
 use encryption::EncryptionKeys;
@@ -10,7 +10,7 @@ use store::{Paging, Table, TableError};
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
-use super::{AddressError, AddressPolicy, EndpointSecrets};
+use super::{AddressError, EndpointSecrets, EndpointUrlCheck};
 
 /// The value of `disabled_because` for an endpoint that an operator has disabled.
 const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
@@ -67,7 +67,7 @@ pub struct EndpointChange {
 pub struct WebhookEndpoints {
     table: Table,
     secrets: Option<EndpointSecrets>,
-    addresses: AddressPolicy,
+    addresses: EndpointUrlCheck,
     clock: Arc<dyn Clock>,
 }
 
@@ -83,7 +83,7 @@ pub fn parse_event_type(name: &str) -> Result<EventType, String> {
 impl WebhookEndpoints {
     /// Creates a service that changes the endpoints in `table`. `keys` encrypt the signing secrets; without keys, no
     /// endpoint can be created, and no secret can be rotated. `addresses` decides which URLs the endpoints may have.
-    pub fn new(table: Table, keys: Option<EncryptionKeys>, addresses: AddressPolicy, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(table: Table, keys: Option<EncryptionKeys>, addresses: EndpointUrlCheck, clock: Arc<dyn Clock>) -> Self {
         let secrets = keys.map(|keys| EndpointSecrets::new(keys, clock.clone()));
         Self { table, secrets, addresses, clock }
     }
@@ -92,14 +92,18 @@ impl WebhookEndpoints {
     ///
     /// # Errors
     /// If there are no encryption keys, `url` is not allowed, or there are too many endpoints.
-    pub async fn prepare(&self, url: &str, types: Vec<EventType>) -> Result<(WebhookEndpoint, Secret), EndpointError> {
+    pub async fn prepare(
+        &self,
+        url: &str,
+        types: Vec<EventType>,
+    ) -> Result<(WebhookEndpoint, SigningSecret), EndpointError> {
         let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
         let url = self.parse_url(url).await?;
         let paging = Paging { after: None, limit: Some(MAX_ENDPOINTS) };
         if self.table.get_webhook_endpoints(&paging).await?.items.len() >= MAX_ENDPOINTS {
             return Err(EndpointError::TooMany);
         }
-        let (id, secret) = (self.clock.ulid(), Secret::new(self.clock.random_secret()));
+        let (id, secret) = (self.clock.ulid(), SigningSecret::new(self.clock.random_secret()));
         let new = WebhookEndpoint::new(id, url, secrets.encrypt(id, &secret), self.clock.now());
         Ok((WebhookEndpoint { types, ..new }, secret))
     }
@@ -156,9 +160,9 @@ impl WebhookEndpoints {
         &self,
         id: Ulid,
         action: &NewAction,
-    ) -> Result<(WebhookEndpoint, Secret), EndpointError> {
+    ) -> Result<(WebhookEndpoint, SigningSecret), EndpointError> {
         let secrets = self.secrets.as_ref().ok_or(EndpointError::NoEncryptionKeys)?;
-        let (secret, now) = (Secret::new(self.clock.random_secret()), self.clock.now());
+        let (secret, now) = (SigningSecret::new(self.clock.random_secret()), self.clock.now());
         let new = secrets.encrypt(id, &secret);
         let rotated = |stored: &WebhookEndpoint| match secrets.signing_secrets(stored, now) {
             Ok(_) => {

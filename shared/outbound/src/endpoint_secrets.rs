@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use billing::{Secret, StoredSecret, WebhookEndpoint};
+use billing::{SigningSecret, StoredSecret, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use clock::Clock;
 use encryption::EncryptionKeys;
@@ -19,7 +19,7 @@ pub struct EndpointSecrets {
 /// Returns the encryption context of the secrets of `endpoint`: a secret can be decrypted only with the same context.
 /// The context is the same for the current and the previous secret, so a rotation can move the encrypted text to
 /// another attribute without encrypting it again.
-fn context_of(endpoint: Ulid) -> String {
+fn encryption_context_of(endpoint: Ulid) -> String {
     format!("signing secret of the webhook endpoint {endpoint}")
 }
 
@@ -31,8 +31,8 @@ impl EndpointSecrets {
     }
 
     /// Encrypts `secret`, a signing secret of `endpoint`.
-    pub fn encrypt(&self, endpoint: Ulid, secret: &Secret) -> StoredSecret {
-        let text = self.keys.encrypt(&secret.reveal(), &context_of(endpoint), self.clock.as_ref());
+    pub fn encrypt(&self, endpoint: Ulid, secret: &SigningSecret) -> StoredSecret {
+        let text = self.keys.encrypt(&secret.reveal(), &encryption_context_of(endpoint), self.clock.as_ref());
         StoredSecret::Encrypted(text)
     }
 
@@ -40,7 +40,7 @@ impl EndpointSecrets {
     ///
     /// # Errors
     /// [`TableError::Unreadable`], with the possible repairs, if the secret cannot be decrypted.
-    pub fn decrypt(&self, endpoint: Ulid, stored: &StoredSecret) -> Result<Secret, TableError> {
+    pub fn decrypt(&self, endpoint: Ulid, stored: &StoredSecret) -> Result<SigningSecret, TableError> {
         let encrypted = match stored {
             StoredSecret::Encrypted(text) => text,
             StoredSecret::Plain(secret) => return Ok(secret.clone()),
@@ -52,8 +52,10 @@ impl EndpointSecrets {
             );
             Table::unreadable_webhook_endpoint(endpoint, reason)
         };
-        let text =
-            self.keys.decrypt(encrypted, &context_of(endpoint)).map_err(|error| unreadable(error.to_string()))?;
+        let text = self
+            .keys
+            .decrypt(encrypted, &encryption_context_of(endpoint))
+            .map_err(|error| unreadable(error.to_string()))?;
         text.parse().map_err(|_| unreadable("the decrypted text is no signing secret".to_owned()))
     }
 
@@ -61,7 +63,11 @@ impl EndpointSecrets {
     ///
     /// # Errors
     /// [`TableError::Unreadable`], with the possible repairs, if a secret cannot be decrypted.
-    pub fn signing_secrets(&self, endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Result<Vec<Secret>, TableError> {
+    pub fn signing_secrets(
+        &self,
+        endpoint: &WebhookEndpoint,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<SigningSecret>, TableError> {
         let valid = std::iter::once(&endpoint.secret).chain(endpoint.valid_previous_secret(now));
         valid.map(|stored| self.decrypt(endpoint.id, stored)).collect()
     }

@@ -4,36 +4,36 @@
 //! which all deliveries fail gets no requests for some time (back-off).
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod address;
-mod address_policy;
 mod config;
 mod deliverer;
 mod delivery_queue;
 mod due_deliveries;
 mod endpoint_management;
 mod endpoint_secrets;
+mod endpoint_url_check;
 mod fan_out;
 mod log_messages;
 mod next_try_time;
+mod non_public_networks;
 mod probe;
 mod scheduler;
 mod sender;
 mod signature;
 mod worker;
 
-pub use address::AllowedAddresses;
-pub use address_policy::{AddressError, AddressPolicy, HostResolver};
 pub use config::*;
 pub use deliverer::Deliverer;
 pub use delivery_queue::{DeliveryQueue, QueueError};
 pub use due_deliveries::SendDueError;
 pub use endpoint_management::{EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 pub use endpoint_secrets::EndpointSecrets;
+pub use endpoint_url_check::{AddressError, EndpointUrlCheck, HostResolver};
 pub use log_messages::{
     DELIVERY_RETRIED, DELIVERY_UNREADABLE, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_DELIVERED, EVENT_NOT_DELIVERED,
 };
 pub use next_try_time::NextTryTime;
+pub use non_public_networks::AllowedAddresses;
 pub use scheduler::{ConcurrencyLimits, DeliveryScheduler};
-pub use sender::{DELIVERY_TIMEOUT, Sender};
-pub use signature::sign;
+pub use sender::{DELIVERY_TIMEOUT, WebhookSender};
+pub use signature::sign_webhook;
 pub use worker::{DeliveryWorker, MemoryQueue};

@@ -16,7 +16,7 @@ pub enum NextTryTime {
 
 impl NextTryTime {
     /// Returns the instant before which the delivery must not be tried; `None` if there is no next try.
-    pub fn instant(self) -> Option<DateTime<Utc>> {
+    pub fn earliest_instant(self) -> Option<DateTime<Utc>> {
         match self {
             Self::Done => None,
             Self::At(then) | Self::EndpointWaits(then) => Some(then),

@@ -58,7 +58,7 @@ pub async fn admit_delivery(
 /// endpoint as it was stored when the try began. Writes nothing if the merchant has changed the URL since then, or if
 /// another try has started or continued the back-off. `not_before` is the time before which the endpoint wants no request,
 /// if it has requested a time.
-pub async fn count_failure(
+pub async fn count_failed_try(
     table: &Table,
     endpoint: &WebhookEndpoint,
     now: DateTime<Utc>,
@@ -82,7 +82,7 @@ mod tests {
     #[tokio::test]
     async fn only_one_of_two_workers_that_read_the_same_endpoint_claims_the_probe() {
         let now = DateTime::UNIX_EPOCH;
-        let table = Table::new(Engine::memory().client(), "dueday");
+        let table = Table::new(Engine::in_memory().client(), "dueday");
         table.create_if_absent().await.unwrap();
         let backoff = EndpointBackoff { failures: FAILURES_BEFORE_BACKOFF, until: Some(now), changed_by: None };
         let url = "https://example.com/".parse().unwrap();
@@ -97,10 +97,10 @@ mod tests {
         assert!(matches!(second, DeliveryAdmission::Wait(_, until) if until > now));
 
         let DeliveryAdmission::Try(probed) = first else { panic!("the first worker has no claim") };
-        count_failure(&table, &endpoint, now, None, Ulid(3)).await.unwrap();
+        count_failed_try(&table, &endpoint, now, None, Ulid(3)).await.unwrap();
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored, *probed, "a try that began before the claim does not count");
-        count_failure(&table, &probed, now, None, Ulid(1)).await.unwrap();
+        count_failed_try(&table, &probed, now, None, Ulid(1)).await.unwrap();
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored.backoff.failures, FAILURES_BEFORE_BACKOFF + 1);
     }
@@ -108,13 +108,13 @@ mod tests {
     #[tokio::test]
     async fn two_tries_that_fail_at_the_same_time_count_twice() {
         let now = DateTime::UNIX_EPOCH;
-        let table = Table::new(Engine::memory().client(), "dueday");
+        let table = Table::new(Engine::in_memory().client(), "dueday");
         table.create_if_absent().await.unwrap();
         let url = "https://example.com/".parse().unwrap();
         let endpoint = WebhookEndpoint::new(Ulid(1), url, StoredSecret::Encrypted("v1".to_owned()), now);
         table.create_webhook_endpoint(&endpoint, None).await.unwrap();
         for id in [1, 2] {
-            count_failure(&table, &endpoint, now, None, Ulid(id)).await.unwrap();
+            count_failed_try(&table, &endpoint, now, None, Ulid(id)).await.unwrap();
         }
         let stored = table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored.backoff.failures, 2);

@@ -43,7 +43,7 @@ struct EndpointQueue {
 
 impl EndpointQueue {
     /// Returns the first waiting delivery that may be started at `now`; `None` if there is none.
-    fn next(&self, now: DateTime<Utc>, per_endpoint: usize) -> Option<&(DateTime<Utc>, String)> {
+    fn next_startable_delivery(&self, now: DateTime<Utc>, per_endpoint: usize) -> Option<&(DateTime<Utc>, String)> {
         let limit = match self.paused_until {
             None => per_endpoint,
             Some(until) if until <= now => 1,
@@ -79,7 +79,7 @@ impl DeliveryScheduler {
         }
         let per_endpoint = self.limits.per_endpoint;
         let candidates = self.endpoints.iter().filter_map(|(endpoint, queue)| {
-            let (then, event) = queue.next(now, per_endpoint)?;
+            let (then, event) = queue.next_startable_delivery(now, per_endpoint)?;
             Some((queue.in_progress.len(), *then, *endpoint, event.clone()))
         });
         let (_, then, endpoint, event) = candidates.min()?;
@@ -101,7 +101,7 @@ impl DeliveryScheduler {
             NextTryTime::Done | NextTryTime::At(_) => None,
             NextTryTime::EndpointWaits(until) => Some(until),
         };
-        queue.waiting.extend(next_try.instant().map(|then| (then, event)));
+        queue.waiting.extend(next_try.earliest_instant().map(|then| (then, event)));
         if queue.waiting.is_empty() && queue.in_progress.is_empty() && queue.paused_until.is_none() {
             self.endpoints.remove(&endpoint);
         }
@@ -133,17 +133,17 @@ mod tests {
     const LIMITS: ConcurrencyLimits = ConcurrencyLimits { per_endpoint: 2, total: 3 };
 
     /// Returns the key of the delivery of `event` to the endpoint number `endpoint`.
-    fn key(endpoint: u128, event: &str) -> DeliveryKey {
+    fn delivery_key(endpoint: u128, event: &str) -> DeliveryKey {
         DeliveryKey { endpoint: Ulid(endpoint), event: event.to_owned() }
     }
 
     /// Returns the instant that is `seconds` seconds after the start of the test.
-    fn at(seconds: i64) -> DateTime<Utc> {
+    fn test_time(seconds: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
     }
 
     /// Starts all deliveries that may be tried at `now`, and returns their keys in this order.
-    fn start_all(scheduler: &mut DeliveryScheduler, now: DateTime<Utc>) -> Vec<DeliveryKey> {
+    fn start_all_deliveries(scheduler: &mut DeliveryScheduler, now: DateTime<Utc>) -> Vec<DeliveryKey> {
         std::iter::from_fn(|| scheduler.start_next(now)).collect()
     }
 
@@ -151,51 +151,67 @@ mod tests {
     fn endpoint_with_many_deliveries_leaves_room_for_other_endpoints() {
         let mut scheduler = DeliveryScheduler::new(LIMITS);
         for event in ["a", "b", "c", "d"] {
-            scheduler.add(at(0), key(1, event));
+            scheduler.add(test_time(0), delivery_key(1, event));
         }
-        scheduler.add(at(5), key(2, "a"));
-        assert_eq!(start_all(&mut scheduler, at(4)), [key(1, "a"), key(1, "b")], "two for each endpoint");
-        scheduler.add(at(5), key(2, "b"));
-        assert_eq!(start_all(&mut scheduler, at(5)), [key(2, "a")], "three in all");
-        scheduler.finish(key(1, "a"), NextTryTime::Done);
-        assert_eq!(start_all(&mut scheduler, at(5)), [key(1, "c")], "the earliest, if both have one in progress");
-        scheduler.finish(key(1, "b"), NextTryTime::At(at(9)));
-        scheduler.finish(key(1, "c"), NextTryTime::Done);
-        assert_eq!(start_all(&mut scheduler, at(9)), [key(1, "d"), key(2, "b")]);
-        scheduler.finish(key(2, "b"), NextTryTime::Done);
-        assert_eq!(start_all(&mut scheduler, at(9)), [key(1, "b")]);
+        scheduler.add(test_time(5), delivery_key(2, "a"));
+        assert_eq!(
+            start_all_deliveries(&mut scheduler, test_time(4)),
+            [delivery_key(1, "a"), delivery_key(1, "b")],
+            "two for each endpoint"
+        );
+        scheduler.add(test_time(5), delivery_key(2, "b"));
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(5)), [delivery_key(2, "a")], "three in all");
+        scheduler.finish(delivery_key(1, "a"), NextTryTime::Done);
+        assert_eq!(
+            start_all_deliveries(&mut scheduler, test_time(5)),
+            [delivery_key(1, "c")],
+            "the earliest, if both have one in progress"
+        );
+        scheduler.finish(delivery_key(1, "b"), NextTryTime::At(test_time(9)));
+        scheduler.finish(delivery_key(1, "c"), NextTryTime::Done);
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(9)), [delivery_key(1, "d"), delivery_key(2, "b")]);
+        scheduler.finish(delivery_key(2, "b"), NextTryTime::Done);
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(9)), [delivery_key(1, "b")]);
     }
 
     #[test]
     fn endpoint_after_a_pause_gets_only_one_delivery_first() {
         let mut scheduler = DeliveryScheduler::new(LIMITS);
         for event in ["a", "b", "c"] {
-            scheduler.add(at(0), key(1, event));
+            scheduler.add(test_time(0), delivery_key(1, event));
         }
-        assert_eq!(start_all(&mut scheduler, at(0)).len(), 2);
-        scheduler.finish(key(1, "a"), NextTryTime::EndpointWaits(at(10)));
-        assert_eq!(start_all(&mut scheduler, at(9)), [], "b is in progress, c may not be tried yet");
-        scheduler.finish(key(1, "b"), NextTryTime::EndpointWaits(at(10)));
-        assert_eq!(start_all(&mut scheduler, at(10)), [key(1, "c")], "the probe");
-        scheduler.finish(key(1, "c"), NextTryTime::EndpointWaits(at(30)));
-        assert_eq!(start_all(&mut scheduler, at(29)), []);
-        assert_eq!(start_all(&mut scheduler, at(30)).len(), 1);
-        scheduler.finish(key(1, "a"), NextTryTime::Done);
-        assert_eq!(start_all(&mut scheduler, at(30)), [key(1, "b"), key(1, "c")], "the probe succeeded");
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(0)).len(), 2);
+        scheduler.finish(delivery_key(1, "a"), NextTryTime::EndpointWaits(test_time(10)));
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(9)), [], "b is in progress, c may not be tried yet");
+        scheduler.finish(delivery_key(1, "b"), NextTryTime::EndpointWaits(test_time(10)));
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(10)), [delivery_key(1, "c")], "the probe");
+        scheduler.finish(delivery_key(1, "c"), NextTryTime::EndpointWaits(test_time(30)));
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(29)), []);
+        assert_eq!(start_all_deliveries(&mut scheduler, test_time(30)).len(), 1);
+        scheduler.finish(delivery_key(1, "a"), NextTryTime::Done);
+        assert_eq!(
+            start_all_deliveries(&mut scheduler, test_time(30)),
+            [delivery_key(1, "b"), delivery_key(1, "c")],
+            "the probe succeeded"
+        );
     }
 
     #[test]
     fn delivery_in_progress_is_not_started_twice_and_waiting_deliveries_keep_the_pause_of_their_endpoint() {
         let mut scheduler = DeliveryScheduler::new(LIMITS);
-        scheduler.add(at(0), key(1, "a"));
-        assert_eq!(scheduler.start_next(at(0)), Some(key(1, "a")));
-        scheduler.add(at(1), key(1, "a"));
-        assert_eq!(scheduler.start_next(at(1)), None);
-        scheduler.add(at(1), key(2, "b"));
-        scheduler.finish(key(1, "a"), NextTryTime::EndpointWaits(at(7)));
+        scheduler.add(test_time(0), delivery_key(1, "a"));
+        assert_eq!(scheduler.start_next(test_time(0)), Some(delivery_key(1, "a")));
+        scheduler.add(test_time(1), delivery_key(1, "a"));
+        assert_eq!(scheduler.start_next(test_time(1)), None);
+        scheduler.add(test_time(1), delivery_key(2, "b"));
+        scheduler.finish(delivery_key(1, "a"), NextTryTime::EndpointWaits(test_time(7)));
         assert_eq!(
             scheduler.take_waiting(),
-            [(at(7), key(1, "a")), (at(7), key(1, "a")), (at(1), key(2, "b"))],
+            [
+                (test_time(7), delivery_key(1, "a")),
+                (test_time(7), delivery_key(1, "a")),
+                (test_time(1), delivery_key(2, "b"))
+            ],
             "the times of the tries"
         );
         assert_eq!(scheduler.take_waiting(), []);

@@ -10,10 +10,10 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::Policy;
 
-use billing::{DeliveryResponse, EndpointUrl, Secret};
+use billing::{DeliveryResponse, EndpointUrl, SigningSecret};
 
-use super::address::{AllowedAddresses, is_public};
-use super::signature::sign;
+use super::non_public_networks::{AllowedAddresses, is_public_address};
+use super::signature::sign_webhook;
 
 /// The maximum time to establish a connection to a webhook endpoint.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,12 +23,12 @@ pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Sends events to webhook endpoints by HTTP.
 #[derive(Clone, Debug)]
-pub struct Sender {
+pub struct WebhookSender {
     client: Client,
     allowed_addresses: AllowedAddresses,
 }
 
-impl Sender {
+impl WebhookSender {
     /// Creates a sender that sends only to `allowed_addresses` and waits at most `timeout` for a response.
     ///
     /// # Errors
@@ -47,10 +47,10 @@ impl Sender {
 
     /// Delivers the event `id` to `url`. `body` is the event's JSON, `timestamp` the current Unix time in seconds. The
     /// request has one signature for each of `secrets`.
-    pub async fn deliver(
+    pub async fn deliver_event(
         &self,
         url: &EndpointUrl,
-        secrets: &[Secret],
+        secrets: &[SigningSecret],
         id: &str,
         timestamp: i64,
         body: &str,
@@ -61,11 +61,11 @@ impl Sender {
             }
             // The resolver below checks the addresses of host names. A URL with an IP address does not use the
             // resolver, so check the address here.
-            if url.address().is_some_and(|address| !is_public(address)) {
+            if url.address().is_some_and(|address| !is_public_address(address)) {
                 return DeliveryResponse::NoResponse(FORBIDDEN_ADDRESS.to_owned());
             }
         }
-        let signatures: Vec<_> = secrets.iter().map(|secret| sign(secret, id, timestamp, body)).collect();
+        let signatures: Vec<_> = secrets.iter().map(|secret| sign_webhook(secret, id, timestamp, body)).collect();
         let request = self
             .client
             .post(url.as_url().clone())
@@ -81,7 +81,7 @@ impl Sender {
                 let retry_after = header.and_then(|header| parse_retry_after(header, timestamp));
                 DeliveryResponse::Rejected { status: response.status().as_u16(), retry_after }
             }
-            Err(error) => DeliveryResponse::NoResponse(failure_reason(&error)),
+            Err(error) => DeliveryResponse::NoResponse(delivery_failure_reason(&error)),
         }
     }
 }
@@ -100,7 +100,7 @@ fn parse_retry_after(header: &str, timestamp: i64) -> Option<TimeDelta> {
 const FORBIDDEN_ADDRESS: &str = "the address is not public";
 
 /// Returns the reason why there was no response. The text does not contain the URL, which may contain a secret.
-fn failure_reason(error: &reqwest::Error) -> String {
+fn delivery_failure_reason(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let is_forbidden = causes.map(ToString::to_string).any(|text| text.contains(FORBIDDEN_ADDRESS));
     if is_forbidden {
@@ -122,8 +122,9 @@ impl Resolve for FilteringResolver {
         let allowed_addresses = self.0;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<_> =
-                found.filter(|address| allowed_addresses == AllowedAddresses::Any || is_public(address.ip())).collect();
+            let allowed: Vec<_> = found
+                .filter(|address| allowed_addresses == AllowedAddresses::Any || is_public_address(address.ip()))
+                .collect();
             if allowed.is_empty() { Err(FORBIDDEN_ADDRESS.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
         })
     }

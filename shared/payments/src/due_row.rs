@@ -36,10 +36,10 @@ impl PaymentBatch {
         let Some(table_id) = run.charges.table_to_charge() else {
             return self.result_while_switched_off(due, today).await;
         };
-        match self.charger.claim(&due.key, table_id, seen_on, today).await {
+        match self.charger.claim_payment(&due.key, table_id, seen_on, today).await {
             Ok(permit) => {
                 let claimed_at = permit.attempt.claimed_at;
-                let applied = self.charger.charge_claimed(context.charge(), permit).await?;
+                let applied = self.charger.charge_claimed(context.charge_context(), permit).await?;
                 Ok(self.row_result(context, &due.key, claimed_at, applied))
             }
             Err(NotClaimed::Table(error)) => Err(error.into()),
@@ -77,11 +77,13 @@ impl PaymentBatch {
     async fn result_while_switched_off(&self, due: &DueEntry, today: NaiveDate) -> Result<RowResult, ApplyError> {
         Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
             Some(stored) if stored.attempt.is_some() => RowResult::LeftToOtherLane,
-            Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => {
+            Some(stored) if stored.open_findings > 0 && is_subscription_due(&stored, today) => {
                 RowError::OpenFinding { due_on: stored.due_on }.into()
             }
             Some(stored) if stored.disputed_at.is_some() => RowResult::Counted(PaymentOutcome::Disputed),
-            Some(stored) if is_payable(&stored, today) => deferred_because_charging_is_off(PaymentOutcome::Skipped),
+            Some(stored) if is_subscription_payable(&stored, today) => {
+                deferred_because_charging_is_off(PaymentOutcome::Skipped)
+            }
             _ => RowResult::Counted(PaymentOutcome::Skipped),
         })
     }
@@ -102,7 +104,7 @@ impl PaymentBatch {
         let skip = |stored: &Subscription| {
             self.table.policy().catch_up.waive_months_of_outage(stored, today, self.clock.now()).ok_or(stored.due_on)
         };
-        match self.table.settle(stored, skip).await {
+        match self.table.write_settlement(stored, skip).await {
             Ok(skipped) => Ok(skipped.subscription.next_payment_on),
             Err(refused) => Ok(refused.into_reason().map(|_| None)?),
         }
@@ -117,7 +119,7 @@ impl PaymentBatch {
         let give_up = |stored: &Subscription| {
             stored.stop_collection_after_lost_dispute(&disputes, &policy, day_of, self.clock.now()).ok_or(())
         };
-        ignore_refusal(self.table.settle(stored, give_up).await)?;
+        ignore_refusal(self.table.write_settlement(stored, give_up).await)?;
         Ok(RowResult::Counted(PaymentOutcome::Disputed))
     }
 
@@ -127,7 +129,7 @@ impl PaymentBatch {
             let is_over = stored.is_ending() && stored.due_on <= today && stored.attempt.is_none();
             if is_over { Ok(stored.cancel(today, self.clock.now())) } else { Err(()) }
         };
-        ignore_refusal(self.table.settle(stored, end).await)?;
+        ignore_refusal(self.table.write_settlement(stored, end).await)?;
         Ok(RowResult::Counted(PaymentOutcome::Skipped))
     }
 
@@ -144,11 +146,11 @@ impl PaymentBatch {
 }
 
 /// Returns whether `stored` is due on `today` and neither a dispute nor an open finding prevents its charge.
-pub(super) fn is_payable(stored: &Subscription, today: NaiveDate) -> bool {
-    stored.disputed_at.is_none() && stored.open_findings == 0 && is_due(stored, today)
+pub(super) fn is_subscription_payable(stored: &Subscription, today: NaiveDate) -> bool {
+    stored.disputed_at.is_none() && stored.open_findings == 0 && is_subscription_due(stored, today)
 }
 
 /// Returns whether `stored` is active or past due, and its next payment date is `today` or earlier.
-fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
+fn is_subscription_due(stored: &Subscription, today: NaiveDate) -> bool {
     stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
 }

@@ -26,8 +26,8 @@ use day_ceilings::reason_to_refuse_day;
 use gateways::PaymentGateway;
 use row_error::RowError;
 use run::RowContext;
-use store::{DueEntry, DuePage, Lane, Position, Settings, Table, TableError};
-use sweep::{DayToStart, RunReport, Task};
+use store::{DueEntry, DueIndexPosition, DuePage, Lane, Settings, Table, TableError};
+use sweep::{BatchTask, DayToStart, RunReport};
 
 pub use outcome::PaymentOutcome;
 pub use run::PaymentRun;
@@ -53,7 +53,7 @@ pub struct PaymentBatch {
 }
 
 #[async_trait]
-impl Task for PaymentBatch {
+impl BatchTask for PaymentBatch {
     type Outcome = PaymentOutcome;
     type Run = PaymentRun;
 
@@ -63,7 +63,7 @@ impl Task for PaymentBatch {
         table: &Table,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let settings = table.get_settings().await?;
@@ -153,7 +153,7 @@ impl Task for PaymentBatch {
         let done = match done {
             Ok(done) => done,
             // If a write got no response, it is unknown whether the write took effect: an attempt may be open.
-            Err(ApplyError::Table(error)) if error.is_transient() => row_result::in_doubt(&due.key, &error),
+            Err(ApplyError::Table(error)) if error.is_transient() => row_result::in_doubt_result(&due.key, &error),
             Err(error) => RowError::from(error).into(),
         };
         if lane == Lane::Due && row_result::may_have_open_attempt(&done) {

@@ -1,10 +1,10 @@
 //! Processes the rows of the second lane: open attempts.
 
 use billing::{Attempt, Subscription, attempt_contradiction};
-use charging::{Applied, ApplyError, OpenReason};
+use charging::{ApplyError, ApplyResult, OpenReason};
 use store::DueEntry;
 
-use super::due_row::is_payable;
+use super::due_row::is_subscription_payable;
 use super::run::RowContext;
 use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult};
 
@@ -21,7 +21,7 @@ impl PaymentBatch {
             return Ok(RowResult::LeftToOtherLane);
         };
         let Some(open) = &stored.attempt else {
-            return match run.charges.is_charging_enabled() && is_payable(&stored, today) {
+            return match run.charges.is_charging_enabled() && is_subscription_payable(&stored, today) {
                 true => self.process_due_row(context, due).await,
                 false => Ok(RowResult::LeftToOtherLane),
             };
@@ -30,8 +30,8 @@ impl PaymentBatch {
             add_leased_attempt(run, &stored, open);
             return Ok(RowResult::Counted(PaymentOutcome::InDoubt));
         }
-        let applied = match self.charger.take_over(context.charge(), &due.key, open).await {
-            Ok(Applied::Missing | Applied::NothingOpen) => return Ok(RowResult::LeftToOtherLane),
+        let applied = match self.charger.take_over_attempt(context.charge_context(), &due.key, open).await {
+            Ok(ApplyResult::Missing | ApplyResult::NothingOpen) => return Ok(RowResult::LeftToOtherLane),
             Ok(applied) => applied,
             Err(error) => {
                 run.add_in_doubt(open.claimed_at);
@@ -39,7 +39,7 @@ impl PaymentBatch {
             }
         };
         // Another worker has already taken over and leased the attempt.
-        if matches!(applied, Applied::Open(OpenReason::Leased { .. })) {
+        if matches!(applied, ApplyResult::Open(OpenReason::Leased { .. })) {
             add_leased_attempt(run, &stored, open);
         }
         Ok(self.row_result(context, &due.key, open.claimed_at, applied))

@@ -31,7 +31,7 @@ impl Outcome for PaymentOutcome {
     type Counts = PaymentCounts;
     type Totals = PaymentTotals;
 
-    fn count(self, counts: &mut PaymentCounts) -> &mut u64 {
+    fn counter_in(self, counts: &mut PaymentCounts) -> &mut u64 {
         match self {
             Self::Paid => &mut counts.paid,
             Self::Declined => &mut counts.declined,

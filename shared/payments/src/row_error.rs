@@ -27,9 +27,9 @@ pub(super) enum RowError {
         "not charged: a successful payment for the due date {due_on}, or for a later one, has no receipt; resolve its finding (dueday findings)"
     )]
     OpenFinding { due_on: NaiveDate },
-    #[error("the attempt has been in doubt since {}: {error}; resolve it by hand", minute(.since))]
+    #[error("the attempt has been in doubt since {}: {error}; resolve it by hand", format_minute(.since))]
     InDoubtTooLong { since: DateTime<Utc>, error: GatewayError },
-    #[error("the bank has been processing the payment since {}: ask the gateway about this payment", minute(.since))]
+    #[error("the bank has been processing the payment since {}: ask the gateway about this payment", format_minute(.since))]
     ProcessingTooLong { since: DateTime<Utc> },
     /// The gateway has more than one successful payment of the same month. Only one of them gets the receipt of the
     /// month. A person must refund the others.
@@ -63,6 +63,6 @@ impl From<RowError> for RowResult {
 }
 
 /// Returns the text of the time `at`, without seconds.
-fn minute(at: &DateTime<Utc>) -> impl std::fmt::Display + use<> {
+fn format_minute(at: &DateTime<Utc>) -> impl std::fmt::Display + use<> {
     at.format("%Y-%m-%d %H:%M UTC")
 }

@@ -1,9 +1,9 @@
 //! Converts what the engine has done into the result of a row, by which the run counts the row.
 
 use billing::{
-    Attempt, AttemptEnd, AttemptRecord, Outcome, is_rejection_of_payment_method, is_rejection_without_cause,
+    Attempt, AttemptEnd, AttemptOutcome, AttemptRecord, is_rejection_of_payment_method, is_rejection_without_cause,
 };
-use charging::{Applied, OpenReason, Settled};
+use charging::{ApplyResult, OpenReason, WrittenSettlement};
 use chrono::{DateTime, TimeDelta, Utc};
 use gateways::GatewayError;
 use store::{SubscriptionKey, TableError};
@@ -27,23 +27,23 @@ impl PaymentBatch {
         RowContext { run, .. }: RowContext<'_>,
         key: &SubscriptionKey,
         claimed_at: DateTime<Utc>,
-        applied: Applied,
+        applied: ApplyResult,
     ) -> RowResult {
         let reason = match applied {
-            Applied::Settled(settled) => return result_of_settlement(run, key, *settled),
-            Applied::AlreadySettled(outcome) => {
+            ApplyResult::Settled(settled) => return result_of_settlement(run, key, *settled),
+            ApplyResult::AlreadySettled(outcome) => {
                 return RowResult::Counted(match *outcome {
-                    Outcome::Succeeded(_) => PaymentOutcome::Paid,
-                    Outcome::Declined(_) => PaymentOutcome::Declined,
-                    Outcome::Rejected { .. } => PaymentOutcome::Rejected,
-                    Outcome::Dropped => PaymentOutcome::Skipped,
+                    AttemptOutcome::Succeeded(_) => PaymentOutcome::Paid,
+                    AttemptOutcome::Declined(_) => PaymentOutcome::Declined,
+                    AttemptOutcome::Rejected { .. } => PaymentOutcome::Rejected,
+                    AttemptOutcome::Dropped => PaymentOutcome::Skipped,
                 });
             }
             // The engine stores findings only about payments that events and lists report.
-            Applied::FindingStored(_) | Applied::NothingOpen | Applied::Missing => {
+            ApplyResult::FindingStored(_) | ApplyResult::NothingOpen | ApplyResult::Missing => {
                 return RowResult::Counted(PaymentOutcome::Skipped);
             }
-            Applied::Open(reason) => reason,
+            ApplyResult::Open(reason) => reason,
         };
         match reason {
             OpenReason::NoResponse(error) => self.result_without_response(run, key, claimed_at, &error),
@@ -95,7 +95,7 @@ impl PaymentBatch {
 fn result_of_settlement(
     run: &PaymentRun,
     SubscriptionKey { account, subscription, .. }: &SubscriptionKey,
-    Settled { settlement, was_reminded, paid_twice }: Settled,
+    WrittenSettlement { settlement, was_reminded, paid_twice }: WrittenSettlement,
 ) -> RowResult {
     let outcome = match (&settlement.receipt, &settlement.record) {
         (Some(receipt), _) => {
@@ -153,7 +153,7 @@ pub(super) fn deferred_because_charging_is_off(outcome: PaymentOutcome) -> RowRe
 
 /// Logs that the attempt of the subscription `key` stays in doubt because of the table's `error`. Returns the result of
 /// the subscription's row.
-pub(super) fn in_doubt(
+pub(super) fn in_doubt_result(
     SubscriptionKey { account, subscription, .. }: &SubscriptionKey,
     error: &TableError,
 ) -> RowResult {

@@ -45,7 +45,7 @@ pub(super) struct RowContext<'a> {
 
 impl<'a> RowContext<'a> {
     /// Returns the run, the date and the time limit for a charge.
-    pub(super) fn charge(self) -> ChargeContext<'a> {
+    pub(super) fn charge_context(self) -> ChargeContext<'a> {
         ChargeContext { run: &self.run.charges, today: self.today, deadline: self.deadline }
     }
 }

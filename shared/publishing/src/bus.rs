@@ -27,15 +27,15 @@ pub struct BusEntry {
 /// An entry whose publication failed or is unconfirmed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedEntry {
-    /// The index of the entry in the slice passed to [`Bus::put`].
+    /// The index of the entry in the slice passed to [`EventBus::publish_entries`].
     pub index: usize,
     pub reason: String,
 }
 
 /// A bus on which events are published.
 #[async_trait]
-pub trait Bus: Send + Sync {
+pub trait EventBus: Send + Sync {
     /// Publishes `entries` in this order, and returns the entries whose publication failed. The caller may publish the
     /// failed entries again, because subscribers ignore events whose id they have already seen.
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry>;
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry>;
 }

@@ -1,9 +1,9 @@
 //! The environment variable for publishing events.
 
-use config::ReadBy::Events;
-use config::Variable;
+use config::EnvVariable;
+use config::ReadingFunction::Events;
 use config::variables;
 
 variables! {
-    EVENT_BUS = Variable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that receives the events");
+    EVENT_BUS = EnvVariable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that receives the events");
 }

@@ -8,6 +8,6 @@ mod publisher;
 mod stream_record;
 mod unreadable_record;
 
-pub use bus::{Bus, BusEntry, FailedEntry, StreamEvent};
+pub use bus::{BusEntry, EventBus, FailedEntry, StreamEvent};
 pub use config::*;
 pub use publisher::{PublishOutcome, Publisher, StreamBatchError};

@@ -4,7 +4,7 @@ use billing::{CloudEvent, OperatorEvent};
 use chrono::{DateTime, Utc};
 
 /// Returns the event of a change of the heartbeat item at `at`.
-pub fn heartbeat_event(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
+pub fn new_heartbeat_event(sequence: &str, source: &str, at: DateTime<Utc>) -> CloudEvent<OperatorEvent> {
     let event = OperatorEvent::Heartbeat { sequence_number: sequence.to_owned() };
     create_cloud_event(sequence, source, store::key_of_heartbeat().pk, at, event)
 }

@@ -4,8 +4,8 @@ use billing::OperatorEvent;
 use serde_json::Value;
 
 use crate::stream_record::StreamRecord;
-use crate::unreadable_record::events_or_unreadable;
-use crate::{Bus, StreamEvent};
+use crate::unreadable_record::bus_entries_of_record;
+use crate::{EventBus, StreamEvent};
 
 /// Publishes the events of stream records on a bus.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct PublishOutcome {
 #[error("the input is not a batch of DynamoDB stream records: Records is missing, or a record has no SequenceNumber")]
 pub struct StreamBatchError;
 
-impl<B: Bus> Publisher<B> {
+impl<B: EventBus> Publisher<B> {
     /// Creates a publisher that publishes events on `bus`.
     pub fn new(bus: B) -> Self {
         Self { bus }
@@ -49,7 +49,7 @@ impl<B: Bus> Publisher<B> {
         // failed record.
         let records = records.iter().map(|record| StreamRecord::read(record).ok_or(StreamBatchError));
         let records: Vec<_> = records.collect::<Result<_, _>>()?;
-        let entries: Vec<_> = records.into_iter().flat_map(events_or_unreadable).collect();
+        let entries: Vec<_> = records.into_iter().flat_map(bus_entries_of_record).collect();
         let unreadable = entries.iter().filter_map(|entry| match &entry.event {
             StreamEvent::Operator(event) if matches!(event.body, OperatorEvent::RecordUnreadable { .. }) => Some(event),
             StreamEvent::Operator(_) | StreamEvent::Event(_) => None,
@@ -58,7 +58,7 @@ impl<B: Bus> Publisher<B> {
             tracing::error!(record = ?event.body, "a stream record cannot be read; publishing record.unreadable instead");
         });
         let unreadable = unreadable.count();
-        let failed = if entries.is_empty() { Vec::new() } else { self.bus.put(&entries).await };
+        let failed = if entries.is_empty() { Vec::new() } else { self.bus.publish_entries(&entries).await };
         let first = failed.iter().min_by_key(|failed| failed.index);
         if let Some(first) = first {
             tracing::error!(

@@ -6,10 +6,10 @@ use billing::events_between_images;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
-use store::{Item, TableError, key_of};
+use store::{Item, TableError, key_of_item};
 
 use crate::StreamEvent;
-use crate::operator_event::heartbeat_event;
+use crate::operator_event::new_heartbeat_event;
 
 /// The text between the ARN of the table and the name of the stream, in the ARN of a stream.
 const STREAM_ARN_INFIX: &str = "/stream/";
@@ -66,13 +66,13 @@ impl StreamRecord {
     pub fn events_of(&self, change: Option<StreamedChange>) -> Result<Vec<StreamEvent>, String> {
         let at = self.at.ok_or("it has no ApproximateCreationDateTime")?;
         if self.pk == store::key_of_heartbeat().pk {
-            return Ok(vec![StreamEvent::Operator(heartbeat_event(&self.sequence, &self.table_arn, at))]);
+            return Ok(vec![StreamEvent::Operator(new_heartbeat_event(&self.sequence, &self.table_arn, at))]);
         }
         let StreamedChange { old_image, new_image } = change.ok_or("not a DynamoDB stream record")?;
         let (old, new): (Item, Item) = (old_image.unwrap_or_default().into(), new_image.unwrap_or_default().into());
         // The key shows whether the item belongs to the payments table or to the orders table, so read the item with
         // the code of its table.
-        let events = if orders_table::is_order_key(&key_of(if new.is_empty() { &old } else { &new })) {
+        let events = if orders_table::is_order_key(&key_of_item(if new.is_empty() { &old } else { &new })) {
             let (old, new) = (
                 read_image(&old, orders_table::read_order_from_stream_image)?,
                 read_image(&new, orders_table::read_order_from_stream_image)?,

@@ -9,7 +9,7 @@ use crate::{BusEntry, StreamEvent};
 
 /// Returns the events of `change`, which is the change of `record`. Returns one `record.unreadable` event if the record
 /// cannot be read.
-pub fn events_or_unreadable((record, change): (StreamRecord, Option<StreamedChange>)) -> Vec<BusEntry> {
+pub fn bus_entries_of_record((record, change): (StreamRecord, Option<StreamedChange>)) -> Vec<BusEntry> {
     let events = record
         .events_of(change)
         .unwrap_or_else(|reason| vec![StreamEvent::Operator(unreadable_record_event(&record, reason))]);

@@ -1,11 +1,11 @@
 //! Stores the state of refunds and disputes at the gateway whose event never came. They are stored by the same services
-//! that store them after an event: [`gateway_objects::Refunds`] and [`gateway_objects::Disputes`].
+//! that store them after an event: [`gateway_objects::RefundRequester`] and [`gateway_objects::DisputeRecorder`].
 
-use billing::{AccountId, DayReconciliation, Difference, Dispute, GatewayToken, Payment, ReceiptId, Refund};
+use billing::{AccountId, DayReconciliation, Dispute, GatewayDifference, GatewayToken, Payment, ReceiptId, Refund};
 use gateway_objects::RefundError;
 use gateways::{DisputeDetails, GatewayDispute};
 
-use crate::reconciler::{Corrections, ReconcileError, Reconciler};
+use crate::reconciler::{CorrectionMode, ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 use crate::table_records::DisputeLookup;
 
@@ -15,13 +15,15 @@ impl Reconciler {
     /// written, adds it to `day`; otherwise counts it as applied.
     pub(crate) async fn apply_refunds(
         &self,
-        (account, receipt, payment): (&AccountId, &ReceiptId, &GatewayToken),
-        difference: Difference,
-        still_differs: impl Fn(&[Refund]) -> Option<Difference>,
+        account: &AccountId,
+        receipt: &ReceiptId,
+        payment: &GatewayToken,
+        difference: GatewayDifference,
+        still_differs: impl Fn(&[Refund]) -> Option<GatewayDifference>,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         if !self.may_apply(&difference) {
-            self.add(day, difference);
+            self.add_difference(day, difference);
             return Ok(());
         }
         let update = async || match self.refunds.update_refunds_from_gateway(account, receipt, payment).await {
@@ -32,10 +34,10 @@ impl Reconciler {
         let remaining = match Box::pin(with_retries(update)).await? {
             Ok(()) => still_differs(&self.table.get_refunds_by_receipt(account, receipt).await?),
             Err(RefundError::Table(error)) => return Err(error.into()),
-            Err(error) => Some(with_reason(&difference, &error.to_string())),
+            Err(error) => Some(with_reason_not_applied(&difference, &error.to_string())),
         };
         match remaining {
-            Some(remaining) => self.add(day, remaining),
+            Some(remaining) => self.add_difference(day, remaining),
             None => count_as_applied(day, &difference),
         }
         Ok(())
@@ -48,13 +50,13 @@ impl Reconciler {
         &self,
         stored: &Dispute,
         listed: &GatewayDispute,
-        difference: Difference,
+        difference: GatewayDifference,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         match self.may_apply(&difference) {
             true => self.store_dispute(stored.clone(), listed, &difference, day).await,
             false => {
-                self.add(day, difference);
+                self.add_difference(day, difference);
                 Ok(())
             }
         }
@@ -66,21 +68,27 @@ impl Reconciler {
         &self,
         payment: &Payment,
         listed: &GatewayDispute,
-        difference: Difference,
+        difference: GatewayDifference,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         if !self.may_apply(&difference) {
-            self.add(day, difference);
+            self.add_difference(day, difference);
             return Ok(());
         }
         let read = with_retries(|| self.gateway.dispute_details(&listed.id)).await;
         let Some(details) = self.value_or_difference(read, &listed.id, day)? else { return Ok(()) };
         let Some(DisputeDetails { reason, payment_method: Some(payment_method), .. }) = details else {
-            self.add(day, with_reason(&difference, "the gateway does not return the disputed payment method"));
+            self.add_difference(
+                day,
+                with_reason_not_applied(&difference, "the gateway does not return the disputed payment method"),
+            );
             return Ok(());
         };
         let Some(receipt) = self.receipt_id_of(payment).await? else {
-            self.add(day, with_reason(&difference, "the subscription of the payment does not exist"));
+            self.add_difference(
+                day,
+                with_reason_not_applied(&difference, "the subscription of the payment does not exist"),
+            );
             return Ok(());
         };
         let dispute = Dispute {
@@ -105,7 +113,7 @@ impl Reconciler {
         &self,
         dispute: Dispute,
         listed: &GatewayDispute,
-        difference: &Difference,
+        difference: &GatewayDifference,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         let (account, id) = (dispute.account.clone(), dispute.id.clone());
@@ -140,19 +148,19 @@ impl Reconciler {
 
     /// Returns whether the comparison may change the table because of `difference`: it does not only report, and no
     /// person has accepted the difference.
-    fn may_apply(&self, difference: &Difference) -> bool {
-        self.corrections != Corrections::ReportOnly && !self.is_accepted(difference)
+    fn may_apply(&self, difference: &GatewayDifference) -> bool {
+        self.corrections != CorrectionMode::ReportOnly && !self.is_accepted(difference)
     }
 }
 
 /// Returns `difference` with the reason why it was not applied.
-fn with_reason(difference: &Difference, reason: &str) -> Difference {
-    Difference { what: format!("{}: {reason}", difference.what), ..difference.clone() }
+fn with_reason_not_applied(difference: &GatewayDifference, reason: &str) -> GatewayDifference {
+    GatewayDifference { what: format!("{}: {reason}", difference.what), ..difference.clone() }
 }
 
 /// Counts in `day` that the table was changed so that `difference` no longer exists, and logs the change.
-fn count_as_applied(day: &mut DayReconciliation, difference: &Difference) {
+fn count_as_applied(day: &mut DayReconciliation, difference: &GatewayDifference) {
     day.counts.applied = day.counts.applied.saturating_add(1);
-    let Difference { kind, id, what } = difference;
+    let GatewayDifference { kind, id, what } = difference;
     tracing::warn!(date = %day.on, %kind, id, what, "the state at the gateway was stored, because its event never came");
 }

@@ -2,7 +2,7 @@
 //! backup. The original table had closed each earlier attempt before it began the later attempt.
 
 use billing::{FindingReason, Payment, PaymentStatus, Subscription};
-use charging::{Applied, OpenReason, StatedOutcome};
+use charging::{ApplyResult, OpenReason, StatedOutcome};
 use gateways::PaymentGateway;
 use store::ignore_refusal;
 
@@ -40,14 +40,14 @@ impl Reconciler {
     /// a finding about it, which blocks further charges.
     async fn close_open_attempt(&self, stored: &Subscription, payment: &Payment) -> Result<(), ReconcileError> {
         match self.settle_open_attempt(payment).await? {
-            Applied::Open(OpenReason::NoResponse(error)) => return Err(error.into()),
-            Applied::Open(OpenReason::Leased { .. }) => return Ok(()),
-            Applied::Open(_) => {}
-            Applied::Settled(_)
-            | Applied::AlreadySettled(_)
-            | Applied::NothingOpen
-            | Applied::FindingStored(_)
-            | Applied::Missing => return Ok(()),
+            ApplyResult::Open(OpenReason::NoResponse(error)) => return Err(error.into()),
+            ApplyResult::Open(OpenReason::Leased { .. }) => return Ok(()),
+            ApplyResult::Open(_) => {}
+            ApplyResult::Settled(_)
+            | ApplyResult::AlreadySettled(_)
+            | ApplyResult::NothingOpen
+            | ApplyResult::FindingStored(_)
+            | ApplyResult::Missing => return Ok(()),
         }
         let is_of_month = stored.has_open_attempt_of(payment.period());
         let pays_month = is_of_month && !matches!(payment.status, PaymentStatus::Declined(_));
@@ -56,9 +56,9 @@ impl Reconciler {
         }
         // With a gateway, the engine closes no attempt whose month another payment pays or may pay.
         let gateway: Option<&dyn PaymentGateway> = (!pays_month).then_some(self.gateway.as_ref());
-        let of = (&stored.account, stored.id);
-        match self.engine.resolve_attempt(gateway, of, &StatedOutcome::NotCharged, self.today).await? {
-            Applied::Open(OpenReason::NoResponse(error)) => Err(error.into()),
+        let Subscription { account, id, .. } = stored;
+        match self.engine.resolve_attempt(gateway, account, *id, &StatedOutcome::NotCharged, self.today).await? {
+            ApplyResult::Open(OpenReason::NoResponse(error)) => Err(error.into()),
             _ => Ok(()),
         }
     }

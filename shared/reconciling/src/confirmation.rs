@@ -26,7 +26,9 @@ pub enum ConfirmationProblem {
     NotEnded(NaiveDate),
     #[error("the latest comparison of {0} used the option --report-only")]
     ReportOnly(NaiveDate),
-    #[error("{0} has no comparison of payments, because the gateway does not list them")]
+    #[error(
+        "the latest comparison of {0} compared no payments: the gateway does not list the payments of a day, and the payments of each customer were not compared either"
+    )]
     PaymentsNotCompared(NaiveDate),
     #[error(
         "{on} has differences ({differences}), each of which must be corrected or accepted (`dueday reconcile accept`)"

@@ -1,7 +1,7 @@
 //! The comparison of a day's payments in a table that was restored from a backup, if the gateway does not list the
 //! payments of a day. Instead, the gateway lists the payments of each customer that the table contains.
 
-use billing::{DayReconciliation, Difference, DifferenceKind, GatewayToken, Payment};
+use billing::{DayReconciliation, DifferenceKind, GatewayDifference, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use gateways::{GatewayError, TimeRange};
 use store::AccountPartition;
@@ -28,7 +28,7 @@ impl Reconciler {
         range: &TimeRange,
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
-        let mut partitions = self.table.partitions_after(day.position.take());
+        let mut partitions = self.table.account_partitions_after(day.position.take());
         let (mut requests, mut failures) = (0_usize, 0_usize);
         for _ in 0..ACCOUNTS_PER_UPDATE {
             let Some(partition) = partitions.next().await? else {
@@ -36,11 +36,14 @@ impl Reconciler {
                 return Ok(());
             };
             if !partition.unreadable.is_empty() {
-                self.add(day, customer_not_compared(&partition, None, "an item of the account cannot be read"));
+                self.add_difference(
+                    day,
+                    customer_not_compared(&partition, None, "an item of the account cannot be read"),
+                );
             }
             let customers = partition.customer_tokens();
             for customer in &customers {
-                match self.payments_of(customer, range.from).await {
+                match self.list_payments_of_customer(customer, range.from).await {
                     Ok(mut payments) => {
                         payments.retain(|payment| range.contains(payment.created_at));
                         self.compare_listed_payments(&payments, day).await?;
@@ -49,12 +52,12 @@ impl Reconciler {
                     // The gateway responded, so it is available.
                     Err(GatewayError::Unreadable { reason }) => {
                         failures = 0;
-                        self.add(day, customer_not_compared(&partition, Some(customer), &reason));
+                        self.add_difference(day, customer_not_compared(&partition, Some(customer), &reason));
                     }
                     Err(GatewayError::Unknown { .. }) if failures < MAX_CONSECUTIVE_FAILURES => {
                         failures = failures.saturating_add(1);
                         let reason = "the gateway does not list the payments of a customer of the account";
-                        self.add(day, customer_not_compared(&partition, Some(customer), reason));
+                        self.add_difference(day, customer_not_compared(&partition, Some(customer), reason));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -70,9 +73,15 @@ impl Reconciler {
 
     /// Returns the payments of `customer` since `from`. Repeats the request once if the gateway returns no usable
     /// response.
-    async fn payments_of(&self, customer: &GatewayToken, from: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        match with_retries(|| self.gateway.payments_of(customer, from)).await {
-            Err(GatewayError::Unknown { .. }) => with_retries(|| self.gateway.payments_of(customer, from)).await,
+    async fn list_payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        from: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        match with_retries(|| self.gateway.payments_of_customer(customer, from)).await {
+            Err(GatewayError::Unknown { .. }) => {
+                with_retries(|| self.gateway.payments_of_customer(customer, from)).await
+            }
             listed => listed,
         }
     }
@@ -81,8 +90,12 @@ impl Reconciler {
 /// Returns the difference that reports that `customer` of the account in `partition` was not compared, for `reason`;
 /// `None` if no customer of the account was compared. Its id names one customer, so that a person who accepts it accepts
 /// no difference of another customer of the account.
-fn customer_not_compared(partition: &AccountPartition, customer: Option<&GatewayToken>, reason: &str) -> Difference {
+fn customer_not_compared(
+    partition: &AccountPartition,
+    customer: Option<&GatewayToken>,
+    reason: &str,
+) -> GatewayDifference {
     let account = partition.key.split_once('#').map_or(partition.key.as_str(), |(_, account)| account);
     let id = customer.map_or(account, GatewayToken::as_str).to_owned();
-    Difference { kind: DifferenceKind::CustomerNotCompared, id, what: format!("{account}: {reason}") }
+    GatewayDifference { kind: DifferenceKind::CustomerNotCompared, id, what: format!("{account}: {reason}") }
 }

@@ -10,7 +10,7 @@ use gateways::{FullGateway, GatewayError};
 use store::{Paging, Settings, Table, TableError};
 
 use crate::{
-    Corrections, DAY_COMPARED_MESSAGE, DIFFERENCES_MESSAGE, ReconcileError, Reconciler, latest_comparable_day,
+    CorrectionMode, DAY_COMPARED_MESSAGE, DIFFERENCES_MESSAGE, ReconcileError, Reconciler, latest_comparable_day,
 };
 
 /// The number of days, up to the latest comparable day, that are compared automatically.
@@ -36,7 +36,7 @@ pub struct DailyComparison {
 /// The reason why the daily comparison failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum DailyComparisonError {
-    #[error("the table has no settings: no run has used it yet")]
+    #[error("the table has no settings yet: start the API or a batch function, which creates them")]
     NoSettings,
     #[error(transparent)]
     Table(#[from] TableError),
@@ -79,7 +79,7 @@ impl DailyComparison {
     ///
     /// # Errors
     /// - [`DailyComparisonError::Day`] if a day cannot be compared. The other days are compared.
-    /// - [`DailyComparisonError::NoSettings`] if no run has used the table yet.
+    /// - [`DailyComparisonError::NoSettings`] if the table has no settings yet.
     /// - [`DailyComparisonError::Table`] and [`DailyComparisonError::Gateway`] if a request failed. The next call
     ///   continues.
     pub async fn compare(
@@ -95,9 +95,10 @@ impl DailyComparison {
             None => self.automatic_days(&settings, now).await?,
         };
         let mut reconciler = Reconciler::new(
-            (self.table.clone(), settings.table_id),
+            self.table.clone(),
+            settings.table_id,
             self.gateway.clone(),
-            Corrections::of_table(&settings),
+            CorrectionMode::of_table(&settings),
             self.clock.clone(),
             self.table.policy().date_at(now),
         );
@@ -115,7 +116,7 @@ impl DailyComparison {
             self.account.check::<DailyComparisonError>(&self.table, self.gateway.as_ref()).await?;
             match reconciler.reconcile_after(stored, on, deadline).await {
                 Ok(day) => {
-                    log_result(&day);
+                    log_comparison(&day);
                     let is_complete = day.ended_at.is_some();
                     last = Some(day);
                     if !is_complete {
@@ -175,8 +176,10 @@ impl DailyComparison {
 }
 
 /// Logs the result of the comparison of `day`, or that the next call continues the comparison.
-fn log_result(day: &DayReconciliation) {
-    let (date, differences, is_complete) = (day.on, day.difference_count(), day.ended_at.is_some());
+fn log_comparison(day: &DayReconciliation) {
+    let date = day.on;
+    let differences = day.difference_count();
+    let is_complete = day.ended_at.is_some();
     if is_complete && !day.is_clean() {
         let not_compared = day.not_compared.len();
         tracing::error!(%date, differences, not_compared, "{DIFFERENCES_MESSAGE}: see `dueday reconcile`");

@@ -2,14 +2,15 @@
 //! for the day with the table. Stores the state of refunds and disputes whose event never came.
 
 use billing::{
-    DayReconciliation, Difference, DifferenceKind, GatewayList, GatewayToken, Payment, PaymentStatus, Receipt, Refund,
+    DayReconciliation, DifferenceKind, GatewayDifference, GatewayList, GatewayToken, Payment, PaymentStatus, Receipt,
+    Refund,
 };
 use futures::future::try_join_all;
 use gateways::{
     GatewayError, PaymentComparison, TimeRange, UnreadableObject, compare_dispute, compare_payment, compare_refund,
 };
 
-use crate::reconciler::{Corrections, ReconcileError, Reconciler};
+use crate::reconciler::{CorrectionMode, ReconcileError, Reconciler};
 use crate::request_retries::with_retries;
 use crate::without_receipt::MissingReceiptResult;
 
@@ -27,7 +28,7 @@ impl Reconciler {
     ) -> Result<(), ReconcileError> {
         if !day.not_compared.contains(&GatewayList::Payments) {
             let (gateway, after) = (self.gateway.clone(), day.position.take());
-            if let Some(page) = with_retries(|| gateway.payments_in(range, after.as_deref())).await? {
+            if let Some(page) = with_retries(|| gateway.payments_in_range(range, after.as_deref())).await? {
                 self.record_progress(&page, day.on)?;
                 self.compare_listed_payments(&page.items, day).await?;
                 let is_of_table = |object: &&UnreadableObject| object.table.is_none_or(|table| table == self.table_id);
@@ -38,10 +39,10 @@ impl Reconciler {
             day.not_compared.insert(GatewayList::Payments);
         }
         match self.corrections {
-            Corrections::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
+            CorrectionMode::WriteReceiptsOfRestoredTable => self.compare_payments_of_customers(range, day).await,
             // If an operator confirmed the table after the comparison of its customers was interrupted, the position of
             // that comparison is still stored. Remove the position, so that the step ends.
-            Corrections::SettleOrStoreFinding | Corrections::ReportOnly => {
+            CorrectionMode::SettleOrStoreFinding | CorrectionMode::ReportOnly => {
                 day.position = None;
                 Ok(())
             }
@@ -62,7 +63,7 @@ impl Reconciler {
         let is_processing = |payment: &&Payment| {
             payment.status == PaymentStatus::Processing && self.was_requested_by_this_table(payment)
         };
-        if self.corrections == Corrections::WriteReceiptsOfRestoredTable {
+        if self.corrections == CorrectionMode::WriteReceiptsOfRestoredTable {
             for payment in listed.iter().filter(|payment| self.was_requested_by_this_table(payment)) {
                 self.continue_after_attempt_of(payment).await?;
             }
@@ -82,7 +83,7 @@ impl Reconciler {
                     PaymentComparison::Matches => self.seen.insert(&payment.id),
                     PaymentComparison::Differs(difference) => {
                         self.seen.insert(&payment.id);
-                        self.add(day, difference);
+                        self.add_difference(day, difference);
                     }
                     PaymentComparison::WithoutReceipt(difference) => {
                         let handled = self.handle_without_receipt(payment, difference).await;
@@ -90,7 +91,7 @@ impl Reconciler {
                             // A refund of the payment cannot be read, so it is unknown whether the payment is refunded.
                             Err(ReconcileError::Gateway(GatewayError::Unreadable { reason })) => {
                                 let (kind, id) = (DifferenceKind::Unreadable, payment.id.to_string());
-                                MissingReceiptResult::Reported(Difference { kind, id, what: reason })
+                                MissingReceiptResult::Reported(GatewayDifference { kind, id, what: reason })
                             }
                             handled => handled?,
                         };
@@ -100,7 +101,7 @@ impl Reconciler {
                                 day.counts.settled = day.counts.settled.saturating_add(1);
                             }
                             MissingReceiptResult::Resolved => {}
-                            MissingReceiptResult::Reported(difference) => self.add(day, difference),
+                            MissingReceiptResult::Reported(difference) => self.add_difference(day, difference),
                         }
                     }
                 }
@@ -116,7 +117,7 @@ impl Reconciler {
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         let (gateway, after) = (self.gateway.clone(), day.position.take());
-        let Some(page) = with_retries(|| gateway.refunds_in(range, after.as_deref())).await? else {
+        let Some(page) = with_retries(|| gateway.refunds_in_range(range, after.as_deref())).await? else {
             day.not_compared.insert(GatewayList::Refunds);
             return Ok(());
         };
@@ -133,13 +134,14 @@ impl Reconciler {
                 None if self.has_finding(&payment, |_| true).await? || self.may_have_expired(&payment) => continue,
                 None => Vec::new(),
             };
-            let Some(difference) = compare_refund(refund, (&payment.account, id), &stored) else { continue };
+            let Some(difference) = compare_refund(refund, &payment.account, id, &stored) else { continue };
             match receipt {
                 Some(receipt) => {
-                    let still_differs = |stored: &[Refund]| compare_refund(refund, (&payment.account, id), stored);
-                    self.apply_refunds((&receipt.account, &receipt.id(), id), difference, still_differs, day).await?;
+                    let still_differs = |stored: &[Refund]| compare_refund(refund, &payment.account, id, stored);
+                    let receipt_id = receipt.id();
+                    self.apply_refunds(&receipt.account, &receipt_id, id, difference, still_differs, day).await?;
                 }
-                None => self.add(day, difference),
+                None => self.add_difference(day, difference),
             }
         }
         day.position = page.next;
@@ -153,7 +155,7 @@ impl Reconciler {
         day: &mut DayReconciliation,
     ) -> Result<(), ReconcileError> {
         let (gateway, after) = (self.gateway.clone(), day.position.take());
-        let Some(page) = with_retries(|| gateway.disputes_in(range, after.as_deref())).await? else {
+        let Some(page) = with_retries(|| gateway.disputes_in_range(range, after.as_deref())).await? else {
             day.not_compared.insert(GatewayList::Disputes);
             return Ok(());
         };
@@ -164,7 +166,7 @@ impl Reconciler {
             let Some(payment) = self.payment_of_this_table(id, day).await? else { continue };
             day.counts.disputes = day.counts.disputes.saturating_add(1);
             let stored = self.table.get_disputes_by_account(&payment.account).await?;
-            if let Some(difference) = compare_dispute(dispute, (&payment.account, id), &stored) {
+            if let Some(difference) = compare_dispute(dispute, &payment.account, id, &stored) {
                 match stored.iter().find(|stored| stored.id == dispute.id) {
                     Some(stored) => self.apply_stored_dispute(stored, dispute, difference, day).await?,
                     None => self.apply_new_dispute(&payment, dispute, difference, day).await?,
@@ -209,7 +211,10 @@ impl Reconciler {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(GatewayError::Unreadable { reason }) => {
-                self.add(day, Difference { kind: DifferenceKind::Unreadable, id: id.to_string(), what: reason });
+                self.add_difference(
+                    day,
+                    GatewayDifference { kind: DifferenceKind::Unreadable, id: id.to_string(), what: reason },
+                );
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -234,7 +239,7 @@ impl Reconciler {
     /// Adds the difference for `object`, which cannot be read, to `day`.
     fn add_unreadable(&self, day: &mut DayReconciliation, object: &UnreadableObject) {
         let UnreadableObject { id, reason, .. } = object.clone();
-        self.add(day, Difference { kind: DifferenceKind::Unreadable, id, what: reason });
+        self.add_difference(day, GatewayDifference { kind: DifferenceKind::Unreadable, id, what: reason });
     }
 
     /// Returns whether there is a finding about `payment` for which `is_wanted` returns true. The argument of

@@ -31,7 +31,7 @@ mod without_receipt;
 
 pub use confirmation::{ConfirmationProblem, DaysToCompare};
 pub use daily_comparison::{DailyComparison, DailyComparisonError};
-pub use reconciler::{Corrections, ReconcileError, Reconciler, latest_comparable_day};
+pub use reconciler::{CorrectionMode, ReconcileError, Reconciler, latest_comparable_day};
 pub use seen_payments::{MAX_SEEN_PAYMENTS, SeenPayments};
 
 /// The log message for a day with a difference, or with a list that could not be compared. The filter of an alarm in

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use billing::{DayReconciliation, Difference, DifferenceKind, Payment, ReconciliationStep, days_after};
+use billing::{DayReconciliation, DifferenceKind, GatewayDifference, Payment, ReconciliationStep, days_after};
 use charging::{ChargingEngine, FindingError, LookUpError};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::Clock;
-use gateway_objects::Disputes;
+use gateway_objects::DisputeRecorder;
 use gateways::{GatewayError, ListPage, ListProgress, Refunds, TimeRange};
 use store::{Settings, Table, TableError};
 use ulid::Ulid;
@@ -21,18 +21,18 @@ const SETTLING_TIME: TimeDelta = TimeDelta::hours(1);
 /// Which corrections a comparison makes: whether it settles payments without a receipt, and stores the state of refunds and disputes at the gateway
 /// whose event never came. Settling a payment writes its receipt, and advances the subscription to the next period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Corrections {
+pub enum CorrectionMode {
     /// Settle the payment if that is safe; otherwise store the payment as a finding, about which a person decides.
     SettleOrStoreFinding,
     /// Only report the differences. The only item that is written is the result of the comparison.
     ReportOnly,
-    /// For a table that was restored from a backup. Settle the payment like [`Corrections::SettleOrStoreFinding`]. If
+    /// For a table that was restored from a backup. Settle the payment like [`CorrectionMode::SettleOrStoreFinding`]. If
     /// the backup does not contain the attempt of the payment, but the month of the payment is due, also write a
     /// receipt.
     WriteReceiptsOfRestoredTable,
 }
 
-impl Corrections {
+impl CorrectionMode {
     /// Returns the corrections that a comparison of the table with the settings `settings` makes.
     pub fn of_table(settings: &Settings) -> Self {
         match settings.copy_noticed_at {
@@ -86,10 +86,10 @@ pub struct Reconciler {
     pub(crate) gateway: Arc<dyn Refunds>,
     pub(crate) engine: ChargingEngine,
     /// Stores the state of refunds at the gateway whose event never came.
-    pub(crate) refunds: gateway_objects::Refunds,
+    pub(crate) refunds: gateway_objects::RefundRequester,
     /// Stores the state of disputes at the gateway whose event never came.
-    pub(crate) disputes: Disputes,
-    pub(crate) corrections: Corrections,
+    pub(crate) disputes: DisputeRecorder,
+    pub(crate) corrections: CorrectionMode,
     pub(crate) clock: Arc<dyn Clock>,
     /// Today's date in the billing time zone, for settlements.
     pub(crate) today: NaiveDate,
@@ -105,16 +105,17 @@ impl Reconciler {
     /// Creates a reconciler of the table with the id `table_id`, whose payments are made at `gateway`. `today` is
     /// today's date in the billing time zone.
     pub fn new(
-        (table, table_id): (Table, Ulid),
+        table: Table,
+        table_id: Ulid,
         gateway: Arc<dyn Refunds>,
-        corrections: Corrections,
+        corrections: CorrectionMode,
         clock: Arc<dyn Clock>,
         today: NaiveDate,
     ) -> Self {
         Self {
             engine: ChargingEngine::new(table.clone(), clock.clone()),
-            refunds: gateway_objects::Refunds::new(table.clone(), gateway.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), clock.clone()),
+            refunds: gateway_objects::RefundRequester::new(table.clone(), gateway.clone(), clock.clone()),
+            disputes: DisputeRecorder::new(table.clone(), clock.clone()),
             table,
             table_id,
             gateway,
@@ -229,7 +230,7 @@ impl Reconciler {
         stored: Option<DayReconciliation>,
         on: NaiveDate,
     ) -> Result<DayReconciliation, ReconcileError> {
-        let report_only = self.corrections == Corrections::ReportOnly;
+        let report_only = self.corrections == CorrectionMode::ReportOnly;
         let new = DayReconciliation { report_only, ..DayReconciliation::new(on, self.clock.now()) };
         match stored {
             Some(interrupted) if interrupted.ended_at.is_none() && interrupted.report_only == report_only => {
@@ -254,15 +255,15 @@ impl Reconciler {
     }
 
     /// Adds `difference` to the comparison `day`. If a person has accepted the difference, only counts it.
-    pub(crate) fn add(&self, day: &mut DayReconciliation, difference: Difference) {
+    pub(crate) fn add_difference(&self, day: &mut DayReconciliation, difference: GatewayDifference) {
         match self.is_accepted(&difference) {
             true => day.counts.accepted = day.counts.accepted.saturating_add(1),
-            false => day.add(difference),
+            false => day.add_difference(difference),
         }
     }
 
     /// Returns whether a person has accepted `difference`.
-    pub(crate) fn is_accepted(&self, difference: &Difference) -> bool {
+    pub(crate) fn is_accepted(&self, difference: &GatewayDifference) -> bool {
         self.accepted.contains(&(difference.kind, difference.id.clone()))
     }
 

@@ -31,7 +31,7 @@ impl SeenPayments {
 
     /// Adds `payment`, unless the set already contains the maximum number of payments.
     pub fn insert(&mut self, payment: &GatewayToken) {
-        let hash = hash_of(payment);
+        let hash = hash_payment_id(payment);
         if self.insert_stored_hash(hash) {
             self.new.push(hash);
         }
@@ -50,7 +50,7 @@ impl SeenPayments {
 
     /// Returns whether the set contains `payment`.
     pub fn contains(&self, payment: &GatewayToken) -> bool {
-        self.hashes.contains(&hash_of(payment))
+        self.hashes.contains(&hash_payment_id(payment))
     }
 
     /// Returns the number of payments in the set.
@@ -71,7 +71,7 @@ impl SeenPayments {
 }
 
 /// Returns the hash of the id of `payment`. Each process computes the same hash.
-fn hash_of(payment: &GatewayToken) -> u64 {
+fn hash_payment_id(payment: &GatewayToken) -> u64 {
     Sha256::digest(payment.as_str()).first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 

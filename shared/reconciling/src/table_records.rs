@@ -1,7 +1,7 @@
 //! The last step of the comparison of a day: compares the receipts, refunds and disputes that the table stored on that
 //! day with the gateway, and also the earlier refunds and disputes that have no outcome yet.
 
-use billing::{DayReconciliation, Difference, DifferenceKind, Dispute, GatewayList, Refund, RefundStatus};
+use billing::{DayReconciliation, DifferenceKind, Dispute, GatewayDifference, GatewayList, Refund, RefundStatus};
 use chrono::{Days, NaiveTime};
 use gateways::{
     GatewayDispute, GatewayError, GatewayRefund, ListProgress, TimeRange, compare_dispute_status, compare_receipt,
@@ -58,12 +58,12 @@ impl Reconciler {
                 let Some(payment) = self.value_or_difference(read, &receipt.payment, day)? else { continue };
                 let payment = payment.filter(|payment| self.was_requested_by_this_table(payment));
                 let difference = compare_receipt(receipt, payment.as_ref(), range);
-                difference.into_iter().for_each(|difference| self.add(day, difference));
+                difference.into_iter().for_each(|difference| self.add_difference(day, difference));
             }
         }
         for refund in partition.refunds.iter().filter(|refund| is_refund_compared(refund, range)) {
             requests = requests.saturating_add(1);
-            let read = with_retries(|| self.gateway.refunds_of(&refund.payment)).await;
+            let read = with_retries(|| self.gateway.refunds_of_payment(&refund.payment)).await;
             let Some(made) = self.value_or_difference(read, &refund.payment, day)? else { continue };
             self.compare_with_made_refunds(refund, &made, range, day).await?;
         }
@@ -81,12 +81,14 @@ impl Reconciler {
                 }
                 // The comparison of the day on which the dispute was stored reports that the gateway does not have it.
                 DisputeLookup::NotFound if is_of_day => {
-                    compare_stored_dispute(dispute, false).into_iter().for_each(|difference| self.add(day, difference));
+                    compare_stored_dispute(dispute, false)
+                        .into_iter()
+                        .for_each(|difference| self.add_difference(day, difference));
                 }
                 // The step for disputes has reported an unreadable dispute of the day.
                 DisputeLookup::Unreadable(reason) if !is_of_day => {
                     let id = dispute.id.to_string();
-                    self.add(day, Difference { kind: DifferenceKind::Unreadable, id, what: reason });
+                    self.add_difference(day, GatewayDifference { kind: DifferenceKind::Unreadable, id, what: reason });
                 }
                 DisputeLookup::NotFound | DisputeLookup::Unreadable(_) => {}
                 DisputeLookup::NotOffered => drop(day.not_compared.insert(GatewayList::Disputes)),
@@ -108,7 +110,9 @@ impl Reconciler {
         let Some(reported) = made.iter().find(|made| made.matches(refund)) else {
             // The comparison of the day on which the refund was requested reports that the gateway does not have it.
             if is_of_day {
-                compare_stored_refund(refund, made).into_iter().for_each(|difference| self.add(day, difference));
+                compare_stored_refund(refund, made)
+                    .into_iter()
+                    .for_each(|difference| self.add_difference(day, difference));
             }
             return Ok(());
         };
@@ -123,8 +127,8 @@ impl Reconciler {
                     .find(|stored| stored.id == refund.id)
                     .and_then(|stored| compare_refund_status(stored, reported))
             };
-            let of_receipt = (&refund.account, &refund.receipt, &refund.payment);
-            self.apply_refunds(of_receipt, difference, still_differs, day).await?;
+            let Refund { account, receipt, payment, .. } = refund;
+            self.apply_refunds(account, receipt, payment, difference, still_differs, day).await?;
         }
         Ok(())
     }
@@ -147,7 +151,7 @@ impl Reconciler {
         for range in [around, since] {
             let (mut after, mut progress) = (None, ListProgress::default());
             loop {
-                let page = with_retries(|| self.gateway.disputes_in(&range, after.as_deref())).await?;
+                let page = with_retries(|| self.gateway.disputes_in_range(&range, after.as_deref())).await?;
                 let Some(page) = page else { return Ok(DisputeLookup::NotOffered) };
                 progress.record(&page)?;
                 if let Some(found) = page.unreadable.into_iter().find(|listed| listed.id == dispute.id.as_str()) {

@@ -11,13 +11,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use billing::{ClaimToken, MailStatus, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminded};
+use billing::{
+    ClaimToken, MailStatus, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminder_processed,
+};
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailFault, MailKind, Mailer, Merchant};
 use store::{
-    Claim, ClaimOutcome, DueEntry, DuePage, Lane, Position, ReminderCounts, Table, TableError, ignore_refusal,
+    Claim, ClaimOutcome, DueEntry, DueIndexPosition, DuePage, Lane, ReminderCounts, Table, TableError, ignore_refusal,
 };
-use sweep::{Outcome, RowResult, RunReport, Task, time_left};
+use sweep::{BatchTask, Outcome, RowResult, RunReport, time_left};
 
 pub use totals::ReminderTotals;
 
@@ -60,7 +62,7 @@ impl Outcome for ReminderOutcome {
     type Counts = ReminderCounts;
     type Totals = ReminderTotals;
 
-    fn count(self, counts: &mut ReminderCounts) -> &mut u64 {
+    fn counter_in(self, counts: &mut ReminderCounts) -> &mut u64 {
         match self {
             Self::Sent => &mut counts.sent,
             Self::Undeliverable => &mut counts.undeliverable,
@@ -104,7 +106,7 @@ enum RemindError {
 }
 
 #[async_trait]
-impl Task for ReminderBatch {
+impl BatchTask for ReminderBatch {
     type Outcome = ReminderOutcome;
     type Run = ();
 
@@ -120,7 +122,7 @@ impl Task for ReminderBatch {
         table: &Table,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
         table.get_due_reminders_by_date(shard, on, after, limit).await
@@ -243,7 +245,7 @@ impl ReminderBatch {
         if self.merchant.unsent_mails.contains(&facts.kind) {
             return Ok(ReminderOutcome::Sent);
         }
-        let mail = Mail::compose(&facts, (&self.merchant, &account), id, now);
+        let mail = Mail::compose(&facts, &self.merchant, &account, id, now);
         if account.refuses_mail_to(&mail.to) {
             return Ok(ReminderOutcome::Undeliverable);
         }
@@ -278,7 +280,9 @@ impl ReminderBatch {
         today: NaiveDate,
     ) -> Result<(), TableError> {
         let marked = |stored: &Subscription| match stored.reminder_claim {
-            Some(claim) if claim.claim_token == token => Ok(mark_reminded(stored, sent, today, self.clock.now())),
+            Some(claim) if claim.claim_token == token => {
+                Ok(mark_reminder_processed(stored, sent, today, self.clock.now()))
+            }
             other => Err(other),
         };
         ignore_refusal(self.table.rewrite_subscription(claimed, marked).await)

@@ -1,6 +1,6 @@
 //! JSON request bodies, read into types that accept only valid values.
 
-use crate::request_input::{Input, InvalidInput};
+use crate::request_input::{InvalidInput, RequestInput};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -37,7 +37,7 @@ pub struct EmptyObject {}
 /// An amount in minor units of the currency: 1299 EUR is 12.99 euros, 500 JPY is 500 yen.
 // A caller who sends a number such as 12.99 probably means major units, so the error explains minor units.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(try_from = "Input")]
+#[serde(try_from = "RequestInput")]
 #[schema(as = Amount, minimum = 1, maximum = 999_999_999_999_i64)]
 pub struct MinorUnits(pub i64);
 
@@ -47,10 +47,10 @@ impl From<Money> for MinorUnits {
     }
 }
 
-impl TryFrom<Input> for MinorUnits {
+impl TryFrom<RequestInput> for MinorUnits {
     type Error = String;
 
-    fn try_from(input: Input) -> Result<Self, String> {
+    fn try_from(input: RequestInput) -> Result<Self, String> {
         let explained =
             |invalid: InvalidInput| format!("{invalid}; amounts are in minor units: 1299 EUR is 12.99 euros");
         input.read().map(Self).map_err(explained)
@@ -64,17 +64,17 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media_type = content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
-            return Err(Problem::not_json());
+            return Err(Problem::body_not_json());
         }
         if !has_plain_body(request.headers()) {
             return Err(Problem::unsupported_content_encoding());
         }
         let mut bytes =
-            to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| Problem::too_large(MAX_BODY_BYTES))?;
+            to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| Problem::body_too_large(MAX_BODY_BYTES))?;
         if bytes.is_empty() {
             bytes = "{}".into();
         }
-        let value = Input::parse_json(&bytes)?.read()?;
+        let value = RequestInput::parse_json(&bytes)?.read()?;
         Ok(Self { value, hash: format!("{:x}", Sha256::digest(&bytes)) })
     }
 }

@@ -22,7 +22,7 @@ pub enum Caller {
 
 impl Caller {
     /// Returns the caller for the account `id`, which may make every [`AccountAction`].
-    pub fn account(id: AccountId) -> Self {
+    pub fn of_account(id: AccountId) -> Self {
         Self::Account { id, actions: AccountActions::all() }
     }
 
@@ -32,7 +32,7 @@ impl Caller {
     /// 404 if the caller is another account: the response does not reveal whether `account` exists.
     pub fn check_access(&self, account: &AccountId) -> Result<(), Problem> {
         match self {
-            Caller::Account { id, .. } if id != account => Err(Problem::no_account()),
+            Caller::Account { id, .. } if id != account => Err(Problem::account_not_found()),
             Caller::Account { .. } | Caller::Operator(_) => Ok(()),
         }
     }
@@ -49,7 +49,7 @@ impl Caller {
     pub fn check_role(&self, needed: Role) -> Result<Role, Problem> {
         match self {
             Caller::Operator(role) if *role >= needed => Ok(*role),
-            Caller::Operator(role) => Err(Problem::lacks_role(*role, needed)),
+            Caller::Operator(role) => Err(Problem::missing_role(*role, needed)),
             Caller::Account { .. } => Err(Problem::forbidden()),
         }
     }
@@ -60,13 +60,15 @@ impl Caller {
     /// 403 if the caller is an account, and the merchant does not allow accounts this change.
     pub fn check_action(&self, action: AccountAction) -> Result<(), Problem> {
         match self {
-            Caller::Account { actions, .. } if !actions.contains(action) => Err(Problem::action_not_allowed(action)),
+            Caller::Account { actions, .. } if !actions.contains(action) => {
+                Err(Problem::account_action_not_allowed(action))
+            }
             Caller::Account { .. } | Caller::Operator(_) => Ok(()),
         }
     }
 
     /// Returns the text that identifies the caller in the hash of an idempotency key.
-    pub fn name(&self) -> String {
+    pub fn idempotency_scope(&self) -> String {
         match self {
             Caller::Operator(_) => "operator".to_owned(),
             Caller::Account { id, .. } => format!("account {id}"),
@@ -94,12 +96,12 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 /// Proof that the caller is an operator. A handler with a parameter of this type refuses all other callers with 403, and
 /// an operator with the role [`Role::Read`] too if the request changes something.
 #[derive(Debug)]
-pub struct Operator {
+pub struct OperatorAccess {
     /// The role of the operator.
     pub role: Role,
 }
 
-impl<S: Sync> FromRequestParts<S> for Operator {
+impl<S: Sync> FromRequestParts<S> for OperatorAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

@@ -80,7 +80,7 @@ impl IfMatch {
     /// 412 if the header does not allow `version`.
     pub fn check_version(&self, version: u64) -> Result<(), Problem> {
         match &self.0 {
-            AllowedVersions::Tags(tags) if !tags.contains(&format_etag(version)) => Err(Problem::stale()),
+            AllowedVersions::Tags(tags) if !tags.contains(&format_etag(version)) => Err(Problem::version_mismatch()),
             _ => Ok(()),
         }
     }
@@ -92,7 +92,7 @@ impl IfMatch {
     pub fn check_missing_item(&self) -> Result<(), Problem> {
         match self.0 {
             AllowedVersions::Any => Ok(()),
-            AllowedVersions::Existing | AllowedVersions::Tags(_) => Err(Problem::stale()),
+            AllowedVersions::Existing | AllowedVersions::Tags(_) => Err(Problem::version_mismatch()),
         }
     }
 

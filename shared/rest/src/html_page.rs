@@ -21,19 +21,19 @@ pub fn prefers_html(headers: &HeaderMap) -> bool {
 
 /// Returns the text of `template` with `values` in place of its variables. `name` is the name of the template: if it
 /// ends with `.html`, the values are escaped for HTML.
-pub fn render(name: &str, template: &str, values: Value) -> String {
+pub fn render_template(name: &str, template: &str, values: Value) -> String {
     // The tests render each web page, so every variable of its template has a value.
     Environment::new().render_named_str(name, template, values).expect("every variable of the template has a value")
 }
 
 /// Creates the response with the HTML `page` and a content security policy that forbids the page to load anything.
-pub fn response(page: String) -> Response {
-    response_with_logo(page, None)
+pub fn html_response(page: String) -> Response {
+    html_response_with_logo(page, None)
 }
 
 /// Creates the response with the HTML `page` and a content security policy that lets the page load only images from the
 /// host of the URL `logo`.
-pub fn response_with_logo(page: String, logo: Option<&str>) -> Response {
+pub fn html_response_with_logo(page: String, logo: Option<&str>) -> Response {
     // The policy contains only the scheme and the host of the logo's URL, because its path may contain characters that
     // have a meaning in a policy, such as `;`.
     let host = logo.and_then(|logo| {

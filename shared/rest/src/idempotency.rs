@@ -10,7 +10,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
-use store::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
+use store::{IDEMPOTENCY_RETENTION, IdempotencyKeyReuse, IdempotentRequest, StoredResponse};
 use ulid::Ulid;
 use utoipa::IntoParams;
 
@@ -35,21 +35,21 @@ pub struct IdempotencyKey(
 
 /// Returns the request's idempotency key, preceded by the request's caller, method and path. So the same key of another
 /// caller, or for another route, is a different key. Returns `None` if the request has no key.
-async fn scoped_key<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Option<String>, Problem> {
+async fn read_scoped_idempotency_key<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Option<String>, Problem> {
     let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(None) };
     let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
     let key = value.to_str().ok().filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len())).filter(is_visible);
     let expected = format!("must be 1 to {MAX_KEY_CHARS} printable ASCII characters");
     let key = key.ok_or_else(|| Problem::invalid_field("Idempotency-Key", expected))?;
     let caller = Caller::from_request_parts(parts, state).await?;
-    Ok(Some(format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path())))
+    Ok(Some(format!("{}\n{}\n{}\n{key}", caller.idempotency_scope(), parts.method, parts.uri.path())))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let key = scoped_key(parts, state).await?;
+        let key = read_scoped_idempotency_key(parts, state).await?;
         Ok(Self(key.map(|key| format!("{:x}", Sha256::digest(key)))))
     }
 }
@@ -69,7 +69,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let key = scoped_key(parts, state).await?;
+        let key = read_scoped_idempotency_key(parts, state).await?;
         let missing = "is required: a unique text for this request that you choose, such as a new UUID; send the same \
             text whenever you repeat the request";
         key.map(Self).ok_or_else(|| Problem::invalid_field("Idempotency-Key", missing))
@@ -81,7 +81,7 @@ impl RequiredIdempotencyKey {
     /// function if a path can name an object in two ways, such as a receipt by its id or its number. Requests with the
     /// same idempotency key are then the same request, whichever name their paths contain.
     #[must_use]
-    pub fn with_name_after(self, segment: &str, name: &str) -> Self {
+    pub fn with_path_segment_after(self, segment: &str, name: &str) -> Self {
         // Split from the end, because the name of the caller can contain a line break. The idempotency key and the path
         // cannot.
         let mut lines: Vec<&str> = self.0.rsplitn(3, '\n').collect();
@@ -105,7 +105,7 @@ impl RequiredIdempotencyKey {
     }
 
     /// Returns an id that is the same for each repetition of the request.
-    pub fn id(&self) -> Ulid {
+    pub fn derive_request_id(&self) -> Ulid {
         let digest = Sha256::digest(format!("{:x}", Sha256::digest(&self.0)));
         let bytes: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
         Ulid::from_bytes(bytes)
@@ -131,15 +131,15 @@ impl IdempotencyKey {
 ///
 /// # Errors
 /// 422 if the key was used for a request with another body.
-pub fn replayed_response(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
+pub fn replay_response(replayed: IdempotencyKeyReuse, status: StatusCode) -> Result<Response, Problem> {
     match replayed {
-        Replayed::KeyReused => Err(Problem::idempotency_key_reused()),
-        Replayed::SameRequest(stored) => Ok(marked_as_replayed(json_response(status, stored))),
+        IdempotencyKeyReuse::KeyReused => Err(Problem::idempotency_key_reused()),
+        IdempotencyKeyReuse::SameRequest(stored) => Ok(mark_response_as_replayed(json_response(status, stored))),
     }
 }
 
 /// Adds the header `Idempotent-Replayed: true` to `response`, which repeats the response to an earlier request.
-pub fn marked_as_replayed(mut response: Response) -> Response {
+pub fn mark_response_as_replayed(mut response: Response) -> Response {
     response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
     response
 }

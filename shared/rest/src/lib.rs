@@ -36,18 +36,18 @@ use axum::response::{IntoResponse, Response};
 pub use account_actions::{AccountAction, AccountActions};
 pub use actor::{RequestActor, TokenSubject};
 pub use authentication::set_caller;
-pub use caller::{AdminAccess, Caller, ConfidentialAccess, Operator};
+pub use caller::{AdminAccess, Caller, ConfidentialAccess, OperatorAccess};
 pub use config::*;
 pub use problem::Problem;
 pub use problem_type::ProblemType;
 pub use public_url::PublicUrl;
 pub use request_time::RequestTime;
 pub use role::Role;
-pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, Rights, TokenRules, account_of_subject};
+pub use token_rules::{COMPUTED_ACCOUNT_PREFIX, CallerRights, TokenRules, account_of_subject};
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
 /// server must add a [`Caller`] to each request, with [`set_caller`].
-pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+pub fn complete_router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes
         .fallback(async || Problem::not_found("there is nothing at this path"))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
@@ -61,7 +61,7 @@ async fn show_problem_to_browser(request: Request, next: Next) -> Response {
     let is_browser = html_page::prefers_html(request.headers());
     let response = next.run(request).await;
     let Some(problem) = response.extensions().get::<Problem>().filter(|_| is_browser) else { return response };
-    let mut page = html_page::response(problem.page());
+    let mut page = html_page::html_response(problem.to_html_page());
     *page.status_mut() = response.status();
     for name in [header::CACHE_CONTROL, header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
         if let Some(value) = response.headers().get(&name) {
@@ -76,7 +76,7 @@ async fn finish_response(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     parts.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // The body of every response is completely in memory, so reading it does not fail.
-    let Ok(bytes) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else { return Problem::internal_error().into_response() };
     let mut text = Vec::from(bytes);
     if text.last().is_some_and(|last| *last != b'\n') {
         text.push(b'\n');

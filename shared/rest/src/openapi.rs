@@ -36,7 +36,7 @@ impl ToSchema for UlidText {
 
 /// An example request and its response.
 #[derive(Deserialize)]
-struct Example {
+struct OperationExample {
     operation: String,
     /// The values of the path, query and header parameters, by name.
     #[serde(default)]
@@ -48,7 +48,7 @@ struct Example {
 
 /// The general part of an API's OpenAPI document, and the examples of its operations.
 #[derive(Clone, Copy, Debug)]
-pub struct Description {
+pub struct OpenApiDescription {
     /// The description of the API.
     pub text: &'static str,
     /// The names and descriptions of the groups of operations.
@@ -61,7 +61,7 @@ pub struct Description {
 ///
 /// # Panics
 /// If `description.examples` is not valid; the test that sends the examples detects this.
-pub fn document(routes: OpenApi, description: &Description) -> Value {
+pub fn build_openapi_document(routes: OpenApi, description: &OpenApiDescription) -> Value {
     let mut document = serde_json::to_value(routes).expect("the document is JSON");
     document["info"] = json!({
         "title": "Dueday",
@@ -73,15 +73,15 @@ pub fn document(routes: OpenApi, description: &Description) -> Value {
     document["servers"] = json!([{"url": "/", "description": "The server that serves this document"}]);
     document["tags"] = description.tags.iter().map(|(name, text)| json!({"name": name, "description": text})).collect();
     document["components"]["schemas"]["Problem"] = json!(<Problem as utoipa::PartialSchema>::schema());
-    document["components"]["responses"] = error_responses().into();
+    document["components"]["responses"] = build_error_responses().into();
     document["components"]["securitySchemes"]["token"] = json!({
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
         "description": TOKEN_DESCRIPTION,
     });
-    let examples: Vec<Example> = serde_json::from_str(description.examples).expect("the examples are JSON");
-    for operation in operations(&mut document) {
+    let examples: Vec<OperationExample> = serde_json::from_str(description.examples).expect("the examples are JSON");
+    for operation in openapi_operations(&mut document) {
         if !operation["security"].is_array() {
             operation["security"] = json!([{"token": []}]);
         } else {
@@ -90,17 +90,17 @@ pub fn document(routes: OpenApi, description: &Description) -> Value {
         add_error_responses(operation);
         let name = operation["operationId"].clone();
         if let Some(example) = examples.iter().find(|example| name == example.operation.as_str()) {
-            add_example(operation, example);
+            add_operation_example(operation, example);
         }
     }
-    allow_several_matches(&mut document);
+    replace_one_of_by_any_of(&mut document);
     remove_unused_schemas(&mut document);
     document
 }
 
 /// Replaces `oneOf` by `anyOf` in each choice between schemas that have names: such a choice has no tag, and a value may
 /// match several of them, because a schema allows further fields.
-fn allow_several_matches(value: &mut Value) {
+fn replace_one_of_by_any_of(value: &mut Value) {
     match value {
         Value::Object(object) => {
             let is_choice = |members: &Value| {
@@ -111,9 +111,9 @@ fn allow_several_matches(value: &mut Value) {
             {
                 object.insert("anyOf".to_owned(), members);
             }
-            object.values_mut().for_each(allow_several_matches);
+            object.values_mut().for_each(replace_one_of_by_any_of);
         }
-        Value::Array(members) => members.iter_mut().for_each(allow_several_matches),
+        Value::Array(members) => members.iter_mut().for_each(replace_one_of_by_any_of),
         _ => {}
     }
 }
@@ -133,7 +133,7 @@ fn remove_unused_schemas(document: &mut Value) {
 }
 
 /// Iterates over the operations of all paths.
-fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+fn openapi_operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document["paths"].as_object_mut().expect("a document with paths");
     paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut())
 }
@@ -141,8 +141,8 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 /// Merges two documents for the local server, which serves the routes of both APIs.
 ///
 /// # Panics
-/// If one of the two documents was not created by [`document`].
-pub fn merged_document(mut document: Value, other: Value) -> Value {
+/// If one of the two documents was not created by [`build_openapi_document`].
+pub fn merge_openapi_documents(mut document: Value, other: Value) -> Value {
     for pointer in ["/paths", "/components/schemas", "/components/responses"] {
         let added = other
             .pointer(pointer)
@@ -165,9 +165,9 @@ pub fn merged_document(mut document: Value, other: Value) -> Value {
 /// Returns `document` for a local server that needs no token: everyone who can connect to it has operator rights.
 ///
 /// # Panics
-/// If the document was not created by [`document`].
-pub fn without_tokens(mut document: Value) -> Value {
-    for operation in operations(&mut document) {
+/// If the document was not created by [`build_openapi_document`].
+pub fn make_tokens_optional(mut document: Value) -> Value {
+    for operation in openapi_operations(&mut document) {
         let choices = operation["security"].as_array_mut().filter(|choices| !choices.is_empty());
         choices.into_iter().for_each(|choices| choices.push(json!({})));
     }
@@ -175,7 +175,7 @@ pub fn without_tokens(mut document: Value) -> Value {
 }
 
 /// Adds the parameters, the body and the response of `example` to `operation`.
-fn add_example(operation: &mut Value, example: &Example) {
+fn add_operation_example(operation: &mut Value, example: &OperationExample) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
         // Add no example for the header Idempotency-Key: all people who try the operation would send the same key, and
@@ -192,7 +192,7 @@ fn add_example(operation: &mut Value, example: &Example) {
         let response = &mut operation["responses"][example.status.to_string()];
         // A reference cannot contain an example, so the response is repeated in this operation.
         if let Some(name) = response["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
-            *response = error_responses()[name].clone();
+            *response = build_error_responses()[name].clone();
         }
         response["content"][media_type]["example"] = example.answer.clone();
     }
@@ -228,7 +228,7 @@ const ERROR_RESPONSES: [(&str, u16, &str); 12] = [
 ];
 
 /// Returns the error responses, to which the operations refer.
-fn error_responses() -> Map<String, Value> {
+fn build_error_responses() -> Map<String, Value> {
     let content = json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
     let response = |description| json!({"description": description, "content": content});
     ERROR_RESPONSES.iter().map(|(name, _, description)| ((*name).to_owned(), response(*description))).collect()

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use crate::request_input::Input;
+use crate::request_input::RequestInput;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use billing::{AccountId, CalendarError, parse_date};
@@ -53,7 +53,7 @@ pub struct PageQuery {
     /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
-    pub limit: Limit,
+    pub limit: PageSize,
 }
 
 /// An identifier in a path. A malformed identifier causes a 404 response, like any other unknown identifier.
@@ -72,7 +72,7 @@ pub struct CivilDate(pub NaiveDate);
 pub struct BoundedNumber<const MAX: usize, const DEFAULT: usize>(pub usize);
 
 /// A page size: the largest number of items of a list page.
-pub type Limit = BoundedNumber<100, 50>;
+pub type PageSize = BoundedNumber<100, 50>;
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
@@ -87,7 +87,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let names = RawPathParams::from_request_parts(parts, state).await;
         let names = names.map_err(|_| Problem::invalid_field("path", "must be text in UTF-8"))?;
-        let names = Input::from_text_pairs(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
+        let names = RequestInput::from_text_pairs(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
         if let Some(account) = names.clone().read::<AccountOfPath>()?.account {
             caller.check_access(&account)?;
         }
@@ -102,7 +102,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let pairs = pairs
             .map_err(|_| Problem::invalid_field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
-        Ok(Self(Input::from_text_pairs(pairs.0).read()?))
+        Ok(Self(RequestInput::from_text_pairs(pairs.0).read()?))
     }
 }
 

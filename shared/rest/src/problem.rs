@@ -7,7 +7,7 @@ use crate::request_input::InvalidInput;
 use crate::{AccountAction, Role};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::{CreationRefusal, Refusal, Status, SubscriptionId};
+use billing::{ChangeRefusal, CreationRefusal, SubscriptionId, SubscriptionStatus};
 use serde::Serialize;
 use store::TableError;
 use utoipa::ToSchema;
@@ -46,7 +46,7 @@ pub struct ExistingSubscription {
     /// The id of the subscription.
     id: SubscriptionId,
     /// The status of the subscription.
-    status: Status,
+    status: SubscriptionStatus,
 }
 
 fn serialize_status_code<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
@@ -68,9 +68,9 @@ impl Problem {
     }
 
     /// Returns the web page that shows the problem to a person.
-    pub(crate) fn page(&self) -> String {
+    pub(crate) fn to_html_page(&self) -> String {
         let values = minijinja::context! { title => self.title, detail => self.detail.as_str() };
-        html_page::render("error_page.html", include_str!("error_page.html"), values)
+        html_page::render_template("error_page.html", include_str!("error_page.html"), values)
     }
 
     /// 400: the value of `field` is never valid.
@@ -90,7 +90,7 @@ impl Problem {
     }
 
     /// 400: the body is not JSON, or not an object.
-    pub fn malformed(detail: impl ToString) -> Self {
+    pub fn malformed_body(detail: impl ToString) -> Self {
         Problem::new(ProblemType::MALFORMED_BODY, detail.to_string())
     }
 
@@ -130,7 +130,7 @@ impl Problem {
 
     /// Returns the value of the header `WWW-Authenticate` (RFC 6750), which asks the caller for another token; `None`
     /// if the problem is not about the token.
-    fn challenge(&self) -> Option<&'static str> {
+    fn www_authenticate(&self) -> Option<&'static str> {
         let challenges = [
             (ProblemType::UNAUTHORIZED, "Bearer"),
             (ProblemType::INVALID_TOKEN, "Bearer error=\"invalid_token\""),
@@ -145,7 +145,7 @@ impl Problem {
     }
 
     /// 403: the operator has the role `role`, but this request needs the role `needed`.
-    pub fn lacks_role(role: Role, needed: Role) -> Self {
+    pub fn missing_role(role: Role, needed: Role) -> Self {
         // The role of earlier versions can be an operator's role, but is no longer given to anyone.
         let needed = if needed == Role::Operator { Role::Admin } else { needed };
         let detail = format!("this needs the role {needed} of operators; the token has the role {role}");
@@ -164,7 +164,7 @@ impl Problem {
     }
 
     /// 403: the caller is an account, and the merchant does not allow accounts the change `action`.
-    pub fn action_not_allowed(action: AccountAction) -> Self {
+    pub fn account_action_not_allowed(action: AccountAction) -> Self {
         let what = action.description();
         let detail = format!("the merchant does not allow customers to {what}; only an operator may do this");
         Problem::new(ProblemType::FORBIDDEN, detail)
@@ -181,18 +181,18 @@ impl Problem {
     }
 
     /// 404: the account does not exist, or the caller has no right to see it.
-    pub fn no_account() -> Self {
+    pub fn account_not_found() -> Self {
         Self::not_found("there is no such account")
     }
 
     /// 410: the item of the path was removed for good.
-    pub fn gone(detail: impl Into<String>) -> Self {
+    pub fn item_removed(detail: impl Into<String>) -> Self {
         Problem::new(ProblemType::GONE, detail)
     }
 
     /// 429: the caller has reached an hourly limit, which `detail` describes. The next hour begins in `seconds`
     /// seconds.
-    pub fn too_many(detail: impl Into<String>, seconds: i64) -> Self {
+    pub fn too_many_requests(detail: impl Into<String>, seconds: i64) -> Self {
         let problem = Problem::new(ProblemType::TOO_MANY_REQUESTS, detail);
         Problem { retry_after: Some(seconds), ..problem }
     }
@@ -213,12 +213,12 @@ impl Problem {
     }
 
     /// 409: the bank has reversed the payment to refund, or may still reverse it because of an open dispute.
-    pub fn disputed(detail: impl Into<String>) -> Self {
+    pub fn payment_disputed(detail: impl Into<String>) -> Self {
         Problem::new(ProblemType::DISPUTED, detail)
     }
 
     /// 409: another request is changing the same items at this moment.
-    pub fn in_progress() -> Self {
+    pub fn concurrent_change() -> Self {
         Problem::new(
             ProblemType::IN_PROGRESS,
             "another request is changing the same data at this moment; send this request again",
@@ -226,7 +226,7 @@ impl Problem {
     }
 
     /// 412: the stored item no longer has the version in `If-Match`.
-    pub fn stale() -> Self {
+    pub fn version_mismatch() -> Self {
         Problem::new(
             ProblemType::STALE,
             "the stored item does not have the version in If-Match; get it again before you repeat the request",
@@ -234,12 +234,12 @@ impl Problem {
     }
 
     /// 413: the body is larger than `limit_bytes`.
-    pub fn too_large(limit_bytes: usize) -> Self {
+    pub fn body_too_large(limit_bytes: usize) -> Self {
         Problem::new(ProblemType::TOO_LARGE, format!("the body must be at most {limit_bytes} bytes"))
     }
 
     /// 415: the header `Content-Type: application/json` is missing.
-    pub fn not_json() -> Self {
+    pub fn body_not_json() -> Self {
         Problem::new(ProblemType::NOT_JSON, "send the header Content-Type: application/json, even without a body")
     }
 
@@ -273,7 +273,7 @@ impl Problem {
     }
 
     /// 500: an error that would occur again if the caller repeated the request.
-    pub fn internal() -> Self {
+    pub fn internal_error() -> Self {
         Problem::new(ProblemType::INTERNAL, "the error is logged; sending the request again will not help")
     }
 }
@@ -282,7 +282,7 @@ impl From<InvalidInput> for Problem {
     fn from(invalid: InvalidInput) -> Self {
         match invalid.field() {
             Some(field) => Self::invalid_field(field, invalid.detail),
-            None => Self::malformed(format!("the body {}", invalid.detail)),
+            None => Self::malformed_body(format!("the body {}", invalid.detail)),
         }
     }
 }
@@ -293,7 +293,7 @@ impl From<TableError> for Problem {
     fn from(error: TableError) -> Self {
         if error.is_conflict() {
             tracing::warn!(%error, error_type = "Table", "write conflict with another request");
-            Self::in_progress()
+            Self::concurrent_change()
         } else if matches!(error, TableError::LocalStorage { .. }) {
             tracing::error!(%error, error_type = "Table", "the data file cannot be used");
             Self::unavailable()
@@ -302,7 +302,7 @@ impl From<TableError> for Problem {
             Self::unavailable()
         } else {
             tracing::error!(%error, error_type = "Table", "a request to the table failed");
-            Self::internal()
+            Self::internal_error()
         }
     }
 }
@@ -320,10 +320,10 @@ impl From<CreationRefusal> for Problem {
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<ChangeRefusal> for Problem {
+    fn from(refusal: ChangeRefusal) -> Self {
         match refusal {
-            Refusal::Amount(error) => Problem::invalid_field("amount", error),
+            ChangeRefusal::Amount(error) => Problem::invalid_field("amount", error),
             refusal => Problem::conflict(refusal.to_string()),
         }
     }
@@ -334,7 +334,7 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&self).expect("a problem can be serialized");
         let mut response = (self.status, body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(challenge) = self.challenge() {
+        if let Some(challenge) = self.www_authenticate() {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if let Some(seconds) = self.retry_after {

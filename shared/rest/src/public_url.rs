@@ -39,7 +39,7 @@ impl<S: Sync> FromRequestParts<S> for PublicUrl {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         parts.extensions.get().cloned().ok_or_else(|| {
             tracing::error!("the address of the API is not known; set DUEDAY_API_URL");
-            Problem::internal()
+            Problem::internal_error()
         })
     }
 }

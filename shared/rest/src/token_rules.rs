@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use billing::{AccountId, ActorName};
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, Env, EnvVariable};
 use sha2::{Digest, Sha256};
 use strum::IntoEnumIterator as _;
 
@@ -15,10 +15,10 @@ use crate::{AccountActions, Caller, Problem, Role};
 const NO_PREFIX: &str = "none";
 /// The variables of earlier versions that contained whole scopes. If one of them is still set, its tokens would have no
 /// rights.
-const REMOVED_VARIABLES: [Variable; 3] = [
-    Variable::new(&[], "DUEDAY_OPERATOR_SCOPE", "", ""),
-    Variable::new(&[], "DUEDAY_CONFIDENTIAL_SCOPE", "", ""),
-    Variable::new(&[], "DUEDAY_ACCOUNT_SCOPE", "", ""),
+const REMOVED_VARIABLES: [EnvVariable; 3] = [
+    EnvVariable::new(&[], "DUEDAY_OPERATOR_SCOPE", "", ""),
+    EnvVariable::new(&[], "DUEDAY_CONFIDENTIAL_SCOPE", "", ""),
+    EnvVariable::new(&[], "DUEDAY_ACCOUNT_SCOPE", "", ""),
 ];
 /// The scope of an account, after the common start of the scopes.
 const ACCOUNT: &str = "account";
@@ -45,7 +45,7 @@ pub struct TokenRules {
 
 /// The rights that a token grants.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rights {
+pub struct CallerRights {
     /// The caller of the request.
     pub caller: Caller,
     /// The subject of the token, for the action log; `None` if the token has no claim `sub`.
@@ -63,14 +63,16 @@ impl TokenRules {
             return Err(ConfigError::Invalid { name: removed.name, reason });
         }
         Ok(Self {
-            scope_prefix: Some(env.text(&SCOPE_PREFIX)?).filter(|prefix| prefix != NO_PREFIX).unwrap_or_default(),
-            account_claim: env.text(&ACCOUNT_CLAIM)?,
+            scope_prefix: Some(env.required_text(&SCOPE_PREFIX)?)
+                .filter(|prefix| prefix != NO_PREFIX)
+                .unwrap_or_default(),
+            account_claim: env.required_text(&ACCOUNT_CLAIM)?,
             account_actions: env.read(&ACCOUNT_ACTIONS, AccountActions::parse)?,
         })
     }
 
     /// Returns the scope of a token of operators with `role`.
-    pub fn scope_of(&self, role: Role) -> String {
+    pub fn scope_of_role(&self, role: Role) -> String {
         format!("{}{role}", self.scope_prefix)
     }
 
@@ -91,22 +93,22 @@ impl TokenRules {
     /// - 401 if the token is not an access token.
     /// - 403 if the token has no scope of this API.
     /// - 403 if the token has the scope of an account, but no claim with the account.
-    pub fn rights(&self, claims: &HashMap<String, String>) -> Result<Rights, Problem> {
+    pub fn rights_of_claims(&self, claims: &HashMap<String, String>) -> Result<CallerRights, Problem> {
         check_is_access_token(claims)?;
         let name = claims.get("sub").and_then(|subject| ActorName::new(subject));
         let granted: Vec<&str> =
             granted_scopes(claims).filter_map(|scope| scope.strip_prefix(&self.scope_prefix)).collect();
         if let Some(role) = role_of_scopes(&granted) {
-            return Ok(Rights { caller: Caller::Operator(role), subject: name });
+            return Ok(CallerRights { caller: Caller::Operator(role), subject: name });
         }
         if !granted.contains(&ACCOUNT) {
-            let operator_scopes = Role::GIVEN.map(|role| self.scope_of(role));
+            let operator_scopes = Role::GIVEN.map(|role| self.scope_of_role(role));
             return Err(Problem::insufficient_scope(&self.account_scope(), &operator_scopes));
         }
         let subject = claims.get(&self.account_claim).filter(|subject| !subject.is_empty());
         let subject = subject.ok_or_else(|| Problem::no_account_in_token(&self.account_claim))?;
         let caller = Caller::Account { id: account_of_subject(subject), actions: self.account_actions };
-        Ok(Rights { caller, subject: name })
+        Ok(CallerRights { caller, subject: name })
     }
 }
 
@@ -142,11 +144,11 @@ fn check_is_access_token(claims: &HashMap<String, String>) -> Result<(), Problem
 fn granted_scopes(claims: &HashMap<String, String>) -> impl Iterator<Item = &str> {
     let is_application = claims.get("idtyp").is_some_and(|kind| kind == "app");
     let roles = is_application.then_some("roles");
-    SCOPE_CLAIMS.into_iter().chain(roles).filter_map(|claim| claims.get(claim)).flat_map(|text| words(text))
+    SCOPE_CLAIMS.into_iter().chain(roles).filter_map(|claim| claims.get(claim)).flat_map(|text| claim_words(text))
 }
 
 /// Returns the words of a claim's `text`, which may be a list in brackets.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn claim_words(text: &str) -> impl Iterator<Item = &str> {
     let list = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     list.unwrap_or(text).split_whitespace()
 }

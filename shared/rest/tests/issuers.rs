@@ -2,7 +2,7 @@
 
 use config::Env;
 use emulator::gateway_claims;
-use rest::{Caller, Problem, Rights, Role, TokenRules, account_of_subject};
+use rest::{Caller, CallerRights, Problem, Role, TokenRules, account_of_subject};
 use serde_json::{Value, json};
 use testkit::{ExpectedRights, issuer_tokens};
 
@@ -13,8 +13,8 @@ fn rules(settings: &[(&str, &str)]) -> TokenRules {
 }
 
 /// Returns the rights that a token with `claims` grants, or the problem if it grants none.
-fn rights(rules: &TokenRules, claims: &Value) -> Result<Rights, Problem> {
-    rules.rights(&gateway_claims(claims.as_object().unwrap()))
+fn rights(rules: &TokenRules, claims: &Value) -> Result<CallerRights, Problem> {
+    rules.rights_of_claims(&gateway_claims(claims.as_object().unwrap()))
 }
 
 /// Returns the HTTP status code of `problem`.
@@ -29,7 +29,7 @@ fn tokens_of_each_issuer_grant_the_rights_of_their_scopes_and_id_tokens_grant_no
         let rights = rights(&rules, &token.claims).map(|rights| rights.caller).map_err(|problem| status(&problem));
         let expected = match token.rights {
             ExpectedRights::Admin => Ok(Caller::Operator(Role::Admin)),
-            ExpectedRights::Account(account) => Ok(Caller::account(account.parse().unwrap())),
+            ExpectedRights::Account(account) => Ok(Caller::of_account(account.parse().unwrap())),
             ExpectedRights::None => Err(403),
             ExpectedRights::NoAccessToken => Err(401),
         };
@@ -46,7 +46,7 @@ fn scopes_and_the_claim_of_the_account_have_the_configured_names() {
     assert_eq!(caller(&configured, json!({"sub": "1", "scope": "dueday/admin dueday/account"})), Err(403));
     assert_eq!(caller(&configured, json!({"sub": "1", "scope": "billing.admin"})), Ok(Caller::Operator(Role::Admin)));
     let account = json!({"sub": "1", "customer": "acme", "scp": ["billing.account"]});
-    assert_eq!(caller(&configured, account), Ok(Caller::account("acme".parse().unwrap())));
+    assert_eq!(caller(&configured, account), Ok(Caller::of_account("acme".parse().unwrap())));
     for without in
         [json!({"sub": "1", "scope": "billing.account"}), json!({"customer": "", "scope": "billing.account"})]
     {
@@ -67,7 +67,7 @@ fn variable_of_an_earlier_version_is_refused() {
 #[test]
 fn highest_role_of_the_scopes_is_the_role_of_the_operator() {
     let rules = rules(&[]);
-    let account = Caller::account("acme".parse().unwrap());
+    let account = Caller::of_account("acme".parse().unwrap());
     for (scopes, expected) in [
         ("dueday/read", Caller::Operator(Role::Read)),
         ("dueday/support", Caller::Operator(Role::Support)),

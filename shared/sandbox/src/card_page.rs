@@ -42,7 +42,7 @@ const CONTENT_SECURITY_POLICY: &str =
 const REFERRER_POLICY: &str = "same-origin";
 
 /// Returns the checkout page, with a link back to `return_url`.
-pub fn render(return_url: &str) -> Response {
+pub fn render_card_page(return_url: &str) -> Response {
     let page = Environment::new()
         .render_named_str(
             "card_page.html",
@@ -63,7 +63,7 @@ pub fn submitted_payment_method(body: &str) -> Option<GatewayToken> {
 }
 
 /// Returns a redirect to `return_url`.
-pub fn redirect_to(return_url: &str) -> Response {
+pub fn redirect_to_return_url(return_url: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, return_url)]).into_response()
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn render_lets_the_browser_send_the_origin_and_follow_redirects_to_other_origins() {
-        let page = render("http://127.0.0.1:7878/back");
+        let page = render_card_page("http://127.0.0.1:7878/back");
         let header = |name: header::HeaderName| page.headers()[name].to_str().unwrap();
         assert_eq!(header(header::REFERRER_POLICY), "same-origin");
         let policy = header(header::CONTENT_SECURITY_POLICY);

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use crate::records::{EnteredMethod, LedgerPayment, PageOpened};
+use crate::records::{EnteredPaymentMethod, LedgerPayment, OpenedCheckoutPage};
 use billing::{GatewayToken, PaymentStatus};
 use gateways::RefundRequest;
 
@@ -28,7 +28,7 @@ pub enum LedgerEntry {
     /// A payment, or a part of it, was refunded.
     Refunded { request: RefundRequest, id: GatewayToken, at: DateTime<Utc> },
     /// A checkout page was opened.
-    PageOpened(PageOpened),
+    PageOpened(OpenedCheckoutPage),
     /// A customer entered a payment method on a checkout page.
     PageCompleted { id: GatewayToken, payment_method: GatewayToken, at: DateTime<Utc> },
 }
@@ -48,7 +48,7 @@ pub struct Ledger {
     /// The final statuses of the payments that were processing.
     resolved: HashMap<GatewayToken, PaymentStatus>,
     /// The checkout pages by id, each with the entered payment method; `None` if the customer has not entered one yet.
-    pages: HashMap<GatewayToken, (PageOpened, Option<EnteredMethod>)>,
+    pages: HashMap<GatewayToken, (OpenedCheckoutPage, Option<EnteredPaymentMethod>)>,
     /// The refunds, each with its id at the gateway.
     refunds: Vec<(RefundRequest, GatewayToken)>,
     /// The id of the gateway account; `None` for a ledger in memory.
@@ -57,7 +57,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Creates an empty ledger that is kept in memory only.
-    pub fn memory() -> Self {
+    pub fn in_memory() -> Self {
         Self::default()
     }
 
@@ -148,7 +148,7 @@ impl Ledger {
 
     /// Returns the checkout page `id` with the entered payment method, which is `None` if the customer has not entered
     /// one yet.
-    pub(crate) fn find_page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
+    pub(crate) fn find_page(&self, id: &GatewayToken) -> Option<&(OpenedCheckoutPage, Option<EnteredPaymentMethod>)> {
         self.pages.get(id)
     }
 

@@ -11,8 +11,8 @@ use gateways::{
 };
 
 use crate::ledger::{Ledger, LedgerEntry, LedgerError};
-use crate::records::{LedgerPayment, PageOpened};
-use crate::rules::{self, Decision};
+use crate::records::{LedgerPayment, OpenedCheckoutPage};
+use crate::rules::{self, RequestDecision};
 use crate::store::{SandboxStore, StoreError};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use clock::Clock;
@@ -56,9 +56,9 @@ impl Sandbox {
         let mut ledger = self.ledger();
         let before = ledger.payment_by_key(&request.idempotency_key);
         match rules::decide_charge(before, request, now, || self.clock.ulid()) {
-            Decision::Respond(response) => Ok(response),
-            Decision::Write(made) => {
-                let response = rules::first_response(&made);
+            RequestDecision::Respond(response) => Ok(response),
+            RequestDecision::Write(made) => {
+                let response = rules::first_charge_response(&made);
                 ledger.append(LedgerEntry::Payment(made))?;
                 Ok(response)
             }
@@ -96,7 +96,7 @@ impl Sandbox {
         let mut payments = Vec::with_capacity(made.len());
         for made in made {
             if ledger.status_of_payment(&made) == PaymentStatus::Processing
-                && let Some((status, at)) = rules::final_status(&made, now)
+                && let Some((status, at)) = rules::final_payment_status(&made, now)
             {
                 ledger.append(LedgerEntry::Resolved { id: made.id.clone(), status, at })?;
             }
@@ -115,8 +115,12 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger could not be written.
-    pub fn open_page_at(&self, request: &CheckoutPageRequest, now: DateTime<Utc>) -> Result<PageOpened, LedgerError> {
-        let opened = rules::open_page(request, now);
+    pub fn open_page_at(
+        &self,
+        request: &CheckoutPageRequest,
+        now: DateTime<Utc>,
+    ) -> Result<OpenedCheckoutPage, LedgerError> {
+        let opened = rules::new_checkout_page(request, now);
         let mut ledger = self.ledger();
         if let Some((before, _)) = ledger.find_page(&opened.id) {
             return Ok(before.clone());
@@ -126,10 +130,10 @@ impl Sandbox {
     }
 
     /// Returns the checkout page `id` and its state at the time `now`; `None` if there is no such page.
-    pub fn page_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Option<(PageOpened, CheckoutPageState)> {
+    pub fn page_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Option<(OpenedCheckoutPage, CheckoutPageState)> {
         let ledger = self.ledger();
         let (opened, entered) = ledger.find_page(id)?;
-        Some((opened.clone(), rules::page_state(opened, entered.as_ref(), now)))
+        Some((opened.clone(), rules::checkout_page_state(opened, entered.as_ref(), now)))
     }
 
     /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the checkout page is not
@@ -144,7 +148,8 @@ impl Sandbox {
         now: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
         let mut ledger = self.ledger();
-        let state = ledger.find_page(id).map(|(opened, entered)| rules::page_state(opened, entered.as_ref(), now));
+        let state =
+            ledger.find_page(id).map(|(opened, entered)| rules::checkout_page_state(opened, entered.as_ref(), now));
         if !state.is_some_and(|state| rules::can_payment_method_be_entered(payment_method, &state)) {
             return Ok(false);
         }
@@ -166,8 +171,8 @@ impl Sandbox {
         });
         let payment = payment.as_ref().map(|(made, status, refunded)| (*made, status, *refunded));
         match rules::decide_refund(before.map(|(before, _)| before), payment, request) {
-            Decision::Respond(response) => Ok(response),
-            Decision::Write(request) => {
+            RequestDecision::Respond(response) => Ok(response),
+            RequestDecision::Write(request) => {
                 let refund = rules::succeeded_refund(&request);
                 ledger.append(LedgerEntry::Refunded { request, id: refund.id.clone(), at: now })?;
                 Ok(RefundResponse::Made(refund))
@@ -186,7 +191,7 @@ impl Sandbox {
         after: Option<&str>,
         now: DateTime<Utc>,
     ) -> Result<ListPage<Payment>, LedgerError> {
-        let page = list_page(self.ledger().entries(), after, |entry| match entry {
+        let page = select_list_page(self.ledger().entries(), after, |entry| match entry {
             LedgerEntry::Payment(made) if range.contains(made.created_at) => Some(made.clone()),
             _ => None,
         });
@@ -200,8 +205,8 @@ impl Sandbox {
         range: &TimeRange,
         after: Option<&str>,
     ) -> ListPage<(GatewayToken, GatewayRefund)> {
-        list_page(self.ledger().refunds(), after, |(request, _)| {
-            let is_in_range = range.contains(rules::refund_time(request));
+        select_list_page(self.ledger().refunds(), after, |(request, _)| {
+            let is_in_range = range.contains(rules::refund_request_time(request));
             is_in_range.then(|| (request.payment.clone(), rules::succeeded_refund(request)))
         })
     }
@@ -216,7 +221,7 @@ impl Sandbox {
 
 /// Returns a list page with the results of `select` for the entries in `all`. The position `after` is the number of
 /// entries before the list page. This number stays correct, because entries are only appended.
-fn list_page<E, T>(all: &[E], after: Option<&str>, select: impl Fn(&E) -> Option<T>) -> ListPage<T> {
+fn select_list_page<E, T>(all: &[E], after: Option<&str>, select: impl Fn(&E) -> Option<T>) -> ListPage<T> {
     let before = after.and_then(|after| after.parse().ok()).unwrap_or(0);
     let (mut items, mut read) = (Vec::new(), before);
     for entry in all.iter().skip(before) {
@@ -232,7 +237,7 @@ fn list_page<E, T>(all: &[E], after: Option<&str>, select: impl Fn(&E) -> Option
 #[async_trait]
 impl PaymentGateway for Sandbox {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        Ok(rules::account(self.ledger().account()))
+        Ok(rules::sandbox_account(self.ledger().account()))
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
@@ -240,7 +245,11 @@ impl PaymentGateway for Sandbox {
             .unwrap_or_else(|error| ChargeResponse::Unknown { reason: error.to_string() })
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         self.payments_at(customer, since, self.clock.now())
             .map_err(|error| GatewayError::Unknown { reason: error.to_string() })
     }
@@ -274,11 +283,11 @@ impl Refunds for Sandbox {
         self.refund_at(request, self.clock.now()).unwrap_or_else(unknown)
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         Ok(self.refunds_made(payment))
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -287,7 +296,7 @@ impl Refunds for Sandbox {
         page.map(Some).map_err(|error| GatewayError::Unknown { reason: error.to_string() })
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -295,7 +304,7 @@ impl Refunds for Sandbox {
         Ok(Some(self.refunds_with_payment_ids_in(range, after)))
     }
 
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         _range: &TimeRange,
         _after: Option<&str>,
@@ -311,7 +320,7 @@ impl SandboxStore for Sandbox {
     }
 
     async fn account(&self) -> Result<GatewayAccount, StoreError> {
-        Ok(rules::account(self.ledger().account()))
+        Ok(rules::sandbox_account(self.ledger().account()))
     }
 
     async fn charge(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeResponse, StoreError> {
@@ -327,7 +336,7 @@ impl SandboxStore for Sandbox {
         Ok(self.payments_at(customer, since, now)?)
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -336,7 +345,7 @@ impl SandboxStore for Sandbox {
         Ok(self.payments_in_at(range, after, now)?)
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -356,15 +365,19 @@ impl SandboxStore for Sandbox {
         Ok(self.refunds_made(payment))
     }
 
-    async fn open_page(&self, request: &CheckoutPageRequest, now: DateTime<Utc>) -> Result<PageOpened, StoreError> {
+    async fn open_page(
+        &self,
+        request: &CheckoutPageRequest,
+        now: DateTime<Utc>,
+    ) -> Result<OpenedCheckoutPage, StoreError> {
         Ok(self.open_page_at(request, now)?)
     }
 
-    async fn page(
+    async fn checkout_page_with_state(
         &self,
         id: &GatewayToken,
         now: DateTime<Utc>,
-    ) -> Result<Option<(PageOpened, CheckoutPageState)>, StoreError> {
+    ) -> Result<Option<(OpenedCheckoutPage, CheckoutPageState)>, StoreError> {
         Ok(self.page_at(id, now))
     }
 
@@ -399,7 +412,7 @@ mod tests {
     #[test]
     fn charges_and_refunds_of_amounts_below_one_or_above_the_maximum_are_rejected_and_not_stored() {
         let now = "2027-01-31T06:00:00Z".parse().unwrap();
-        let sandbox = Sandbox::new(Ledger::memory(), Arc::new(SimulatedClock::new(now, 1)));
+        let sandbox = Sandbox::new(Ledger::in_memory(), Arc::new(SimulatedClock::new(now, 1)));
         let Ok(ChargeResponse::Succeeded(paid)) = sandbox.charge_at(&charge_request(1299), now) else { panic!() };
         for (minor, code) in [
             (0, "amount_too_small"),

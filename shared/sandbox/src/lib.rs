@@ -19,6 +19,6 @@ mod test_payment_methods;
 pub use config::*;
 pub use ledger::{Ledger, LedgerEntry, LedgerError};
 pub use ledger_sandbox::Sandbox;
-pub use records::{EnteredMethod, LedgerPayment, PageOpened};
+pub use records::{EnteredPaymentMethod, LedgerPayment, OpenedCheckoutPage};
 pub use server::{gateway_router, signed_gateway_router};
 pub use store::{CheckoutPageAddress, SandboxStore, StoreError};

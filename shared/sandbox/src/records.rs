@@ -9,7 +9,7 @@ use billing::{GatewayToken, Payment, PaymentStatus};
 
 /// A checkout page as it was opened, before the customer entered a payment method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PageOpened {
+pub struct OpenedCheckoutPage {
     pub id: GatewayToken,
     /// The customer who will own the payment method.
     pub customer: GatewayToken,
@@ -17,7 +17,7 @@ pub struct PageOpened {
     pub expires_at: DateTime<Utc>,
 }
 
-impl PageOpened {
+impl OpenedCheckoutPage {
     /// Converts this checkout page to the wire format of the gateway. The URL of the checkout page begins with the base
     /// URL `url`.
     pub fn into_checkout_page(self, url: &str) -> CheckoutPage {
@@ -26,7 +26,7 @@ impl PageOpened {
 }
 
 /// A payment method that a customer entered on a checkout page, and the time at which it was entered.
-pub type EnteredMethod = (GatewayToken, DateTime<Utc>);
+pub type EnteredPaymentMethod = (GatewayToken, DateTime<Utc>);
 
 /// A payment as it was made: the request that made the payment, and the status in the first response.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,7 +51,8 @@ impl LedgerPayment {
             attempt_no: self.request.attempt_no,
             amount: self.request.amount,
             status,
-            card: test_payment_methods::card_of_method(&self.request.payment_method.payment_method).map(Box::new),
+            card: test_payment_methods::card_of_payment_method(&self.request.payment_method.payment_method)
+                .map(Box::new),
             created_at: self.created_at,
         }
     }

@@ -9,7 +9,7 @@ use gateways::{
 };
 use ulid::Ulid;
 
-use crate::records::{EnteredMethod, LedgerPayment, PageOpened};
+use crate::records::{EnteredPaymentMethod, LedgerPayment, OpenedCheckoutPage};
 use crate::test_payment_methods::{self, PaymentMethodBehaviour};
 use billing::{GatewayAccount, GatewayToken, Money, PaymentMethod, PaymentStatus};
 
@@ -25,7 +25,7 @@ pub const LIST_PAGE_SIZE: usize = 100;
 
 /// The decision on a charge or a refund.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Decision<Response, Record> {
+pub enum RequestDecision<Response, Record> {
     /// The request changes nothing and gets this response.
     Respond(Response),
     /// The store must write this record. The request gets the response that follows from the record.
@@ -33,7 +33,7 @@ pub enum Decision<Response, Record> {
 }
 
 /// Returns the gateway account with the id `id`.
-pub fn account(id: &str) -> GatewayAccount {
+pub fn sandbox_account(id: &str) -> GatewayAccount {
     GatewayAccount { kind: "sandbox".to_owned(), account: id.to_owned(), live: false }
 }
 
@@ -44,23 +44,23 @@ pub fn decide_charge(
     request: &ChargeRequest,
     now: DateTime<Utc>,
     new_id: impl FnOnce() -> Ulid,
-) -> Decision<ChargeResponse, LedgerPayment> {
+) -> RequestDecision<ChargeResponse, LedgerPayment> {
     if let Some(made) = before.filter(|made| is_key_remembered(made, now)) {
         let is_same = made.request == *request;
-        return Decision::Respond(if is_same { first_response(made) } else { ChargeResponse::KeyReused });
+        return RequestDecision::Respond(if is_same { first_charge_response(made) } else { ChargeResponse::KeyReused });
     }
-    let rejected = |code: &str| Decision::Respond(ChargeResponse::Rejected { code: code.to_owned() });
-    if let Some(code) = rejection_code(request.amount) {
+    let rejected = |code: &str| RequestDecision::Respond(ChargeResponse::Rejected { code: code.to_owned() });
+    if let Some(code) = amount_rejection_code(request.amount) {
         return rejected(code);
     }
-    let status = match test_payment_methods::behaviour_of_method(&request.payment_method.payment_method) {
+    let status = match test_payment_methods::behaviour_of_payment_method(&request.payment_method.payment_method) {
         None => return rejected("resource_missing"),
         Some(PaymentMethodBehaviour::Succeeds) => PaymentStatus::Succeeded,
         Some(PaymentMethodBehaviour::Processes { .. }) => PaymentStatus::Processing,
         Some(PaymentMethodBehaviour::Declines(decline)) => PaymentStatus::Declined(decline),
     };
     let id = format!("pay_{}", new_id()).parse().expect("a ULID is a token");
-    Decision::Write(LedgerPayment { id, request: request.clone(), status, created_at: now })
+    RequestDecision::Write(LedgerPayment { id, request: request.clone(), status, created_at: now })
 }
 
 /// Returns whether at the time `now` the sandbox still remembers the idempotency key of the earlier payment `made`.
@@ -70,7 +70,7 @@ fn is_key_remembered(made: &LedgerPayment, now: DateTime<Utc>) -> bool {
 
 /// Returns the response to the request that made the payment `made`. A repeated request gets the same response, even if
 /// the payment is no longer processing.
-pub fn first_response(made: &LedgerPayment) -> ChargeResponse {
+pub fn first_charge_response(made: &LedgerPayment) -> ChargeResponse {
     match made.status.clone() {
         PaymentStatus::Succeeded => ChargeResponse::Succeeded(made.payment(PaymentStatus::Succeeded)),
         PaymentStatus::Processing => ChargeResponse::Processing,
@@ -80,8 +80,8 @@ pub fn first_response(made: &LedgerPayment) -> ChargeResponse {
 
 /// Returns the final status of the bank debit `made`, and the time from which it has this status. Returns `None` if the
 /// payment is still processing at `now`, or if `made` was never processing.
-pub fn final_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(PaymentStatus, DateTime<Utc>)> {
-    match test_payment_methods::behaviour_of_method(&made.request.payment_method.payment_method)? {
+pub fn final_payment_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(PaymentStatus, DateTime<Utc>)> {
+    match test_payment_methods::behaviour_of_payment_method(&made.request.payment_method.payment_method)? {
         PaymentMethodBehaviour::Processes { time, then } if now >= made.created_at + time => {
             Some((then, made.created_at + time))
         }
@@ -90,8 +90,8 @@ pub fn final_status(made: &LedgerPayment, now: DateTime<Utc>) -> Option<(Payment
 }
 
 /// Returns the status of the payment `made` at the time `now`.
-pub fn status_at(made: &LedgerPayment, now: DateTime<Utc>) -> PaymentStatus {
-    final_status(made, now).map_or_else(|| made.status.clone(), |(status, _)| status)
+pub fn payment_status_at(made: &LedgerPayment, now: DateTime<Utc>) -> PaymentStatus {
+    final_payment_status(made, now).map_or_else(|| made.status.clone(), |(status, _)| status)
 }
 
 /// Decides on the refund `request`. `before` is the earlier request that made a refund with the same id; `None` if
@@ -101,17 +101,17 @@ pub fn decide_refund(
     before: Option<&RefundRequest>,
     payment: Option<(&LedgerPayment, &PaymentStatus, i64)>,
     request: &RefundRequest,
-) -> Decision<RefundResponse, RefundRequest> {
-    let rejected = |code: &str| Decision::Respond(RefundResponse::Rejected { code: code.to_owned() });
+) -> RequestDecision<RefundResponse, RefundRequest> {
+    let rejected = |code: &str| RequestDecision::Respond(RefundResponse::Rejected { code: code.to_owned() });
     if let Some(before) = before {
         let is_same = before == request;
         return if is_same {
-            Decision::Respond(RefundResponse::Made(succeeded_refund(before)))
+            RequestDecision::Respond(RefundResponse::Made(succeeded_refund(before)))
         } else {
             rejected("idempotency_error")
         };
     }
-    if let Some(code) = rejection_code(request.amount) {
+    if let Some(code) = amount_rejection_code(request.amount) {
         return rejected(code);
     }
     let Some((made, status, refunded)) = payment else { return rejected("resource_missing") };
@@ -122,7 +122,7 @@ pub fn decide_refund(
     if request.amount.currency() != paid.currency() || request.amount.minor() > paid.minor().saturating_sub(refunded) {
         return rejected("amount_too_large");
     }
-    Decision::Write(request.clone())
+    RequestDecision::Write(request.clone())
 }
 
 /// Returns the refund that `request` made.
@@ -136,13 +136,13 @@ pub fn succeeded_refund(request: &RefundRequest) -> GatewayRefund {
 }
 
 /// Returns the time at which the refund `request` was requested. The id of the refund, a ULID, contains this time.
-pub fn refund_time(request: &RefundRequest) -> DateTime<Utc> {
+pub fn refund_request_time(request: &RefundRequest) -> DateTime<Utc> {
     request.refund.datetime().into()
 }
 
 /// Returns the error code with which the sandbox rejects `amount`. Stripe uses the same codes. Returns `None` if a
 /// product can have `amount` as its price.
-fn rejection_code(amount: Money) -> Option<&'static str> {
+fn amount_rejection_code(amount: Money) -> Option<&'static str> {
     match amount.currency().price(amount.minor()) {
         Ok(_) => None,
         Err(_) if amount.minor() <= 0 => Some("amount_too_small"),
@@ -152,9 +152,9 @@ fn rejection_code(amount: Money) -> Option<&'static str> {
 
 /// Returns the checkout page for `request`, opened at the time `now`. The id of the checkout page depends only on the
 /// id of the payment method setup, so the same setup gets the same checkout page.
-pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpened {
+pub fn new_checkout_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> OpenedCheckoutPage {
     let new_customer = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
-    PageOpened {
+    OpenedCheckoutPage {
         id: format!("page_{}", request.setup).parse().expect("a ULID is a token"),
         customer: request.customer.clone().unwrap_or_else(new_customer),
         return_url: request.return_url.clone(),
@@ -164,7 +164,11 @@ pub fn open_page(request: &CheckoutPageRequest, now: DateTime<Utc>) -> PageOpene
 
 /// Returns the state of the checkout page `opened` at the time `now`. `entered` is the payment method that the customer
 /// has entered; `None` if there is none yet.
-pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: DateTime<Utc>) -> CheckoutPageState {
+pub fn checkout_page_state(
+    opened: &OpenedCheckoutPage,
+    entered: Option<&EnteredPaymentMethod>,
+    now: DateTime<Utc>,
+) -> CheckoutPageState {
     match entered {
         Some((payment_method, given_at)) => CheckoutPageState::Complete {
             payment_method: PaymentMethod { customer: opened.customer.clone(), payment_method: payment_method.clone() },
@@ -178,5 +182,5 @@ pub fn page_state(opened: &PageOpened, entered: Option<&EnteredMethod>, now: Dat
 /// Returns whether `payment_method` can be entered on a checkout page with the state `state`: the checkout page is
 /// open, and there is such a test payment method.
 pub fn can_payment_method_be_entered(payment_method: &GatewayToken, state: &CheckoutPageState) -> bool {
-    *state == CheckoutPageState::Open && test_payment_methods::behaviour_of_method(payment_method).is_some()
+    *state == CheckoutPageState::Open && test_payment_methods::behaviour_of_payment_method(payment_method).is_some()
 }

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use clock::Clock;
 use gateways::{
     ACCOUNT_PATH, CHECKOUT_PAGES_PATH, CLOCK_HEADER, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest,
-    CheckoutPageState, CustomerPaymentsQuery, GatewayDispute, GatewayKeys, GatewayRefund, LISTS_PATH, ListPage,
+    CheckoutPageState, CustomerPaymentsQuery, GatewayDispute, GatewayRefund, GatewaySigningKeys, LISTS_PATH, ListPage,
     PAYMENTS_PATH, REFUNDS_PATH, RefundRequest, RefundResponse, SignedRequestParts, TimeRange, TimeRangeQuery,
 };
 
@@ -26,30 +26,30 @@ use crate::store::{CheckoutPageAddress, SandboxStore, StoreError};
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// The sandbox that the routes serve.
-type Store = Arc<dyn SandboxStore>;
+type SharedSandboxStore = Arc<dyn SandboxStore>;
 
 /// Returns the routes that `HttpGateway` calls, and the checkout page for the customer's browser. The routes accept
 /// requests without signatures.
-pub fn gateway_router(sandbox: Store) -> Router {
+pub fn gateway_router(sandbox: SharedSandboxStore) -> Router {
     api_routes().merge(checkout_page_routes()).with_state(sandbox)
 }
 
 /// Returns the same routes as [`gateway_router`]. Every request, except the requests of the customer's browser, must be
 /// signed with one of `keys`, at most five minutes before or after the time of `clock`; otherwise the response is 401.
-pub fn signed_gateway_router(sandbox: Store, keys: GatewayKeys, clock: Arc<dyn Clock>) -> Router {
+pub fn signed_gateway_router(sandbox: SharedSandboxStore, keys: GatewaySigningKeys, clock: Arc<dyn Clock>) -> Router {
     let verification = from_fn_with_state((keys, clock), verify_signature);
     api_routes().route_layer(verification).merge(checkout_page_routes()).with_state(sandbox)
 }
 
 /// Returns the routes that `HttpGateway` calls.
-fn api_routes() -> Router<Store> {
+fn api_routes() -> Router<SharedSandboxStore> {
     Router::new()
         .route(ACCOUNT_PATH, get(get_account))
-        .route(PAYMENTS_PATH, post(charge).get(list_payments))
+        .route(PAYMENTS_PATH, post(create_charge).get(list_payments))
         .route(&format!("{PAYMENTS_PATH}/{{id}}"), get(get_payment))
         .route(CHECKOUT_PAGES_PATH, post(open_checkout_page))
-        .route(&format!("{CHECKOUT_PAGES_PATH}/{{id}}"), get(checkout_page_state))
-        .route(REFUNDS_PATH, post(refund))
+        .route(&format!("{CHECKOUT_PAGES_PATH}/{{id}}"), get(get_checkout_page_state))
+        .route(REFUNDS_PATH, post(create_refund))
         .route(&format!("{REFUNDS_PATH}/{{payment}}"), get(list_refunds))
         .route(&format!("{LISTS_PATH}/payments"), get(list_payments_in_range))
         .route(&format!("{LISTS_PATH}/refunds"), get(list_refunds_in_range))
@@ -57,13 +57,13 @@ fn api_routes() -> Router<Store> {
 }
 
 /// Returns the routes that the customer's browser calls.
-fn checkout_page_routes() -> Router<Store> {
-    Router::new().route("/pages/{id}", get(show_page).post(submit_card))
+fn checkout_page_routes() -> Router<SharedSandboxStore> {
+    Router::new().route("/pages/{id}", get(show_checkout_page).post(submit_card))
 }
 
 /// A middleware that passes requests with a valid signature to the routes, and responds to all other requests with 401.
 async fn verify_signature(
-    State((keys, clock)): State<(GatewayKeys, Arc<dyn Clock>)>,
+    State((keys, clock)): State<(GatewaySigningKeys, Arc<dyn Clock>)>,
     request: Request,
     next: Next,
 ) -> Result<Response, ErrorResponse> {
@@ -80,12 +80,12 @@ async fn verify_signature(
 /// The status and the text of an error response.
 type ErrorResponse = (StatusCode, String);
 
-async fn get_account(State(sandbox): State<Store>) -> Result<Json<GatewayAccount>, ErrorResponse> {
+async fn get_account(State(sandbox): State<SharedSandboxStore>) -> Result<Json<GatewayAccount>, ErrorResponse> {
     sandbox.account().await.map(Json).map_err(internal_error)
 }
 
-async fn charge(
-    State(sandbox): State<Store>,
+async fn create_charge(
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Json(request): Json<ChargeRequest>,
 ) -> Result<Json<ChargeResponse>, ErrorResponse> {
@@ -94,7 +94,7 @@ async fn charge(
 }
 
 async fn list_payments(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Query(query): Query<CustomerPaymentsQuery>,
 ) -> Result<Json<Vec<Payment>>, ErrorResponse> {
@@ -103,7 +103,7 @@ async fn list_payments(
 }
 
 async fn get_payment(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Path(id): Path<GatewayToken>,
 ) -> Result<Json<Payment>, ErrorResponse> {
@@ -113,7 +113,7 @@ async fn get_payment(
 }
 
 async fn open_checkout_page(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Json(request): Json<CheckoutPageRequest>,
 ) -> Result<Json<CheckoutPage>, ErrorResponse> {
@@ -124,20 +124,20 @@ async fn open_checkout_page(
             let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
             format!("http://{host}")
         }
-        CheckoutPageAddress::OriginOfReturnUrl => origin(&request.return_url)
+        CheckoutPageAddress::OriginOfReturnUrl => origin_of_url(&request.return_url)
             .ok_or_else(|| (StatusCode::BAD_REQUEST, "return_url must be an https URL".to_owned()))?,
     };
     sandbox.open_page(&request, now).await.map(|opened| Json(opened.into_checkout_page(&url))).map_err(internal_error)
 }
 
 /// Returns the scheme and the host of `url`; `None` if `url` has no scheme or no host.
-fn origin(url: &str) -> Option<String> {
+fn origin_of_url(url: &str) -> Option<String> {
     let url: Uri = url.parse().ok()?;
     Some(format!("{}://{}", url.scheme_str()?, url.authority()?))
 }
 
-async fn refund(
-    State(sandbox): State<Store>,
+async fn create_refund(
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Json(request): Json<RefundRequest>,
 ) -> Result<Json<RefundResponse>, ErrorResponse> {
@@ -146,27 +146,27 @@ async fn refund(
 }
 
 async fn list_refunds(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     Path(payment): Path<GatewayToken>,
 ) -> Result<Json<Vec<GatewayRefund>>, ErrorResponse> {
     sandbox.refunds(&payment).await.map(Json).map_err(internal_error)
 }
 
 async fn list_payments_in_range(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Query(TimeRangeQuery { from, to, after }): Query<TimeRangeQuery>,
 ) -> Result<Json<ListPage<Payment>>, ErrorResponse> {
     let now = time_of_request(sandbox.as_ref(), &headers)?;
-    let page = sandbox.payments_in(&TimeRange { from, to }, after.as_deref(), now).await;
+    let page = sandbox.payments_in_range(&TimeRange { from, to }, after.as_deref(), now).await;
     page.map(Json).map_err(internal_error)
 }
 
 async fn list_refunds_in_range(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     Query(TimeRangeQuery { from, to, after }): Query<TimeRangeQuery>,
 ) -> Result<Json<ListPage<(GatewayToken, GatewayRefund)>>, ErrorResponse> {
-    let page = sandbox.refunds_in(&TimeRange { from, to }, after.as_deref()).await;
+    let page = sandbox.refunds_in_range(&TimeRange { from, to }, after.as_deref()).await;
     page.map(Json).map_err(internal_error)
 }
 
@@ -175,43 +175,46 @@ async fn list_disputes_in_range(Query(_): Query<TimeRangeQuery>) -> Json<ListPag
     Json(ListPage::last(Vec::new()))
 }
 
-async fn checkout_page_state(
-    State(sandbox): State<Store>,
+async fn get_checkout_page_state(
+    State(sandbox): State<SharedSandboxStore>,
     headers: HeaderMap,
     Path(id): Path<GatewayToken>,
 ) -> Result<Json<CheckoutPageState>, ErrorResponse> {
     let now = time_of_request(sandbox.as_ref(), &headers)?;
-    let page = sandbox.page(&id, now).await.map_err(internal_error)?;
-    page.map(|(_, state)| Json(state)).ok_or_else(page_not_found)
+    let page = sandbox.checkout_page_with_state(&id, now).await.map_err(internal_error)?;
+    page.map(|(_, state)| Json(state)).ok_or_else(checkout_page_not_found)
 }
 
 /// Returns the checkout page. If it is not open any more, redirects the browser to the return URL.
-async fn show_page(State(sandbox): State<Store>, Path(id): Path<GatewayToken>) -> Result<Response, ErrorResponse> {
-    let page = sandbox.page(&id, sandbox.now()).await.map_err(internal_error)?;
-    match page.ok_or_else(page_not_found)? {
-        (opened, CheckoutPageState::Open) => Ok(card_page::render(&opened.return_url)),
+async fn show_checkout_page(
+    State(sandbox): State<SharedSandboxStore>,
+    Path(id): Path<GatewayToken>,
+) -> Result<Response, ErrorResponse> {
+    let page = sandbox.checkout_page_with_state(&id, sandbox.now()).await.map_err(internal_error)?;
+    match page.ok_or_else(checkout_page_not_found)? {
+        (opened, CheckoutPageState::Open) => Ok(card_page::render_card_page(&opened.return_url)),
         (opened, CheckoutPageState::Complete { .. } | CheckoutPageState::Expired) => {
-            Ok(card_page::redirect_to(&opened.return_url))
+            Ok(card_page::redirect_to_return_url(&opened.return_url))
         }
     }
 }
 
 /// Stores the payment method that the customer submitted, and redirects the browser to the return URL.
 async fn submit_card(
-    State(sandbox): State<Store>,
+    State(sandbox): State<SharedSandboxStore>,
     Path(id): Path<GatewayToken>,
     body: String,
 ) -> Result<Response, ErrorResponse> {
     let now = sandbox.now();
-    let page = sandbox.page(&id, now).await.map_err(internal_error)?;
-    let (opened, _) = page.ok_or_else(page_not_found)?;
+    let page = sandbox.checkout_page_with_state(&id, now).await.map_err(internal_error)?;
+    let (opened, _) = page.ok_or_else(checkout_page_not_found)?;
     if let Some(payment_method) = card_page::submitted_payment_method(&body) {
         sandbox.complete_page(&id, &payment_method, now).await.map_err(internal_error)?;
     }
-    Ok(card_page::redirect_to(&opened.return_url))
+    Ok(card_page::redirect_to_return_url(&opened.return_url))
 }
 
-fn page_not_found() -> ErrorResponse {
+fn checkout_page_not_found() -> ErrorResponse {
     (StatusCode::NOT_FOUND, "the checkout page does not exist".to_owned())
 }
 

@@ -10,7 +10,7 @@ use gateways::{
     RefundResponse, TimeRange,
 };
 
-use crate::records::PageOpened;
+use crate::records::OpenedCheckoutPage;
 use billing::{GatewayAccount, GatewayToken, Payment};
 
 /// The reason why a store could not read or write. If a write failed, the outcome of the request is unknown.
@@ -39,7 +39,7 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
         CheckoutPageAddress::HostOfRequest
     }
 
-    /// Returns the gateway account, which never changes.
+    /// Returns the gateway account of this sandbox. The account never changes.
     async fn account(&self) -> Result<GatewayAccount, StoreError>;
 
     /// Makes a charge, at most once while the idempotency key is remembered.
@@ -55,7 +55,7 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
 
     /// Returns a list page of the payments that were made in `range`: the first list page, or the list page after the
     /// position `after`.
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -63,8 +63,8 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
     ) -> Result<ListPage<Payment>, StoreError>;
 
     /// Returns a list page of the refunds that were requested in `range`, each with the id of its payment. `after` is
-    /// the same as in [`SandboxStore::payments_in`].
-    async fn refunds_in(
+    /// the same as in [`SandboxStore::payments_in_range`].
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -80,14 +80,18 @@ pub trait SandboxStore: Send + Sync + fmt::Debug {
     async fn refunds(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, StoreError>;
 
     /// Opens a checkout page, or returns the checkout page that was opened before for the same payment method setup.
-    async fn open_page(&self, request: &CheckoutPageRequest, now: DateTime<Utc>) -> Result<PageOpened, StoreError>;
+    async fn open_page(
+        &self,
+        request: &CheckoutPageRequest,
+        now: DateTime<Utc>,
+    ) -> Result<OpenedCheckoutPage, StoreError>;
 
     /// Returns the checkout page `id` and its state; `None` if there is no such page.
-    async fn page(
+    async fn checkout_page_with_state(
         &self,
         id: &GatewayToken,
         now: DateTime<Utc>,
-    ) -> Result<Option<(PageOpened, CheckoutPageState)>, StoreError>;
+    ) -> Result<Option<(OpenedCheckoutPage, CheckoutPageState)>, StoreError>;
 
     /// Enters `payment_method` on the checkout page `id`. Returns `false` if the checkout page is not open or there is
     /// no such test payment method.

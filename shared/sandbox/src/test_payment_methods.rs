@@ -21,15 +21,15 @@ pub enum PaymentMethodBehaviour {
 const DEBIT_PROCESSING_TIME: TimeDelta = TimeDelta::days(2);
 
 /// Returns the behaviour of `payment_method`; `None` if there is no such payment method.
-pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<PaymentMethodBehaviour> {
+pub fn behaviour_of_payment_method(payment_method: &GatewayToken) -> Option<PaymentMethodBehaviour> {
     let name = payment_method.as_str().strip_prefix("pm_")?;
     if let Some(account) = name.strip_prefix("usBankAccount_") {
         let then = match account {
             "success" => PaymentStatus::Succeeded,
-            "insufficientFunds" => PaymentStatus::Declined(decline("insufficient_funds", false)),
-            "accountClosed" => PaymentStatus::Declined(decline("account_closed", true)),
-            "noAccount" => PaymentStatus::Declined(decline("no_account", true)),
-            "debitNotAuthorized" => PaymentStatus::Declined(decline("debit_not_authorized", true)),
+            "insufficientFunds" => PaymentStatus::Declined(new_decline("insufficient_funds", false)),
+            "accountClosed" => PaymentStatus::Declined(new_decline("account_closed", true)),
+            "noAccount" => PaymentStatus::Declined(new_decline("no_account", true)),
+            "debitNotAuthorized" => PaymentStatus::Declined(new_decline("debit_not_authorized", true)),
             _ => return None,
         };
         return Some(PaymentMethodBehaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
@@ -42,27 +42,31 @@ pub fn behaviour_of_method(payment_method: &GatewayToken) -> Option<PaymentMetho
             Some(PaymentMethodBehaviour::Succeeds)
         }
         "chargeDeclined" | "chargeCustomerFail" => {
-            Some(PaymentMethodBehaviour::Declines(decline("card_declined", false)))
+            Some(PaymentMethodBehaviour::Declines(new_decline("card_declined", false)))
         }
         "chargeDeclinedInsufficientFunds" => {
-            Some(PaymentMethodBehaviour::Declines(decline("insufficient_funds", false)))
+            Some(PaymentMethodBehaviour::Declines(new_decline("insufficient_funds", false)))
         }
-        "chargeDeclinedProcessingError" => Some(PaymentMethodBehaviour::Declines(decline("processing_error", false))),
+        "chargeDeclinedProcessingError" => {
+            Some(PaymentMethodBehaviour::Declines(new_decline("processing_error", false)))
+        }
         "chargeDeclinedVelocityLimitExceeded" => {
-            Some(PaymentMethodBehaviour::Declines(decline("card_velocity_exceeded", false)))
+            Some(PaymentMethodBehaviour::Declines(new_decline("card_velocity_exceeded", false)))
         }
-        "chargeDeclinedExpiredCard" => Some(PaymentMethodBehaviour::Declines(decline("expired_card", true))),
-        "chargeDeclinedLostCard" => Some(PaymentMethodBehaviour::Declines(decline("lost_card", true))),
-        "chargeDeclinedStolenCard" => Some(PaymentMethodBehaviour::Declines(decline("stolen_card", true))),
-        "authenticationRequired" => Some(PaymentMethodBehaviour::Declines(decline("authentication_required", false))),
-        "chargeDeclinedIncorrectCvc" => Some(PaymentMethodBehaviour::Declines(decline("incorrect_cvc", false))),
+        "chargeDeclinedExpiredCard" => Some(PaymentMethodBehaviour::Declines(new_decline("expired_card", true))),
+        "chargeDeclinedLostCard" => Some(PaymentMethodBehaviour::Declines(new_decline("lost_card", true))),
+        "chargeDeclinedStolenCard" => Some(PaymentMethodBehaviour::Declines(new_decline("stolen_card", true))),
+        "authenticationRequired" => {
+            Some(PaymentMethodBehaviour::Declines(new_decline("authentication_required", false)))
+        }
+        "chargeDeclinedIncorrectCvc" => Some(PaymentMethodBehaviour::Declines(new_decline("incorrect_cvc", false))),
         _ => None,
     }
 }
 
 /// Returns the brand and the last four digits of the test card `payment_method`, from Stripe's table of test cards;
 /// `None` if `payment_method` is not such a card.
-pub fn card_of_method(payment_method: &GatewayToken) -> Option<Card> {
+pub fn card_of_payment_method(payment_method: &GatewayToken) -> Option<Card> {
     let name = payment_method.as_str().strip_prefix("pm_card_")?;
     let (brand, last4) = match name.split('_').next()? {
         "visa" => ("visa", "4242"),
@@ -78,6 +82,6 @@ pub fn card_of_method(payment_method: &GatewayToken) -> Option<Card> {
 }
 
 /// Returns a decline with this code, which is hard if `hard` is true.
-fn decline(code: &str, hard: bool) -> Decline {
+fn new_decline(code: &str, hard: bool) -> Decline {
     Decline { code: code.to_owned(), hard }
 }

@@ -8,7 +8,7 @@ use aws_config::SdkConfig;
 use aws_errors::AwsRequestError;
 
 use clock::Clock;
-use config::{ConfigError, CurrentSecret, Env, SecretReader, Variable};
+use config::{ConfigError, CurrentSecret, Env, EnvVariable, SecretReader};
 use encryption::{ENCRYPTION_KEYS, ENCRYPTION_KEYS_SECRET_NAME, EncryptionKeys};
 
 /// Reads the keys that encrypt the secrets in the table: from AWS Secrets Manager if
@@ -17,8 +17,8 @@ use encryption::{ENCRYPTION_KEYS, ENCRYPTION_KEYS_SECRET_NAME, EncryptionKeys};
 /// # Errors
 /// [`ConfigError`] if a variable is missing or invalid, or the secret cannot be read. The error never contains the
 /// keys.
-pub async fn encryption_keys(env: Env<'_>, sdk: &SdkConfig) -> Result<EncryptionKeys, ConfigError> {
-    let (from, text) = read_secret(env, sdk, (&ENCRYPTION_KEYS_SECRET_NAME, &ENCRYPTION_KEYS)).await?;
+pub async fn read_encryption_keys(env: Env<'_>, sdk: &SdkConfig) -> Result<EncryptionKeys, ConfigError> {
+    let (from, text) = read_configured_secret(env, sdk, &ENCRYPTION_KEYS_SECRET_NAME, &ENCRYPTION_KEYS).await?;
     EncryptionKeys::parse(&text).map_err(|error| ConfigError::Invalid { name: from.name, reason: error.to_string() })
 }
 
@@ -27,14 +27,15 @@ pub async fn encryption_keys(env: Env<'_>, sdk: &SdkConfig) -> Result<Encryption
 ///
 /// # Errors
 /// [`ConfigError`] if neither variable is set, or the secret cannot be read. The error never contains the secret.
-pub async fn read_secret<'a>(
+pub async fn read_configured_secret<'a>(
     env: Env<'_>,
     sdk: &SdkConfig,
-    (name_variable, value_variable): (&'a Variable, &'a Variable),
-) -> Result<(&'a Variable, String), ConfigError> {
+    name_variable: &'a EnvVariable,
+    value_variable: &'a EnvVariable,
+) -> Result<(&'a EnvVariable, String), ConfigError> {
     match env.get(name_variable) {
-        Some(name) => Ok((name_variable, secret_from_secrets_manager(sdk, name_variable, &name).await?)),
-        None => Ok((value_variable, env.text(value_variable)?)),
+        Some(name) => Ok((name_variable, read_secret_from_secrets_manager(sdk, name_variable, &name).await?)),
+        None => Ok((value_variable, env.required_text(value_variable)?)),
     }
 }
 
@@ -43,9 +44,9 @@ pub async fn read_secret<'a>(
 ///
 /// # Errors
 /// [`ConfigError`] if the secret cannot be read. The error never contains the secret.
-pub async fn secret_from_secrets_manager(
+pub async fn read_secret_from_secrets_manager(
     sdk: &SdkConfig,
-    name_variable: &Variable,
+    name_variable: &EnvVariable,
     name: &str,
 ) -> Result<String, ConfigError> {
     let invalid = |reason: String| ConfigError::Invalid { name: name_variable.name, reason };
@@ -62,9 +63,10 @@ pub type ParseSecret<T> = fn(&str) -> Result<T, String>;
 
 /// Returns the secret with the name `name` in AWS Secrets Manager, which may be replaced while the function runs.
 /// `name_variable` is the variable that contains this name. The secret is read when it is needed.
-pub fn current_secret<T: Clone + PartialEq + 'static>(
+pub fn create_current_secret<T: Clone + PartialEq + 'static>(
     sdk: &SdkConfig,
-    (name_variable, name): (&'static Variable, String),
+    name_variable: &'static EnvVariable,
+    name: String,
     parse: ParseSecret<T>,
     clock: Arc<dyn Clock>,
 ) -> CurrentSecret<T> {
@@ -75,15 +77,15 @@ pub fn current_secret<T: Clone + PartialEq + 'static>(
 struct SecretInManager<T> {
     sdk: SdkConfig,
     /// The variable that contains the name of the secret.
-    name_variable: &'static Variable,
+    name_variable: &'static EnvVariable,
     name: String,
     parse: ParseSecret<T>,
 }
 
 #[async_trait]
 impl<T: 'static> SecretReader<T> for SecretInManager<T> {
-    async fn read(&self) -> Result<T, ConfigError> {
-        let text = secret_from_secrets_manager(&self.sdk, self.name_variable, &self.name).await?;
+    async fn read_secret(&self) -> Result<T, ConfigError> {
+        let text = read_secret_from_secrets_manager(&self.sdk, self.name_variable, &self.name).await?;
         (self.parse)(&text).map_err(|reason| ConfigError::Invalid { name: self.name_variable.name, reason })
     }
 }

@@ -38,7 +38,7 @@ const TEXTS_ABOUT_ADDRESS: &[&str] = &[
 
 /// Returns the fault that an error response of SES means. `code` is the error code, `text` is the message, and `status`
 /// is the HTTP status.
-pub(crate) fn classify_response(status: u16, code: &str, text: &str) -> MailFault {
+pub(crate) fn classify_ses_response(status: u16, code: &str, text: &str) -> MailFault {
     let text = text.to_lowercase();
     let is_about_address = || TEXTS_ABOUT_ADDRESS.iter().any(|about_address| text.contains(about_address));
     match code {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn each_documented_response_is_classified() {
         for (status, code, text, expected) in RESPONSES.iter().copied() {
-            assert_eq!(classify_response(status, code, text), expected, "{status} {code}: {text}");
+            assert_eq!(classify_ses_response(status, code, text), expected, "{status} {code}: {text}");
         }
     }
 }

@@ -32,8 +32,8 @@ use clock::Clock;
 use config::{ConfigError, Env};
 use mail::tags::{self, account_tag};
 use mail::{
-    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, MailFault, Mailer, SmtpMailer, encode, parse_login,
-    parse_sender, recipient_address,
+    MAIL_FROM, MAIL_LOGIN_SECRET_NAME, MAIL_URL, Mail, MailError, MailFault, Mailer, SmtpMailer, encode_mail,
+    parse_sender, parse_smtp_login, recipient_address,
 };
 
 /// The log message if Amazon SES responds to the last try to send a mail with an error that does not concern only the
@@ -77,25 +77,29 @@ pub enum MailerError {
 ///
 /// # Errors
 /// [`MailerError`] if a variable is missing or not valid.
-pub fn mailer(env: Env<'_>, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Result<Arc<dyn Mailer>, MailerError> {
-    let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
+pub fn create_configured_mailer(
+    env: Env<'_>,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Mailer>, MailerError> {
+    let (url, from) = (env.required_text(&MAIL_URL)?, env.required_text(&MAIL_FROM)?);
     if url.starts_with("ses:") {
-        return Ok(Arc::new(Ses::new(&url, &from, sdk)?));
+        return Ok(Arc::new(SesMailer::new(&url, &from, sdk)?));
     }
     let Some(name) = env.get(&MAIL_LOGIN_SECRET_NAME) else { return Ok(mail::create_mailer(&url, &from)?) };
-    let login = secrets::current_secret(sdk, (&MAIL_LOGIN_SECRET_NAME, name), parse_login, clock);
+    let login = secrets::create_current_secret(sdk, &MAIL_LOGIN_SECRET_NAME, name, parse_smtp_login, clock);
     Ok(Arc::new(SmtpMailer::new(&url, &from)?.with_login(login)))
 }
 
 /// A mailer that sends mails with Amazon SES.
 #[derive(Clone, Debug)]
-pub struct Ses {
+pub struct SesMailer {
     client: Client,
     from: Mailbox,
     configuration_set: Option<String>,
 }
 
-impl Ses {
+impl SesMailer {
     /// Creates a mailer with the region and the credentials of `sdk`. `url` is `ses:` or `ses:?configuration-set=NAME`.
     ///
     /// # Errors
@@ -107,16 +111,16 @@ impl Ses {
                 query
                     .strip_prefix(CONFIGURATION_SET)
                     .filter(|name| is_configuration_set_name(name))
-                    .ok_or_else(invalid_url)?,
+                    .ok_or_else(invalid_ses_url_error)?,
             ),
-            None => return Err(invalid_url()),
+            None => return Err(invalid_ses_url_error()),
         };
         let from = parse_sender(from)?;
         if !AsRef::<str>::as_ref(&from.email).is_ascii() {
-            return Err(settings_error("the local part of the sender's address must be ASCII"));
+            return Err(mail_settings_error("the local part of the sender's address must be ASCII"));
         }
         if sdk.region().is_none() {
-            return Err(settings_error("Amazon SES needs a region: set AWS_REGION"));
+            return Err(mail_settings_error("Amazon SES needs a region: set AWS_REGION"));
         }
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -135,7 +139,7 @@ impl Ses {
 }
 
 #[async_trait]
-impl Mailer for Ses {
+impl Mailer for SesMailer {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let recipient = recipient_address(&mail.to)?;
         // SES does not support SMTPUTF8 ("Destination" in the API reference).
@@ -144,26 +148,26 @@ impl Mailer for Ses {
             return Err(MailError::new(MailFault::RecipientPermanent, reason));
         }
         let to = recipient.to_string();
-        let raw = RawMessage::builder().data(Blob::new(encode(mail, &self.from, recipient)?.formatted())).build();
-        let raw = raw.map_err(|_| settings_error("a mail must not be empty"))?;
+        let raw = RawMessage::builder().data(Blob::new(encode_mail(mail, &self.from, recipient)?.formatted())).build();
+        let raw = raw.map_err(|_| mail_settings_error("a mail must not be empty"))?;
         let request = self
             .client
             .send_email()
             .destination(Destination::builder().to_addresses(to).build())
             .content(EmailContent::builder().raw(raw).build())
-            .email_tags(message_tag(tags::ACCOUNT_TAG, &account_tag(&mail.account))?)
-            .email_tags(message_tag(tags::MAIL_KIND_TAG, &mail.kind.to_string())?)
+            .email_tags(build_message_tag(tags::ACCOUNT_TAG, &account_tag(&mail.account))?)
+            .email_tags(build_message_tag(tags::MAIL_KIND_TAG, &mail.kind.to_string())?)
             .set_configuration_set_name(self.configuration_set.clone());
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_delay(MAX_DELAY).with_jitter();
         let mut delays = delays.without_max_times().with_total_delay(Some(TOTAL_DELAY)).build();
         loop {
             let Err(error) = request.clone().send().await else { return Ok(()) };
             match delays.next().filter(|_| is_safe_to_retry(&error)) {
-                Some(delay) => self.wait(delay).await,
+                Some(delay) => self.wait_before_retry(delay).await,
                 None => {
-                    let mail_error = mail_error(&error);
+                    let mail_error = convert_ses_error(&error);
                     if !mail_error.fault.concerns_only_recipient() {
-                        log_error_code(mail, &error);
+                        log_ses_error_code(mail, &error);
                     }
                     return Err(mail_error);
                 }
@@ -172,9 +176,9 @@ impl Mailer for Ses {
     }
 }
 
-impl Ses {
+impl SesMailer {
     /// Waits for `delay` with the sleep function of the SDK. Tests replace this function, so that they do not wait.
-    async fn wait(&self, delay: Duration) {
+    async fn wait_before_retry(&self, delay: Duration) {
         if let Some(sleep) = self.client.config().sleep_impl() {
             sleep.sleep(delay).await;
         }
@@ -201,12 +205,12 @@ fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
 }
 
 /// Converts an error of SES into a [`MailError`], without the mail addresses that the text of SES may contain.
-fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
+fn convert_ses_error(error: &SdkError<SendEmailError>) -> MailError {
     let cause = AwsRequestError::new(error);
     match error.raw_response() {
         Some(response) => {
             let code = cause.code.as_deref().unwrap_or_default();
-            let fault = fault::classify_response(response.status().as_u16(), code, cause.innermost_text());
+            let fault = fault::classify_ses_response(response.status().as_u16(), code, cause.innermost_text());
             MailError::new(fault, format!("Amazon SES responded with {cause}"))
         }
         None => {
@@ -218,21 +222,21 @@ fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
 
 /// Logs the error code of SES for the final try to send `mail`; the caller logs the whole error. Logs nothing if there was no response, because SES
 /// may then have accepted the mail, but the log message states that it did not.
-fn log_error_code(mail: &Mail, error: &SdkError<SendEmailError>) {
+fn log_ses_error_code(mail: &Mail, error: &SdkError<SendEmailError>) {
     if error.raw_response().is_some() {
-        let error_type = error.code().filter(|code| is_error_code(code)).unwrap_or("Unknown");
+        let error_type = error.code().filter(|code| is_ses_error_code(code)).unwrap_or("Unknown");
         tracing::warn!(account = %mail.account, kind = %mail.kind, error_type, "{MAIL_NOT_ACCEPTED}");
     }
 }
 
 /// Returns whether `text` consists of letters and digits only, like the error codes of SES.
-fn is_error_code(text: &str) -> bool {
+fn is_ses_error_code(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Returns a tag that is sent to SES together with a mail.
-fn message_tag(name: &str, value: &str) -> Result<MessageTag, MailError> {
-    MessageTag::builder().name(name).value(value).build().map_err(|_| settings_error("a tag must not be empty"))
+fn build_message_tag(name: &str, value: &str) -> Result<MessageTag, MailError> {
+    MessageTag::builder().name(name).value(value).build().map_err(|_| mail_settings_error("a tag must not be empty"))
 }
 
 /// Returns whether `text` is a possible name of a configuration set.
@@ -242,11 +246,11 @@ fn is_configuration_set_name(text: &str) -> bool {
 }
 
 /// Returns the error for a URL that does not have the form of an SES URL.
-fn invalid_url() -> MailError {
-    settings_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
+fn invalid_ses_url_error() -> MailError {
+    mail_settings_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
 }
 
 /// Returns an error with which no mail can be sent.
-fn settings_error(reason: &str) -> MailError {
+fn mail_settings_error(reason: &str) -> MailError {
     MailError::new(MailFault::Settings, reason)
 }

@@ -28,7 +28,7 @@ impl SqsQueue {
 
 /// Returns the entry of a SendMessageBatch request that sends the delivery `key`. `index` is the position of the entry in
 /// the request, and becomes its id.
-fn request_entry(index: usize, key: &DeliveryKey) -> SendMessageBatchRequestEntry {
+fn build_delivery_entry(index: usize, key: &DeliveryKey) -> SendMessageBatchRequestEntry {
     let body = serde_json::to_string(key).expect("deliveries can be serialized");
     let entry = SendMessageBatchRequestEntry::builder()
         .id(index.to_string())
@@ -42,7 +42,7 @@ fn request_entry(index: usize, key: &DeliveryKey) -> SendMessageBatchRequestEntr
 impl DeliveryQueue for SqsQueue {
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError> {
         for chunk in keys.chunks(MAX_REQUEST_ENTRIES) {
-            let entries = chunk.iter().enumerate().map(|(index, key)| request_entry(index, key)).collect();
+            let entries = chunk.iter().enumerate().map(|(index, key)| build_delivery_entry(index, key)).collect();
             let send = self.client.send_message_batch().queue_url(&self.url).set_entries(Some(entries));
             let sent = send.send().await.map_err(|error| QueueError(AwsRequestError::new(&error).to_string()))?;
             if let Some(entry) = sent.failed().first() {

@@ -2,7 +2,7 @@
 //!
 //! The rules:
 //! - The new content of a subscription is computed from the stored item and written on condition that the item is
-//!   unchanged ([`dynamo::Dynamo::rewrite`]). No PutItem replaces a subscription after its creation. A claim
+//!   unchanged ([`dynamo::DynamoTable::rewrite_item`]). No PutItem replaces a subscription after its creation. A claim
 //!   (`claims`) is the only write of a subscription that does not read the stored item first.
 //! - Only `keys/` contains the format of keys; only `items/` contains attribute names and types.
 //! - A failed condition is a result, not an error.
@@ -31,7 +31,7 @@
 //! use config::Env;
 //! use store::{Paging, TableConfig};
 //!
-//! let table = TableConfig::read(Env::process())?.connect(&store::load_sdk_config().await);
+//! let table = TableConfig::read(Env::of_process())?.connect(&store::load_sdk_config().await);
 //! let page = table.get_subscriptions_by_account(&account, &Paging::all()).await?;
 //! for subscription in page.into_items()? {
 //!     println!("{} is due on {}", subscription.id, subscription.due_on);
@@ -60,9 +60,9 @@ pub use entities::erasures::StoredAccount;
 pub use entities::notice_claims::NoticeClaimOutcome;
 pub use entities::stream::read_stream_image;
 pub use entities::subscriptions::{CreateOutcome, UpdateOutcome};
-pub use items::{DueEntry, EventSubscriber, Lane, Position, WaitingDelivery, owner_of_removable_item};
+pub use items::{DueEntry, DueIndexPosition, EventSubscriber, Lane, WaitingDelivery, owner_of_removable_item};
 pub use keys::{SubscriptionKey, key_of_heartbeat};
-pub use runs::counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
+pub use runs::counts::{OutcomeCounts, PaymentCounts, ReminderCounts, RunCounts};
 pub use runs::execution_lease::ExecutionLeaseOutcome;
 pub use runs::hourly_limits::LimitedOperation;
 pub use runs::run_records::{RunEnd, RunRecord, RunSums, StoredRuns};
@@ -70,7 +70,7 @@ pub use runs::support_refunds::DailyRefundLimit;
 pub use scans::account_partitions::{
     AccountPartition, AccountPartitions, AlteredItem, CheckedItems, POSITION_SEPARATOR, RecordExpiry,
 };
-pub use scans::other_items::{NamedOwner, check_other_item, named_owner};
+pub use scans::other_items::{NamedOwner, check_other_item, find_named_owner};
 pub use scans::scan::ScannedItem;
 pub use settings::config::{ENDPOINT, SHARDS, TABLE, TableConfig, TableSetUpError, VARIABLES};
 pub use settings::copied_table::OLDER_TABLE;
@@ -79,11 +79,11 @@ pub use settings::reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome
 pub use settings::schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::settings_item::Settings;
 pub use table::batch::Batch;
-pub use table::payments_table::{Payments, Table};
+pub use table::payments_table::{PaymentsSchema, Table};
 pub use table::policy_copy::POLICY_DIFFERS_MESSAGE;
 
 pub use dynamo::{
-    Cursor, FaultyItem, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, ItemFault, Items, Key, KeySchema, NotRewritten,
-    Page, Paging, Replayed, StoredResponse, TIME_TO_LIVE, TableError, create_dynamodb_client, ignore_refusal, key_of,
-    load_sdk_config, timeouts,
+    Cursor, FaultyItem, IDEMPOTENCY_RETENTION, IdempotencyKeyReuse, IdempotentRequest, Item, ItemFault, Items, Key,
+    KeySchema, NotRewritten, Page, Paging, StoredResponse, TIME_TO_LIVE, TableError, aws_request_timeouts,
+    create_dynamodb_client, ignore_refusal, key_of_item, load_sdk_config,
 };

@@ -1,13 +1,13 @@
 //! The configuration of the runs of both batches, from environment variables.
 
-use config::ReadBy::{Payments, Reminders};
+use config::ReadingFunction::{Payments, Reminders};
 use config::variables;
-use config::{ConfigError, Env, Variable};
+use config::{ConfigError, Env, EnvVariable};
 
 variables! {
-    CONCURRENCY = Variable::new(&[Reminders, Payments], "DUEDAY_CONCURRENCY", "N", "Accounts that a run processes at the same time")
+    CONCURRENCY = EnvVariable::new(&[Reminders, Payments], "DUEDAY_CONCURRENCY", "N", "Accounts that a run processes at the same time")
         .in_range(1, 1_000).default("16").rare_flag("concurrency");
-    PAGE_ROWS = Variable::new(&[Reminders, Payments], "DUEDAY_PAGE_ROWS", "N", "Rows read from an index with one request")
+    PAGE_ROWS = EnvVariable::new(&[Reminders, Payments], "DUEDAY_PAGE_ROWS", "N", "Rows read from an index with one request")
         .in_range(1, 1_000).default("200").rare_flag("page-rows");
 }
 

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use chrono::TimeDelta;
 
-use super::execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
-use super::{BatchRequest, Sweep, SweepError, Task};
+use super::execution_messages::{BeginRequest, DailyExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
+use super::{BatchRequest, BatchTask, Sweep, SweepError};
 use days::{DayRecords, ShardProof, ShardState};
 use store::{ExecutionLeaseOutcome, Settings};
 
@@ -18,20 +18,24 @@ const MAX_TIME_BETWEEN_INVOCATIONS: TimeDelta = TimeDelta::minutes(30);
 /// The largest number of shards that the text about an incomplete day lists.
 const MAX_LISTED_SHARDS: usize = 20;
 
-impl<T: Task> Sweep<T> {
+impl<T: BatchTask> Sweep<T> {
     /// Begins a daily execution: acquires the batch's execution lease, and checks once whether the day may begin. If
     /// another execution has the lease, this execution does not begin. That is no error: the response contains the
     /// other execution's name, and the state machine tries again later.
     ///
     /// # Errors
     /// [`SweepError`] if a check fails, so that no row may be processed, or if a request to the table fails.
-    pub(super) async fn begin(&self, begin: &BeginRequest, settings: Settings) -> Result<ExecutionStart, SweepError> {
+    pub(super) async fn begin_execution(
+        &self,
+        begin: &BeginRequest,
+        settings: Settings,
+    ) -> Result<ExecutionStart, SweepError> {
         let begun_at = self.clock.now();
         let request = BatchRequest::for_date(self.table.policy().date_at(begin.scheduled_time));
         let shards = self.check_request(&request, &settings).await?;
         let held_by = match self.acquire_lease(&begin.execution, Some(settings.shards)).await {
             Ok(_) => None,
-            Err(SweepError::Execution(ExecutionError::HeldByOther { by, .. })) => Some(by),
+            Err(SweepError::Execution(DailyExecutionError::HeldByOther { by, .. })) => Some(by),
             Err(error) => return Err(error),
         };
         if held_by.is_none()
@@ -51,14 +55,14 @@ impl<T: Task> Sweep<T> {
     /// Returns the stored number.
     ///
     /// # Errors
-    /// [`ExecutionError::HeldByOther`] if another daily execution has the lease.
+    /// [`DailyExecutionError::HeldByOther`] if another daily execution has the lease.
     pub(super) async fn acquire_lease(&self, execution: &str, shards: Option<u32>) -> Result<Option<u32>, SweepError> {
         let (batch, now) = (Self::BATCH, self.clock.now());
         let until = now + MAX_INVOCATION_TIME + self.task.lease_duration() + MAX_TIME_BETWEEN_INVOCATIONS;
         match self.table.acquire_execution_lease(batch, execution, now, until, shards).await? {
             ExecutionLeaseOutcome::Acquired { shards } => Ok(shards),
             ExecutionLeaseOutcome::HeldByOther { by, until } => {
-                Err(ExecutionError::HeldByOther { batch, by, until }.into())
+                Err(DailyExecutionError::HeldByOther { batch, by, until }.into())
             }
         }
     }
@@ -70,7 +74,7 @@ impl<T: Task> Sweep<T> {
 
     /// Decides from the run records whether the daily execution has completed its day. Releases the execution lease,
     /// unless the execution must wait and then process the shards again.
-    pub(super) async fn finish(
+    pub(super) async fn finish_execution(
         &self,
         finish: &FinishRequest,
         settings: &Settings,
@@ -123,8 +127,8 @@ fn describe_shards_not_done(not_done: &[&ShardProof], shards: usize) -> String {
     format!("{} of {shards} shards are not done: {}", not_done.len(), listed.join(", "))
 }
 
-impl From<ExecutionError> for SweepError {
-    fn from(error: ExecutionError) -> Self {
+impl From<DailyExecutionError> for SweepError {
+    fn from(error: DailyExecutionError) -> Self {
         SweepError::Execution(error)
     }
 }

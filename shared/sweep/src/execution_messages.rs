@@ -77,7 +77,7 @@ pub struct ExecutionResult {
 
 /// The reason why a daily execution must not begin or continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExecutionError {
+pub enum DailyExecutionError {
     #[error("the daily execution {by} of the {batch} batch has the lease until {until}: it is running or was cut off")]
     HeldByOther { batch: Batch, by: String, until: DateTime<Utc> },
 }

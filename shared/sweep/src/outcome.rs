@@ -3,18 +3,18 @@
 use std::fmt::Debug;
 
 use super::RunTotals;
-use store::Counts;
+use store::OutcomeCounts;
 
 /// The outcome of a processed row. A run counts its rows by outcome. Each batch has its own outcomes. The conversion
 /// into text returns the name of the outcome in log lines, such as `in_doubt`, which is also the name of its row count.
 pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync + Into<&'static str> {
     /// The counts of the batch's rows by outcome.
-    type Counts: Counts;
+    type Counts: OutcomeCounts;
     /// The totals of the batch's runs in addition to the row counts.
     type Totals: RunTotals;
 
     /// Returns the counter for rows with this outcome in `counts`.
-    fn count(self, counts: &mut Self::Counts) -> &mut u64;
+    fn counter_in(self, counts: &mut Self::Counts) -> &mut u64;
 
     /// Returns whether a row with this outcome needs no attention. Its log line has the level DEBUG.
     fn is_expected(self) -> bool;

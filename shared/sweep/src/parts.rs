@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 
 use super::daily_execution::MAX_INVOCATION_TIME;
 use super::report::MAX_LISTED_FAILURES;
-use super::{BatchRequest, Outcome, RunReport, Sweep, SweepError, Task};
+use super::{BatchRequest, BatchTask, Outcome, RunReport, Sweep, SweepError};
 
-impl<T: Task> Sweep<T> {
+impl<T: BatchTask> Sweep<T> {
     /// Carries out `request` in parts, until the end of the index or until shortly before `deadline`. Returns one
     /// report about all parts. Each part writes its own run records with its own time limit. So if the process is
     /// killed, other runs soon recognize that its last part was cut off.
@@ -25,9 +25,9 @@ impl<T: Task> Sweep<T> {
             // All parts use the policy that the first part has read.
             let settings = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?;
             let request = BatchRequest { next: Some(from.clone()), ..request.clone() };
-            let part = self.run_with(settings, &request, limit()).await?;
+            let part = self.run_with_settings(settings, &request, limit()).await?;
             let has_moved = part.next.as_ref() != Some(&from);
-            add_part(&mut whole, part);
+            add_partial_report(&mut whole, part);
             if !has_moved {
                 break;
             }
@@ -37,7 +37,7 @@ impl<T: Task> Sweep<T> {
 }
 
 /// Adds the report `part` to `whole`, the report about all earlier parts.
-fn add_part<O: Outcome>(whole: &mut RunReport<O>, part: RunReport<O>) {
+fn add_partial_report<O: Outcome>(whole: &mut RunReport<O>, part: RunReport<O>) {
     whole.counts += part.counts;
     whole.totals += part.totals;
     whole.oldest_due_days = whole.oldest_due_days.max(part.oldest_due_days);

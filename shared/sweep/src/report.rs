@@ -4,14 +4,14 @@ use chrono::NaiveDate;
 use serde::Serialize;
 
 use super::Outcome;
-use store::{Batch, Counts as _, Position, RunCounts};
+use store::{Batch, DueIndexPosition, OutcomeCounts as _, RunCounts};
 
 /// The largest number of failed rows that a report lists. All failed rows are counted and logged.
 pub(super) const MAX_LISTED_FAILURES: usize = 100;
 
 /// A row (subscription) whose processing failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Failure {
+pub struct FailedRow {
     /// The key of the subscription's item, as text.
     pub key: String,
     pub reason: String,
@@ -31,9 +31,9 @@ pub struct RunReport<O: Outcome> {
     #[serde(skip)]
     pub oldest_due_days: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedRow>,
     /// The position in the index from which the next run continues; `None` if this run has read the index to its end.
-    pub next: Option<Position>,
+    pub next: Option<DueIndexPosition>,
     /// Whether the run has read the index to its end, even if some rows failed.
     pub complete: bool,
     /// The reason, other than the time limit, why the run stopped early or left some rows to a later run; `None` if

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use store::Position;
+use store::DueIndexPosition;
 
 /// A request for a run: process the rows of some shards that are due on or before a date.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -22,7 +22,7 @@ pub struct BatchRequest {
     pub shards: Option<Vec<u32>>,
     /// The position from which the run continues, from the report of an earlier run; `None` to start at the beginning.
     #[serde(default)]
-    pub next: Option<Position>,
+    pub next: Option<DueIndexPosition>,
     /// The number of concurrent runs, including this run. All concurrent runs share the allowed rate of requests to the
     /// gateway. `None` means 1.
     #[serde(default)]
@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     /// Returns the date of the request that is read from `event`, or the error message.
-    fn date(event: Value, zone: Tz) -> Result<String, String> {
+    fn date_of_event(event: Value, zone: Tz) -> Result<String, String> {
         BatchRequest::from_event(event, zone).map(|request| request.date.to_string()).map_err(|error| error.to_string())
     }
 
@@ -113,8 +113,8 @@ mod tests {
             ("2026-01-01T03:00:00Z", Tz::America__New_York, "2025-12-31"),
             ("2026-03-31T12:00:00Z", Tz::Pacific__Kiritimati, "2026-04-01"),
         ] {
-            assert_eq!(date(event(time), zone), Ok(expected.to_owned()), "{time} {zone}");
-            assert_eq!(date(json!({"scheduled_time": time}), zone), Ok(expected.to_owned()), "{time} {zone}");
+            assert_eq!(date_of_event(event(time), zone), Ok(expected.to_owned()), "{time} {zone}");
+            assert_eq!(date_of_event(json!({"scheduled_time": time}), zone), Ok(expected.to_owned()), "{time} {zone}");
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
             (json!({"detail-type": "Scheduled Event"}), "the event is not valid"),
             (json!([]), "the event is not valid"),
         ] {
-            let error = date(event.clone(), Tz::UTC).unwrap_err();
+            let error = date_of_event(event.clone(), Tz::UTC).unwrap_err();
             assert!(error.contains(expected), "{event}: {error}");
         }
     }

@@ -7,12 +7,12 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
+use super::execution_messages::{DailyExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
 use super::report::MAX_LISTED_FAILURES;
-use super::{BatchRequest, BatchRequestError, CountsOf, Outcome, RunLimits, RunMonitor, RunReport, Task};
+use super::{BatchRequest, BatchRequestError, BatchTask, CountsOf, Outcome, RunLimits, RunMonitor, RunReport};
 use billing::Policy;
 use clock::Clock;
-use store::{Batch, Counts, Position, RunRecord, Settings, Table, TableConfig, TableError};
+use store::{Batch, DueIndexPosition, OutcomeCounts, RunRecord, Settings, Table, TableConfig, TableError};
 
 /// The time that a run reserves before the deadline of its invocation, to close its run record and to return its
 /// response.
@@ -52,7 +52,7 @@ pub enum SweepError {
     #[error("the run was not started: {reason}")]
     Refused { reason: String },
     #[error(transparent)]
-    Execution(ExecutionError),
+    Execution(DailyExecutionError),
     #[error("the day is not done: {report}")]
     NotDone { report: String },
     #[error(transparent)]
@@ -101,16 +101,17 @@ pub struct Sweep<T> {
     pub(super) monitor: Arc<RunMonitor>,
 }
 
-impl<T: Task> Sweep<T> {
+impl<T: BatchTask> Sweep<T> {
     /// Which batch this sweep runs: the payment batch or the reminder batch.
-    pub(super) const BATCH: Batch = <CountsOf<T> as Counts>::BATCH;
+    pub(super) const BATCH: Batch = <CountsOf<T> as OutcomeCounts>::BATCH;
 
     /// Creates the batch that processes the due rows of `table` with `task`. Stores the initial settings if the table
     /// is new.
     pub async fn new(
         table: Table,
         task: T,
-        (config, limits): (&TableConfig, RunLimits),
+        config: &TableConfig,
+        limits: RunLimits,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, TableError> {
         table.init_settings(&config.initial_settings(clock.as_ref())).await?;
@@ -136,18 +137,22 @@ impl<T: Task> Sweep<T> {
     /// - The event is not valid. Then nothing was changed.
     /// - A check or a request to the table fails.
     /// - A scheduled run has not completed its day.
-    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<BatchResponse<T::Outcome>, SweepError> {
+    pub async fn handle_invocation(
+        &self,
+        event: Value,
+        deadline: DateTime<Utc>,
+    ) -> Result<BatchResponse<T::Outcome>, SweepError> {
         let settings = self.read_settings().await?;
         let request = match FunctionRequest::read(event, self.table.policy().zone)? {
             FunctionRequest::Begin(begin) => {
-                return self.begin(&begin, settings).await.map(BatchResponse::ExecutionStart);
+                return self.begin_execution(&begin, settings).await.map(BatchResponse::ExecutionStart);
             }
             FunctionRequest::Finish(finish) => {
-                return self.finish(&finish, &settings).await.map(BatchResponse::ExecutionResult);
+                return self.finish_execution(&finish, &settings).await.map(BatchResponse::ExecutionResult);
             }
             FunctionRequest::Walk(request) => request,
         };
-        let report = self.run_with(settings, &request, deadline - RESERVED_TIME).await?;
+        let report = self.run_with_settings(settings, &request, deadline - RESERVED_TIME).await?;
         // No program reads the response to a scheduled event. So a scheduled run that has not completed its day must
         // fail, to raise an alarm and to be retried.
         if request == BatchRequest::for_date(request.date) && !report.is_done() {
@@ -173,12 +178,12 @@ impl<T: Task> Sweep<T> {
         deadline: DateTime<Utc>,
     ) -> Result<RunReport<T::Outcome>, SweepError> {
         let settings = self.read_settings().await?;
-        self.run_with(settings, request, deadline).await
+        self.run_with_settings(settings, request, deadline).await
     }
 
     /// Carries out `request`, like [`Sweep::run`], for the table that has the `settings`, with the policy that was read
     /// before.
-    pub(super) async fn run_with(
+    pub(super) async fn run_with_settings(
         &self,
         mut settings: Settings,
         request: &BatchRequest,
@@ -210,13 +215,13 @@ impl<T: Task> Sweep<T> {
         &self,
         scope: &RunScope,
         run: &T::Run,
-        next: Option<&Position>,
+        next: Option<&DueIndexPosition>,
         report: &mut RunReport<T::Outcome>,
     ) -> Result<(), SweepError> {
         for from in self.positions_to_start_from(&report.shards, next) {
             let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);
-            let next_lane_start = next_lane.map(|lane| Position::start_of(*lane, from.shard));
-            let walk = self.walk(scope, run, from, next_lane_start).await?;
+            let next_lane_start = next_lane.map(|lane| DueIndexPosition::start_of(*lane, from.shard));
+            let walk = self.walk_lane(scope, run, from, next_lane_start).await?;
             report.counts += walk.counts;
             report.totals += walk.totals;
             walk.oldest_due.into_iter().for_each(|due| report.add_due_date(due, self.today()));
@@ -243,9 +248,9 @@ impl<T: Task> Sweep<T> {
     /// Returns the start positions of a run's walks (one walk for each shard and lane): the first lane of all `shards`,
     /// then the second lane of all `shards`, and so on. With `next`, leaves out the walks before this position, and the
     /// first walk starts at `next`.
-    fn positions_to_start_from(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
+    fn positions_to_start_from(&self, shards: &[u32], next: Option<&DueIndexPosition>) -> Vec<DueIndexPosition> {
         let lanes = self.task.lanes().iter();
-        let starts = lanes.flat_map(|lane| shards.iter().map(|shard| Position::start_of(*lane, *shard)));
+        let starts = lanes.flat_map(|lane| shards.iter().map(|shard| DueIndexPosition::start_of(*lane, *shard)));
         let Some(next) = next else { return starts.collect() };
         let later_starts = starts.skip_while(|start| (start.lane, start.shard) != (next.lane, next.shard)).skip(1);
         [next.clone()].into_iter().chain(later_starts).collect()
@@ -260,7 +265,7 @@ impl<T: Task> Sweep<T> {
 
     /// Creates the open run record of a walk over `shard` that begins now. `from` is the position from which the walk
     /// continues; `None` if the walk begins at the start of the shard.
-    pub(super) fn new_run_record(&self, scope: &RunScope, shard: u32, from: Option<Position>) -> RunRecord {
+    pub(super) fn new_run_record(&self, scope: &RunScope, shard: u32, from: Option<DueIndexPosition>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
         let (deadline, shards) = (Some(scope.deadline), Some(scope.shards));
         RunRecord { batch: Self::BATCH, on: scope.on, shard, id, started_at, deadline, shards, from, end: None }

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use super::queue::{QueuedRow, RowQueue};
 use super::report::MAX_LISTED_FAILURES;
 use super::row_log::RowLog;
-use super::{Failure, Outcome, RowResult};
-use store::{Counts as _, DueEntry, DuePage, Lane, Position};
+use super::row_queue::{QueuedRow, RowQueue};
+use super::{FailedRow, Outcome, RowResult};
+use store::{DueEntry, DueIndexPosition, DuePage, Lane, OutcomeCounts as _};
 
 /// The state of a walk over one lane of a shard.
 pub(super) struct ShardWalk<O: Outcome> {
     pub counts: O::Counts,
     pub totals: O::Totals,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedRow>,
     /// The position in the index up to which pages were read. At the end of the walk: the position after which a later
     /// walk must continue.
-    pub reached: Position,
+    pub reached: DueIndexPosition,
     /// Whether the walk has reached the end of its lane, and has started all rows.
     pub is_complete: bool,
     /// The reason, other than the time limit, why the walk stopped early; `None` if there is no such reason.
@@ -31,12 +31,12 @@ pub(super) struct ShardWalk<O: Outcome> {
     rows_read: u64,
     /// The first row, in the order of the index, that the walk has read but could not start: the number of the row in
     /// the walk, and the position of the index entry before the row.
-    first_not_started: Option<(u64, Arc<Position>)>,
+    first_not_started: Option<(u64, Arc<DueIndexPosition>)>,
 }
 
 impl<O: Outcome> ShardWalk<O> {
     /// Creates the state of a walk that begins at the position `from`.
-    pub fn new(from: Position, log: RowLog) -> Self {
+    pub fn new(from: DueIndexPosition, log: RowLog) -> Self {
         Self {
             counts: O::Counts::default(),
             totals: O::Totals::default(),
@@ -84,7 +84,7 @@ impl<O: Outcome> ShardWalk<O> {
 
     /// Ends the walk; `queue` contains the rows that were not started. Returns whether every row that was read was also
     /// started, and no row has stopped the run.
-    pub fn finish(&mut self, queue: RowQueue) -> bool {
+    pub fn finish_walk(&mut self, queue: RowQueue) -> bool {
         let (first, count) = queue.into_first_and_count();
         *self.counts.due() -= u64::try_from(count).unwrap_or(0);
         if let Some(first) = first {
@@ -118,17 +118,19 @@ impl<O: Outcome> ShardWalk<O> {
     fn add_failure(&mut self, key: String, reason: String) {
         *self.counts.failed() += 1;
         if self.failures.len() < MAX_LISTED_FAILURES {
-            self.failures.push(Failure { key, reason });
+            self.failures.push(FailedRow { key, reason });
         }
     }
 
     /// Counts and logs the processed row `due` with its `outcome`.
     fn add_outcome(&mut self, due: &DueEntry, outcome: O) {
         self.log.log_outcome(due, outcome);
-        *outcome.count(&mut self.counts) += 1;
+        *outcome.counter_in(&mut self.counts) += 1;
     }
 
-    /// Adds the `result` of the processed `row` to the counts, and logs the row if its outcome is decided.
+    /// Adds the `result` of the processed `row` to the counts of the walk. Writes a log line if the row has an outcome,
+    /// has failed or stops the run. A row that was not started, or that the other lane counts, is removed from the
+    /// number of due rows.
     pub fn add_result(&mut self, row: QueuedRow, result: RowResult<O>) {
         if result.is_uncounted() {
             *self.counts.due() -= 1;

@@ -3,9 +3,9 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::run::RunScope;
-use super::{BatchRequest, BatchRequestError, CountsOf, DayToStart, Sweep, SweepError, Task};
+use super::{BatchRequest, BatchRequestError, BatchTask, CountsOf, DayToStart, Sweep, SweepError};
 use days::MAX_BEHIND_LATEST_RUN;
-use store::{Lane, Position, RunEnd, RunRecord, RunSums, Settings};
+use store::{DueIndexPosition, Lane, RunEnd, RunRecord, RunSums, Settings};
 
 /// The largest allowed difference between this machine's clock and the time in DynamoDB's responses.
 pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
@@ -13,7 +13,7 @@ pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
 /// A run stores its start time only if the stored time of the latest run is at least this old, or of an earlier day.
 const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
-impl<T: Task> Sweep<T> {
+impl<T: BatchTask> Sweep<T> {
     /// Checks the machine's clock, the date and the shards of `request`, and that the table, which has the `settings`, is
     /// not an unconfirmed copy. Returns the requested shards.
     pub(super) async fn check_request(
@@ -25,7 +25,7 @@ impl<T: Task> Sweep<T> {
         self.check_latest_run(settings)?;
         let shards = self.requested_shards(request, settings.shards)?;
         if let Some(reason) = self.table.reason_to_refuse_copy(settings, self.clock.now()).await? {
-            return Err(self.record_refusal(request.date, (settings.shards, &shards), reason).await?);
+            return Err(self.record_refusal(request.date, settings.shards, &shards, reason).await?);
         }
         self.record_run_time(settings).await?;
         Ok(shards)
@@ -43,7 +43,7 @@ impl<T: Task> Sweep<T> {
         let begins_day = request.next.is_none() && request.execution.is_none();
         let day = begins_day.then(|| DayToStart { on: request.date, today: self.today() });
         match self.task.reason_to_refuse_run(&self.table, settings, day).await? {
-            Some(reason) => Err(self.record_refusal(request.date, (settings.shards, shards), reason).await?),
+            Some(reason) => Err(self.record_refusal(request.date, settings.shards, shards, reason).await?),
             None => Ok(()),
         }
     }
@@ -113,23 +113,24 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Stores a run record for each of `shards`, with the reason why the run did not start. Returns the error that the
-    /// run must return to its caller. `all` is the number of shards of the table.
+    /// run must return to its caller. `shard_count` is the number of shards of the table.
     async fn record_refusal(
         &self,
         on: NaiveDate,
-        (all, shards): (u32, &[u32]),
+        shard_count: u32,
+        shards: &[u32],
         reason: String,
     ) -> Result<SweepError, SweepError> {
         let refusal = SweepError::Refused { reason };
         tracing::error!(reason = %refusal, "the run was not started");
-        let scope = RunScope { on, shards: all, deadline: self.clock.now() };
+        let scope = RunScope { on, shards: shard_count, deadline: self.clock.now() };
         for &shard in shards {
             let record = self.new_run_record(&scope, shard, None);
             let end = RunEnd {
                 ended_at: record.started_at,
                 counts: CountsOf::<T>::default().into(),
                 sums: RunSums::default(),
-                next: Some(Position::start_of(Lane::Due, shard)),
+                next: Some(DueIndexPosition::start_of(Lane::Due, shard)),
                 stopped: Some(refusal.to_string()),
             };
             self.table.put_run_record(&RunRecord { end: Some(end), ..record }).await?;

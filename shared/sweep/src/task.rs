@@ -1,4 +1,4 @@
-//! The trait [`Task`], which the payment batch and the reminder batch implement. The sweep, the loop over the rows of a
+//! The trait [`BatchTask`], which the payment batch and the reminder batch implement. The sweep, the loop over the rows of a
 //! shard, calls it for each row.
 
 use std::num::NonZeroU32;
@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::{Outcome, RowResult, RunReport};
-use store::{DueEntry, DuePage, Lane, Position, Settings, Table, TableError};
+use store::{DueEntry, DueIndexPosition, DuePage, Lane, Settings, Table, TableError};
 
 /// The result of processing one row of the batch `T`.
-pub type RowResultOf<T> = RowResult<<T as Task>::Outcome>;
+pub type RowResultOf<T> = RowResult<<T as BatchTask>::Outcome>;
 
 /// The counts of the rows of the batch `T` by outcome.
-pub type CountsOf<T> = <<T as Task>::Outcome as Outcome>::Counts;
+pub type CountsOf<T> = <<T as BatchTask>::Outcome as Outcome>::Counts;
 
 /// The totals of the runs of the batch `T` in addition to the row counts.
-pub type TotalsOf<T> = <<T as Task>::Outcome as Outcome>::Totals;
+pub type TotalsOf<T> = <<T as BatchTask>::Outcome as Outcome>::Totals;
 
 /// The day that begins with a run or with a daily execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +28,9 @@ pub struct DayToStart {
 }
 
 /// The work of one of the two batches. State that must survive a run is in the task itself; the state of one run is in
-/// [`Task::Run`].
+/// [`BatchTask::Run`].
 #[async_trait]
-pub trait Task: Send + Sync {
+pub trait BatchTask: Send + Sync {
     /// The outcomes of the batch's rows.
     type Outcome: Outcome;
     /// The state of one run, which all its rows share while they are processed concurrently.
@@ -56,7 +56,7 @@ pub trait Task: Send + Sync {
         table: &Table,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError>;
 

@@ -8,24 +8,24 @@ use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use super::queue::{QueuedRow, RowQueue};
 use super::row_log::RowLog;
+use super::row_queue::{QueuedRow, RowQueue};
 use super::run::RunScope;
 use super::shard_walk::ShardWalk;
-use super::{RowResultOf, RunTotals as _, Sweep, SweepError, Task, TotalsOf};
-use store::{DuePage, Lane, Position, RunEnd, TableError};
+use super::{BatchTask, RowResultOf, RunTotals as _, Sweep, SweepError, TotalsOf};
+use store::{DueIndexPosition, DuePage, Lane, RunEnd, TableError};
 
-impl<T: Task> Sweep<T> {
+impl<T: BatchTask> Sweep<T> {
     /// Processes the rows of one lane of a shard from the position `from`, as a part of `run`, and writes the run
     /// record. `next_lane_start` is the start of the shard's next lane; `None` if this is the last lane.
-    pub(super) async fn walk(
+    pub(super) async fn walk_lane(
         &self,
         scope: &RunScope,
         run: &T::Run,
-        from: Position,
-        next_lane_start: Option<Position>,
+        from: DueIndexPosition,
+        next_lane_start: Option<DueIndexPosition>,
     ) -> Result<ShardWalk<T::Outcome>, SweepError> {
-        let Position { lane, shard, .. } = from;
+        let DueIndexPosition { lane, shard, .. } = from;
         let record = self.new_run_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run_record(&record).await?;
         let mut walk = ShardWalk::new(from, RowLog { batch: Self::BATCH, run: record.id, shard });
@@ -56,7 +56,7 @@ impl<T: Task> Sweep<T> {
         run: &T::Run,
         walk: &mut ShardWalk<T::Outcome>,
     ) -> Result<(), TableError> {
-        let Position { lane, shard, .. } = walk.reached;
+        let DueIndexPosition { lane, shard, .. } = walk.reached;
         let read_ahead = usize::try_from(self.limits.page_rows).unwrap_or(1);
         let mut queue = RowQueue::default();
         let mut in_progress = FuturesUnordered::new();
@@ -94,20 +94,20 @@ impl<T: Task> Sweep<T> {
             }
         }
         drop(in_progress);
-        let all_started = walk.finish(queue);
+        let all_started = walk.finish_walk(queue);
         walk.is_complete = is_last_page && all_started;
         let (totals, written) = self.task.after_page(run, Some(shard), self.today()).await;
         walk.totals += totals;
         read_error.map_or(written, Err)
     }
 
-    /// Reads the page of rows after the position `after`. At the same time, calls [`Task::after_page`] for the rows that
+    /// Reads the page of rows after the position `after`. At the same time, calls [`BatchTask::after_page`] for the rows that
     /// are already processed. Returns their totals, and the page; an error if the read or the task's write failed.
     async fn read_page(
         &self,
         run: &T::Run,
         on: NaiveDate,
-        after: Position,
+        after: DueIndexPosition,
     ) -> (TotalsOf<T>, Result<DuePage, TableError>) {
         let shard = after.shard;
         let after = Some(&after).filter(|position| !position.is_start_of_lane());

@@ -6,7 +6,7 @@ use clock::{Clock as _, SystemClock};
 use orders_table::OrdersTable;
 use serde_json::Value;
 use store::{Batch, Paging, ReminderCounts, RunCounts, RunEnd, RunRecord, RunSums};
-use testkit::{Function, InvocationResult, config, sample};
+use testkit::{InvocationResult, LambdaFunction, read_test_config, sample_account, sample_subscription};
 
 /// Returns the deadline of an invocation that ends in `seconds` seconds, in milliseconds since 1970.
 fn deadline_ms(seconds: i64) -> i64 {
@@ -14,9 +14,9 @@ fn deadline_ms(seconds: i64) -> i64 {
 }
 
 /// Starts the function with a table that contains the settings item.
-async fn start() -> Function {
-    let function = Function::start(env!("CARGO_BIN_EXE_audit"), "audit", &[]).await;
-    let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);
+async fn start() -> LambdaFunction {
+    let function = LambdaFunction::start(env!("CARGO_BIN_EXE_audit"), "audit", &[]).await;
+    let initial = read_test_config(&[]).unwrap().table.initial_settings(&SystemClock);
     function.table.init_settings(&initial).await.unwrap();
     function
 }
@@ -45,7 +45,7 @@ fn complete_reminders(shard: u32, shards: u32) -> RunRecord {
 }
 
 /// Invokes the function for the check `check`, with a deadline in `seconds` seconds. Returns the response.
-async fn invoke(function: &mut Function, check: &str, seconds: i64) -> Value {
+async fn invoke(function: &mut LambdaFunction, check: &str, seconds: i64) -> Value {
     let result = function.invoke(&format!(r#"{{"check": "{check}"}}"#), deadline_ms(seconds)).await;
     let InvocationResult::Response(response) = result else { panic!("{check}: {result:?}") };
     response
@@ -55,10 +55,10 @@ async fn invoke(function: &mut Function, check: &str, seconds: i64) -> Value {
 async fn function_continues_its_audit_until_all_accounts_are_checked() {
     let mut function = start().await;
     let today = SystemClock.now().date_naive();
-    function.table.put_account(&sample::account()).await.unwrap();
+    function.table.put_account(&sample_account()).await.unwrap();
     // This subscription is the violation: it is stored without a payment date, so it has no index entry, and no run
     // would charge it.
-    let gold = sample::subscription(10, today.checked_sub_days(Days::new(3)).unwrap());
+    let gold = sample_subscription(10, today.checked_sub_days(Days::new(3)).unwrap());
     let lost = Subscription { next_payment_on: None, ..gold };
     function.table.create_subscription(&lost, None).await.unwrap();
 
@@ -113,8 +113,8 @@ async fn function_names_the_batches_of_today_that_are_not_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn function_reads_the_table_of_the_order_desk_that_its_variable_names() {
     let variables = [("DUEDAY_ORDERS_TABLE", "shop-orders")];
-    let mut function = Function::start(env!("CARGO_BIN_EXE_audit"), "audit", &variables).await;
-    let initial = config(&[]).unwrap().table.initial_settings(&SystemClock);
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_audit"), "audit", &variables).await;
+    let initial = read_test_config(&[]).unwrap().table.initial_settings(&SystemClock);
     function.table.init_settings(&initial).await.unwrap();
     let result = function.invoke(r#"{"check": "table"}"#, deadline_ms(900)).await;
     let InvocationResult::Error(error) = result else { panic!("{result:?}") };

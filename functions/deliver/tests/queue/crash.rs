@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use billing::DeliveryStatus;
 use chrono::DateTime;
-use emulator::{Call, Fault, Injector};
+use emulator::{ExternalCall, Fault, FaultInjector};
 use store::Paging;
 
 use crate::servers::start_merchant_server_with;
@@ -19,8 +19,8 @@ use crate::world::{Message, World, event};
 async fn run_with_kill_at(endpoint: &str, rejected: u32, number: u64, fault: Fault) -> u64 {
     let is_due = Arc::new(AtomicBool::new(true));
     let faults =
-        move |call: &Call<'_>| (call.number == number && is_due.swap(false, Ordering::SeqCst)).then_some(fault);
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+        move |call: &ExternalCall<'_>| (call.number == number && is_due.swap(false, Ordering::SeqCst)).then_some(fault);
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
     let world = World::with_injector(injector.clone()).await;
     let (merchant, received) = start_merchant_server_with(injector.clone()).await;
     let endpoint = world.create_endpoint(1, &format!("{merchant}/{endpoint}"), &[]).await;
@@ -51,8 +51,8 @@ async fn run_with_kill_at(endpoint: &str, rejected: u32, number: u64, fault: Fau
     let deliveries = world.table.get_deliveries(endpoint.id, &Paging::all(), DateTime::UNIX_EPOCH).await.unwrap().items;
     let statuses: Vec<_> = deliveries.iter().map(|delivery| delivery.status).collect();
     assert_eq!(statuses, [DeliveryStatus::Delivered; 2], "killed at {number}, {fault:?}");
-    assert_eq!(kills, u32::from(number <= injector.calls()));
-    injector.calls()
+    assert_eq!(kills, u32::from(number <= injector.call_count()));
+    injector.call_count()
 }
 
 /// Runs the test once for each outgoing call of the function and each fault: the function is killed before the call, or

@@ -7,7 +7,7 @@ use billing::{DeliveryKey, DeliveryStatus, StoredSecret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SystemClock};
 use encryption::{EncryptionKeys, generate_key};
-use outbound::{AddressPolicy, AllowedAddresses, EndpointChange, EndpointSecrets, WebhookEndpoints, sign};
+use outbound::{AllowedAddresses, EndpointChange, EndpointSecrets, EndpointUrlCheck, WebhookEndpoints, sign_webhook};
 use testkit::{ENCRYPTION_KEY, encryption_keys, items_with_plain_secret};
 
 use crate::servers::{ReceivedRequests, start_merchant_server};
@@ -20,7 +20,7 @@ async fn replace_endpoint(world: &World, endpoint: &WebhookEndpoint, changed: We
 
 /// Returns the service with which the API changes webhook endpoints for an operator.
 fn endpoint_service(world: &World) -> WebhookEndpoints {
-    let addresses = AddressPolicy::new(AllowedAddresses::Any);
+    let addresses = EndpointUrlCheck::new(AllowedAddresses::Any);
     WebhookEndpoints::new(world.table.clone(), Some(encryption_keys()), addresses, world.clock.clone())
 }
 
@@ -49,20 +49,20 @@ async fn secret_encrypted_with_a_lost_key_stops_only_its_endpoint_until_it_is_ro
     let waiting = publish(&world, "e1").await;
     let now = world.clock.now().timestamp();
     let body = event("e1", "account.created");
-    assert_eq!((take_signatures(&received), waiting.len()), (vec![sign(&secret(1), "e1", now, &body)], 1));
+    assert_eq!((take_signatures(&received), waiting.len()), (vec![sign_webhook(&secret(1), "e1", now, &body)], 1));
     let key = DeliveryKey { endpoint: lost.id, event: "e1".to_owned() };
     let delivery = world.table.get_delivery(&key).await.unwrap().unwrap();
     assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Pending, 0), "the wait is not a try");
 
     let (rotated, new) = endpoint_service(&world)
-        .rotate_secret(lost.id, &testkit::sample::action(billing::ActionKind::RotateEndpointSecret))
+        .rotate_secret(lost.id, &testkit::sample_action(billing::ActionKind::RotateEndpointSecret))
         .await
         .unwrap();
     assert_eq!(rotated.previous_secret, None, "no event can be signed with the lost secret");
     world.clock.set(world.clock.now() + TimeDelta::hours(1));
     assert_eq!(world.handle(&world.send_due_and_take().await).await, Vec::<usize>::new());
     let now = world.clock.now().timestamp();
-    assert_eq!(take_signatures(&received), [sign(&new, "e1", now, &body)]);
+    assert_eq!(take_signatures(&received), [sign_webhook(&new, "e1", now, &body)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +73,7 @@ async fn secret_that_was_copied_from_another_endpoint_is_refused() {
     replace_endpoint(&world, &copy, WebhookEndpoint { secret: own.secret.clone(), ..copy.clone() }).await;
     assert_eq!(publish(&world, "e1").await.len(), 1, "the delivery to the endpoint with the copy waits");
     let now = world.clock.now().timestamp();
-    assert_eq!(take_signatures(&received), [sign(&secret(1), "e1", now, &event("e1", "account.created"))]);
+    assert_eq!(take_signatures(&received), [sign_webhook(&secret(1), "e1", now, &event("e1", "account.created"))]);
     let read = EndpointSecrets::new(encryption_keys(), world.clock.clone()).decrypt(copy.id, &own.secret);
     let message = read.unwrap_err().to_string();
     assert!(message.contains("copied from another item") && message.contains("rotate-secret"), "{message}");
@@ -89,7 +89,7 @@ async fn replaced_key_decrypts_until_the_next_success_encrypts_the_secret_with_t
     for (id, version) in [("e1", 2), ("e2", 2)] {
         assert!(publish(&world, id).await.is_empty());
         let now = world.clock.now().timestamp();
-        assert_eq!(take_signatures(&received), [sign(&secret(1), id, now, &event(id, "account.created"))]);
+        assert_eq!(take_signatures(&received), [sign_webhook(&secret(1), id, now, &event(id, "account.created"))]);
         let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
         assert_eq!(stored.version, version, "one write for the first success");
         let only_new = EndpointSecrets::new(EncryptionKeys::parse(&new_key).unwrap(), Arc::new(SystemClock));
@@ -116,7 +116,7 @@ async fn plain_secrets_of_an_earlier_version_sign_and_are_encrypted_by_the_next_
     }
     let body = event("e1", "account.created");
     assert!(publish(&world, "e1").await.is_empty());
-    let both = [1, 7].map(|n| sign(&secret(n), "e1", now.timestamp(), &body)).join(" ");
+    let both = [1, 7].map(|n| sign_webhook(&secret(n), "e1", now.timestamp(), &body)).join(" ");
     assert_eq!(take_signatures(&received), [both]);
     for plain in [1, 7] {
         let found = items_with_plain_secret(&world.table, &secret(plain)).await;
@@ -142,7 +142,7 @@ async fn rotation_and_change_by_an_operator_encrypt_the_plain_secret_of_an_earli
         .await;
         let stored = if n == rotated {
             let (stored, new) = endpoint_service(&world)
-                .rotate_secret(endpoint.id, &testkit::sample::action(billing::ActionKind::RotateEndpointSecret))
+                .rotate_secret(endpoint.id, &testkit::sample_action(billing::ActionKind::RotateEndpointSecret))
                 .await
                 .unwrap();
             assert_eq!(secrets.signing_secrets(&stored, now).unwrap(), [new, secret(n)]);
@@ -150,7 +150,7 @@ async fn rotation_and_change_by_an_operator_encrypt_the_plain_secret_of_an_earli
         } else {
             let disable = EndpointChange { enabled: Some(false), ..EndpointChange::default() };
             let stored = endpoint_service(&world)
-                .change(endpoint.id, disable, &testkit::sample::action(billing::ActionKind::ChangeEndpoint))
+                .change(endpoint.id, disable, &testkit::sample_action(billing::ActionKind::ChangeEndpoint))
                 .await
                 .unwrap();
             assert_eq!(secrets.signing_secrets(&stored, now).unwrap(), [secret(n)]);

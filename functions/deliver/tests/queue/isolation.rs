@@ -178,7 +178,7 @@ async fn unreadable_endpoint_keeps_only_its_own_deliveries_waiting_until_it_is_r
 
     world
         .table
-        .delete_webhook_endpoint(unreadable, &testkit::sample::action(billing::ActionKind::RemoveEndpoint))
+        .delete_webhook_endpoint(unreadable, &testkit::sample_action(billing::ActionKind::RemoveEndpoint))
         .await
         .unwrap();
     let repaired = world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;

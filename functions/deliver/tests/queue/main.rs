@@ -12,9 +12,9 @@ use std::sync::Arc;
 use billing::{DeliveryKey, DeliveryStatus, WebhookEndpoint};
 use chrono::{TimeDelta, Utc};
 use clock::{Clock, SystemClock};
-use outbound::{EndpointSecrets, sign};
+use outbound::{EndpointSecrets, sign_webhook};
 use serde_json::json;
-use testkit::{ENCRYPTION_KEY, Function, InvocationResult, encryption_keys, start_secrets_manager};
+use testkit::{ENCRYPTION_KEY, InvocationResult, LambdaFunction, encryption_keys, start_secrets_manager};
 
 use servers::{start_merchant_server, start_sqs};
 use world::{Message, World, event, secret};
@@ -36,7 +36,7 @@ async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() 
     let mut requests: Vec<_> = delivered.iter().map(|(sign, body)| (body["id"].as_str().unwrap(), sign)).collect();
     requests.sort_unstable();
     let at = world.clock.now().timestamp();
-    let signature = |number, id, body| sign(&secret(number), id, at, body);
+    let signature = |number, id, body| sign_webhook(&secret(number), id, at, body);
     let (e1, e2) = (signature(1, "e1", &created), signature(1, "e2", &succeeded));
     let own = signature(2, "e2", &succeeded);
     let mut expected = [("e1", &e1), ("e2", &e2), ("e2", &own)];
@@ -135,7 +135,7 @@ async fn redelivery_succeeds_after_the_endpoint_was_fixed_and_fails_after_it_was
     assert!(
         world
             .table
-            .delete_webhook_endpoint(endpoint.id, &testkit::sample::action(billing::ActionKind::RemoveEndpoint))
+            .delete_webhook_endpoint(endpoint.id, &testkit::sample_action(billing::ActionKind::RemoveEndpoint))
             .await
             .unwrap()
     );
@@ -170,7 +170,7 @@ async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_add
         ("AWS_ENDPOINT_URL_SQS", queue.as_str()),
         ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
     ];
-    let mut function = Function::start(env!("CARGO_BIN_EXE_deliver"), "deliver", &variables).await;
+    let mut function = LambdaFunction::start(env!("CARGO_BIN_EXE_deliver"), "deliver", &variables).await;
     let (id, url) = ("01JZXCVBNM0123456789ABCDEF".parse().unwrap(), merchant.replace("http", "https") + "/200");
     let secret = EndpointSecrets::new(encryption_keys(), Arc::new(SystemClock)).encrypt(id, &secret(1));
     let endpoint = WebhookEndpoint::new(id, url.parse().unwrap(), secret, Utc::now());

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use emulator::{Injector, Operation};
+use emulator::{ExternalOperation, FaultInjector};
 use serde_json::{Value, json};
 
 /// The requests that a stand-in received. The stand-in for SQS records the action and the body of each request. The
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub type ReceivedRequests = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// The state of a stand-in: the requests that it received, and its fault injector.
-type StandInState = State<(ReceivedRequests, Arc<Injector>)>;
+type StandInState = State<(ReceivedRequests, Arc<FaultInjector>)>;
 
 /// Serves `routes` on a port of this machine, and returns the URL.
 async fn serve_routes(routes: Router) -> String {
@@ -27,8 +27,8 @@ async fn serve_routes(routes: Router) -> String {
 }
 
 /// Returns a fault injector that injects no fault.
-fn no_faults() -> Arc<Injector> {
-    Arc::new(Injector::new(Arc::new(|_: &emulator::Call<'_>| None)))
+fn no_faults() -> Arc<FaultInjector> {
+    Arc::new(FaultInjector::new(Arc::new(|_: &emulator::ExternalCall<'_>| None)))
 }
 
 /// Starts a stand-in for SQS that accepts every request. Returns its URL and the requests that it receives.
@@ -44,7 +44,7 @@ pub async fn start_merchant_server() -> (String, ReceivedRequests) {
 
 /// Starts a stand-in for SQS, like [`start_sqs`]. Each request passes `injector`. The stand-in responds to
 /// `SendMessageBatch` requests (see the SQS API reference).
-pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
+pub async fn start_sqs_with(injector: Arc<FaultInjector>) -> (String, ReceivedRequests) {
     async fn respond(State((received, injector)): StandInState, headers: HeaderMap, body: Bytes) -> String {
         let request: Value = serde_json::from_slice(&body).unwrap();
         let action = headers["x-amz-target"].to_str().unwrap().trim_start_matches("AmazonSQS.").to_owned();
@@ -60,7 +60,7 @@ pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequest
             received.lock().unwrap().push((action, request));
             response
         };
-        injector.call(Operation::Http(&operation), |fault| panic!("{fault:?}"), record).await
+        injector.call_with_faults(ExternalOperation::Http(&operation), |fault| panic!("{fault:?}"), record).await
     }
     let received = ReceivedRequests::default();
     (serve_routes(Router::new().fallback(respond).with_state((received.clone(), injector))).await, received)
@@ -69,7 +69,7 @@ pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequest
 /// Starts a merchant's server, like [`start_merchant_server`]. Each request passes `injector`, except requests to the
 /// path `/hangs`. A response with the status 429 requests a pause of 20 minutes. The path `/rejects-e1` accepts all events except `e1`. The path `/rejects-first` rejects only the
 /// first request, and the path `/rejects-the-first-four` rejects only the first four requests.
-pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
+pub async fn start_merchant_server_with(injector: Arc<FaultInjector>) -> (String, ReceivedRequests) {
     async fn respond(State((received, injector)): StandInState, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
         let signature = headers["webhook-signature"].to_str().unwrap().to_owned();
         let event: Value = serde_json::from_slice(&body).unwrap();
@@ -110,7 +110,7 @@ pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, Rec
             }
             response
         };
-        injector.call(Operation::Http("webhook"), |fault| panic!("{fault:?}"), record).await
+        injector.call_with_faults(ExternalOperation::Http("webhook"), |fault| panic!("{fault:?}"), record).await
     }
     let received = ReceivedRequests::default();
     (serve_routes(Router::new().fallback(respond).with_state((received.clone(), injector))).await, received)

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsBatchResponse;
-use billing::{DeliveryKey, Secret, WebhookEndpoint};
+use billing::{DeliveryKey, SigningSecret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use deliver_function::{DeliveryHandler, Request};
-use emulator::{Engine, EngineConnection, Injector};
+use deliver_function::{DeliverRequest, DeliveryHandler};
+use emulator::{Engine, EngineConnection, FaultInjector};
 use encryption::EncryptionKeys;
 use lambda_runtime::{Context, LambdaEvent};
-use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, Sender};
+use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, WebhookSender};
 use serde_json::{Value, json};
 use sqs::SqsQueue;
 use store::Table;
@@ -70,17 +70,15 @@ impl World {
 
     /// Creates a world in which the function has the encryption keys `keys`.
     pub async fn with_keys(keys: EncryptionKeys) -> Self {
-        Self::create(EngineConnection::default(), keys, start_sqs().await).await
+        let (queue, sqs_requests) = start_sqs().await;
+        Self::create(EngineConnection::default(), keys, queue, sqs_requests).await
     }
 
     /// Creates a world in which the function's calls to the table and to SQS pass `injector`.
-    pub async fn with_injector(injector: Arc<Injector>) -> Self {
-        Self::create(
-            EngineConnection::with_injector(injector.clone()),
-            encryption_keys(),
-            start_sqs_with(injector).await,
-        )
-        .await
+    pub async fn with_injector(injector: Arc<FaultInjector>) -> Self {
+        let connection = EngineConnection::with_injector(injector.clone());
+        let (queue, sqs_requests) = start_sqs_with(injector).await;
+        Self::create(connection, encryption_keys(), queue, sqs_requests).await
     }
 
     /// Creates a world in which `connection` connects the function to the table. `queue` is the URL of the stand-in for
@@ -88,16 +86,17 @@ impl World {
     async fn create(
         connection: EngineConnection,
         keys: EncryptionKeys,
-        (queue, sqs_requests): (String, ReceivedRequests),
+        queue: String,
+        sqs_requests: ReceivedRequests,
     ) -> Self {
-        let engine = Engine::memory();
+        let engine = Engine::in_memory();
         let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
         let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
         let sdk = sdk.region("eu-west-1").test_credentials().load().await;
         let config = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&queue).build();
-        let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
+        let sender = WebhookSender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
         let queue = SqsQueue::new(aws_sdk_sqs::Client::from_conf(config), format!("{queue}/queue"));
         let faulty_table = Table::new(engine.client_with_connection(Arc::new(connection)), "dueday");
         let deliverer = Deliverer::new(faulty_table, sender, keys, clock.clone());
@@ -161,7 +160,7 @@ impl World {
 
     /// Marks the table as a copy that no operator has confirmed.
     pub async fn mark_as_copy(&self) {
-        let settings = testkit::config(&[]).unwrap().table.initial_settings(self.clock.as_ref());
+        let settings = testkit::read_test_config(&[]).unwrap().table.initial_settings(self.clock.as_ref());
         self.table.init_settings(&settings).await.unwrap();
         self.table.record_copy(self.clock.now()).await.unwrap();
     }
@@ -170,7 +169,9 @@ impl World {
     pub async fn send_due(&self) {
         let event = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../events/deliver-due.json"));
         let request = serde_json::from_str(&event.unwrap()).unwrap();
-        deliver_function::handle(&self.deliveries, LambdaEvent::new(request, Context::default())).await.unwrap();
+        deliver_function::handle_deliver_invocation(&self.deliveries, LambdaEvent::new(request, Context::default()))
+            .await
+            .unwrap();
     }
 
     /// Invokes the function as the schedule does, and returns the bodies of the messages that it sent.
@@ -195,7 +196,8 @@ impl World {
     /// queue.
     pub async fn handle(&self, bodies: &[String]) -> Vec<usize> {
         let event = LambdaEvent::new(batch(bodies), Context::default());
-        let response: SqsBatchResponse = deliver_function::handle(&self.deliveries, event).await.unwrap();
+        let response: SqsBatchResponse =
+            deliver_function::handle_deliver_invocation(&self.deliveries, event).await.unwrap();
         response.batch_item_failures.iter().map(|failure| failure.item_identifier.parse().unwrap()).collect()
     }
 
@@ -221,12 +223,12 @@ impl World {
 }
 
 /// Returns the signing secret of the endpoint number `n`.
-pub fn secret(n: u8) -> Secret {
-    Secret::new([n; 32])
+pub fn secret(n: u8) -> SigningSecret {
+    SigningSecret::new([n; 32])
 }
 
 /// Returns the Lambda event with which SQS invokes the function for messages with these `bodies`.
-fn batch(bodies: &[String]) -> Request {
+fn batch(bodies: &[String]) -> DeliverRequest {
     let records = bodies.iter().enumerate().map(|(n, body)| {
         json!({ "messageId": n.to_string(), "receiptHandle": format!("handle-{n}"), "body": body, "eventSource": "aws:sqs",
             "attributes": {}, "messageAttributes": {} })

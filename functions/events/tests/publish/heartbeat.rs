@@ -34,7 +34,7 @@ fn is_passed_by_stream_filter(pk: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_scheduled_write_of_the_heartbeat_becomes_an_event_for_operators() {
-    let (engine, bus) = (Engine::memory(), FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
+    let (engine, bus) = (Engine::in_memory(), FakeEventBridge::start(|_| FakeBusBehavior::Accepts).await);
     let table = Table::new(engine.client(), TABLE);
     table.create_if_absent().await.unwrap();
     let stream = engine.stream(TABLE).unwrap();
@@ -47,7 +47,7 @@ async fn every_scheduled_write_of_the_heartbeat_becomes_an_event_for_operators()
         let put = table.client().put_item().table_name(TABLE).set_item(Some(item.collect()));
         put.send().await.unwrap();
     }
-    let batch = stream.after(None, 10).unwrap();
+    let batch = stream.records_after(None, 10).unwrap();
     let keys: Vec<&str> = batch["Records"]
         .as_array()
         .unwrap()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
-use testkit::{Function, InvocationResult, event_schema_errors};
+use testkit::{InvocationResult, LambdaFunction, event_schema_errors};
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{batch_of_three_months, expected_event_ids, texts};
@@ -15,13 +15,13 @@ fn project_folder() -> PathBuf {
 }
 
 /// Starts the function's binary, which publishes on `bus`.
-pub async fn start_function(bus: &FakeEventBridge) -> Function {
+pub async fn start_function(bus: &FakeEventBridge) -> LambdaFunction {
     let variables = [("DUEDAY_EVENT_BUS", "dueday-events"), ("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url.as_str())];
-    Function::start(env!("CARGO_BIN_EXE_events"), "events", &variables).await
+    LambdaFunction::start(env!("CARGO_BIN_EXE_events"), "events", &variables).await
 }
 
 /// Invokes the function with the stream records in `batch`.
-pub async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult {
+pub async fn invoke(function: &mut LambdaFunction, batch: &Value) -> InvocationResult {
     function.invoke(&batch.to_string(), SystemClock.now().timestamp_millis() + 60_000).await
 }
 

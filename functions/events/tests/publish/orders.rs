@@ -7,7 +7,7 @@ use clock::SimulatedClock;
 use emulator::Engine;
 use orders::{OrderLine, OrderStatus, PaidPeriod, Product};
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use serde_json::{Value, json};
 use testkit::InvocationResult;
 
@@ -17,12 +17,12 @@ use crate::world::{publisher, texts};
 
 /// Returns all stream records of a table with an order that was placed and then cancelled, as one Lambda event.
 async fn batch() -> Value {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let stream = engine.stream("dueday-orders").unwrap();
     let clock = Arc::new(SimulatedClock::new(DateTime::UNIX_EPOCH, 1));
-    let desk = OrderDesk::new(table, Buckets::default(), clock);
+    let desk = OrderDesk::new(table, BucketCount::default(), clock);
     let beans = Product {
         id: "beans".parse().unwrap(),
         name: "Beans".parse().unwrap(),
@@ -40,9 +40,9 @@ async fn batch() -> Value {
         amount: billing::Money::new(1_299, "EUR".parse().unwrap()),
         paid_at: "2027-01-31T06:00:02Z".parse().unwrap(),
     };
-    desk.place(&paid).await.unwrap();
-    desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
-    stream.after(None, 1_000).unwrap()
+    desk.place_order(&paid).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Cancelled).await.unwrap();
+    stream.records_after(None, 1_000).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use billing::{ActionKind, Secret, WebhookEndpoint};
+use billing::{ActionKind, SigningSecret, WebhookEndpoint};
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, EngineConnection, Fault};
 use events_function::{NO_WEBHOOK_ENDPOINT, WEBHOOK_ENDPOINTS};
 use outbound::EndpointSecrets;
 use serde_json::json;
 use store::Table;
-use testkit::{encryption_keys, sample};
+use testkit::{encryption_keys, sample_action};
 
 use crate::event_bridge::{FakeBusBehavior, FakeEventBridge};
 use crate::world::{TABLE, batch_of_three_months, publisher_with_table};
@@ -25,7 +25,7 @@ fn endpoint() -> WebhookEndpoint {
     let clock = clock();
     let id = clock.ulid();
     let secret =
-        EndpointSecrets::new(encryption_keys(), clock.clone()).encrypt(id, &Secret::new(clock.random_secret()));
+        EndpointSecrets::new(encryption_keys(), clock.clone()).encrypt(id, &SigningSecret::new(clock.random_secret()));
     WebhookEndpoint::new(id, "https://shop.example.com/webhooks".parse().unwrap(), secret, clock.now())
 }
 
@@ -45,7 +45,7 @@ async fn published_resources(table: Table) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = Table::new(engine.client(), TABLE);
     table.create_if_absent().await.unwrap();
     assert_eq!(published_resources(table.clone()).await, [NO_WEBHOOK_ENDPOINT]);
@@ -60,7 +60,7 @@ async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
         [WEBHOOK_ENDPOINTS],
         "it is disabled, and may be enabled again"
     );
-    table.delete_webhook_endpoint(created.id, &sample::action(ActionKind::RemoveEndpoint)).await.unwrap();
+    table.delete_webhook_endpoint(created.id, &sample_action(ActionKind::RemoveEndpoint)).await.unwrap();
     assert_eq!(published_resources(table.clone()).await, [NO_WEBHOOK_ENDPOINT]);
 
     let unreadable = json!({ "PK": { "S": "WEBHOOKS" }, "SK": { "S": "ENDPOINT#1" } });
@@ -70,7 +70,7 @@ async fn event_bridge_entries_show_whether_a_webhook_endpoint_exists() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     Table::new(engine.client(), TABLE).create_if_absent().await.unwrap();
     let connection = EngineConnection::with_faults(|_| Some(Fault::Refused("AccessDeniedException"))).without_retries();
     let table = Table::new(engine.client_with_connection(Arc::new(connection)), TABLE);
@@ -79,10 +79,10 @@ async fn events_are_sent_to_the_deliveries_if_the_endpoints_cannot_be_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stream_batch_needs_one_query_for_the_webhook_endpoints() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let connection = Arc::new(EngineConnection::default());
     let table = Table::new(engine.client_with_connection(connection.clone()), TABLE);
     Table::new(engine.client(), TABLE).create_if_absent().await.unwrap();
     published_resources(table).await;
-    assert_eq!(connection.requests(), BTreeMap::from([("Query".to_owned(), 1)]));
+    assert_eq!(connection.request_counts(), BTreeMap::from([("Query".to_owned(), 1)]));
 }

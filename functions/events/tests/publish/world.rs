@@ -7,11 +7,11 @@ use billing::{PaymentMethod, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
 use deployment::InMemoryDeployment;
-use emulator::{Engine, Stream};
+use emulator::{Engine, TableStream};
 use serde_json::{Value, json};
 use store::{CreateOutcome, Table, read_stream_image};
 use sweep::BatchRequest;
-use testkit::{RecordedMails, config, sample};
+use testkit::{RecordedMails, read_test_config, sample_account, sample_subscription};
 use tokio::sync::OnceCell;
 
 use crate::event_bridge::FakeEventBridge;
@@ -37,23 +37,24 @@ pub async fn batch_of_three_months() -> Value {
 /// subscription is paid; the card of the other is always declined.
 async fn simulate_three_months() -> Value {
     let clock = SimulatedClock::new(six_o_clock("2026-01-01"), 1);
-    let system =
-        InMemoryDeployment::new(config(&[]).unwrap(), clock, Arc::new(RecordedMails::default())).await.unwrap();
+    let system = InMemoryDeployment::new(read_test_config(&[]).unwrap(), clock, Arc::new(RecordedMails::default()))
+        .await
+        .unwrap();
     let stream = system.engine.stream(TABLE).unwrap();
     let table = &system.deployment.table;
-    table.put_account(&sample::account()).await.unwrap();
+    table.put_account(&sample_account()).await.unwrap();
     let begun = "2026-01-01".parse().unwrap();
     let poor = PaymentMethod {
         customer: "cus_2".parse().unwrap(),
         payment_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
     };
     for subscription in
-        [sample::subscription(10, begun), Subscription { payment_method: poor, ..sample::subscription(12, begun) }]
+        [sample_subscription(10, begun), Subscription { payment_method: poor, ..sample_subscription(12, begun) }]
     {
         assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
     }
     let (reminders, payments) =
-        (system.deployment.reminders().await.unwrap(), system.deployment.payments().await.unwrap());
+        (system.deployment.reminder_batch().await.unwrap(), system.deployment.payment_batch().await.unwrap());
     let days = begun.iter_days().take_while(|day| *day <= "2026-03-31".parse().unwrap());
     for day in days {
         let now = six_o_clock(&day.to_string());
@@ -66,10 +67,10 @@ async fn simulate_three_months() -> Value {
 }
 
 /// Returns all records in `stream` of items that belong to accounts, as one Lambda event.
-fn account_records(stream: &Stream) -> Value {
+fn account_records(stream: &TableStream) -> Value {
     let (mut all, mut position) = (Vec::new(), None);
     loop {
-        let mut page = stream.after(position.as_deref(), 1_000).unwrap();
+        let mut page = stream.records_after(position.as_deref(), 1_000).unwrap();
         let Some(last) = page["Records"].as_array().unwrap().last() else { break };
         position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
         all.append(page["Records"].as_array_mut().unwrap());
@@ -101,7 +102,7 @@ pub fn texts(details: &[Value], name: &str) -> Vec<String> {
 
 /// Creates a publisher on `bus` with the real AWS SDK. There is no webhook endpoint.
 pub async fn publisher(bus: &FakeEventBridge) -> publishing::Publisher<events_function::EventBridge> {
-    let table = Table::new(Engine::memory().client(), TABLE);
+    let table = Table::new(Engine::in_memory().client(), TABLE);
     table.create_if_absent().await.unwrap();
     publisher_with_table(bus, table).await
 }

@@ -7,7 +7,7 @@ use lambda_runtime::{Error, run, service_fn};
 // One thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let desk = orders_function::set_up_for_queue(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| orders_function::handle(&desk, event))).await
+    logs::start_logging();
+    let desk = orders_function::set_up_order_desk_for_queue(Env::of_process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| orders_function::handle_orders_queue_invocation(&desk, event))).await
 }

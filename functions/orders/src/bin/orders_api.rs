@@ -14,11 +14,11 @@ use store::TableConfig;
 // One thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let (env, clock) = (Env::process(), Arc::new(SystemClock));
-    let desk = orders_function::set_up(env, clock.clone()).await?;
+    logs::start_logging();
+    let (env, clock) = (Env::of_process(), Arc::new(SystemClock));
+    let desk = orders_function::set_up_order_desk(env, clock.clone()).await?;
     let payments = TableConfig::read(env)?.connect_with(desk.table.client().clone());
-    let api = OrdersApi::new(desk, payments.clone(), &env.text(&MERCHANT)?, clock.clone());
+    let api = OrdersApi::new(desk, payments.clone(), &env.required_text(&MERCHANT)?, clock.clone());
     // The entries of the action log are stored for the time that the policy of the payments table says.
     let refresh_policy = move |request: Request, next: Next| {
         let (payments, now) = (payments.clone(), clock.now());
@@ -30,5 +30,5 @@ async fn main() -> Result<(), Error> {
         }
     };
     let router = api.router().layer(from_fn(refresh_policy));
-    api_gateway::run(api_gateway::behind_api_gateway(router, TokenRules::read(env)?)).await
+    api_gateway::serve_router_in_lambda(api_gateway::add_api_gateway_middlewares(router, TokenRules::read(env)?)).await
 }

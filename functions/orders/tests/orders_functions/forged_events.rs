@@ -6,7 +6,7 @@ use emulator::Engine;
 use orders::{OrderLine, OrderStatus};
 use orders_table::{OrdersTable, WriteOutcome};
 use serde_json::{Value, json};
-use testkit::{Function, InvocationResult};
+use testkit::{InvocationResult, LambdaFunction};
 
 use crate::paid_months::{invoke, sample_event, start_function};
 use crate::payments_table::{delete, put, refund_of, sample_receipt};
@@ -15,7 +15,7 @@ use crate::payments_table::{delete, put, refund_of, sample_receipt};
 const ORDER: &str = "2027-01-31.01JNA80W00TQ2XNPH2HZ8S6CKN";
 
 /// Starts the function. The SKUs `gold` and `silver` have products.
-async fn start_with_products() -> (Engine, OrdersTable, Function) {
+async fn start_with_products() -> (Engine, OrdersTable, LambdaFunction) {
     let (engine, table, function) = start_function().await;
     let beans: orders::ProductId = "beans".parse().unwrap();
     let product = orders::Product {
@@ -34,7 +34,7 @@ async fn start_with_products() -> (Engine, OrdersTable, Function) {
 }
 
 /// Sends the event of `events/sqs-paid.json`, changed by `change`. Returns whether the function refused it.
-async fn is_refused(function: &mut Function, change: impl FnOnce(&mut Value)) -> bool {
+async fn is_refused(function: &mut LambdaFunction, change: impl FnOnce(&mut Value)) -> bool {
     let mut batch: Value = serde_json::from_str(&sample_event("sqs-paid")).unwrap();
     let mut event: Value = serde_json::from_str(batch["Records"][0]["body"].as_str().unwrap()).unwrap();
     change(&mut event);

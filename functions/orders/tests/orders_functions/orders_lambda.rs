@@ -6,7 +6,7 @@ use orders::{Country, PlaceId, Region};
 use orders_table::OrdersTable;
 use serde_json::{Value, json};
 use store::Table;
-use testkit::{Function, InvocationResult, sample};
+use testkit::{InvocationResult, LambdaFunction, sample_account};
 
 /// Returns the sample event in the file `events/apigateway-NAME.json`.
 fn sample_event(name: &str) -> Value {
@@ -27,7 +27,7 @@ fn with_path(mut event: Value, path: &str) -> Value {
 }
 
 /// Sends `event`. Returns the status code and the body of the response.
-async fn invoke(function: &mut Function, event: &Value) -> (u64, Value) {
+async fn invoke(function: &mut LambdaFunction, event: &Value) -> (u64, Value) {
     let deadline_ms = SystemClock.now().timestamp_millis() + 15_000;
     let InvocationResult::Response(response) = function.invoke(&event.to_string(), deadline_ms).await else {
         panic!("{event}")
@@ -38,15 +38,16 @@ async fn invoke(function: &mut Function, event: &Value) -> (u64, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sample_events_succeed_and_claims_determine_the_access_rights() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let (region, label) = ("eu".parse::<PlaceId>().unwrap(), |text: &str| text.parse().unwrap());
     table.put_entity(&Region { id: region.clone(), name: label("Europe") }).await.unwrap();
     table.put_entity(&Country { id: "gb".parse().unwrap(), name: label("Britain"), region }).await.unwrap();
-    let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders-api"), "orders-api", &[]).await;
+    let mut function =
+        LambdaFunction::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders-api"), "orders-api", &[]).await;
     let payments = Table::new(engine.client(), "dueday");
-    assert!(payments.create_account(&sample::account()).await.unwrap());
+    assert!(payments.create_account(&sample_account()).await.unwrap());
     let (status, customer) = invoke(&mut function, &sample_event("put-customer")).await;
     assert_eq!((status, &customer["address"]["city"]), (200, &json!("Leeds")));
     assert!(table.get_customer(&"acme".parse().unwrap()).await.unwrap().unwrap().address.is_some());

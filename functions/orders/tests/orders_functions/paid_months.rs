@@ -7,20 +7,20 @@ use clock::{Clock, SystemClock};
 use emulator::Engine;
 use orders::{BackOrderReason, Country, OrderLine, OrderStatus, PlaceId, Region, ShippingAddress};
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersTable, WriteOutcome};
+use orders_table::{BucketCount, OrdersTable, WriteOutcome};
 use serde_json::{Value, json};
-use testkit::{Function, InvocationResult};
+use testkit::{InvocationResult, LambdaFunction};
 
 use crate::payments_table;
 
 /// Starts the function with an empty orders table, and with a payments table that contains the receipt of the sample event.
-pub async fn start_function() -> (Engine, OrdersTable, Function) {
-    let engine = Engine::memory();
+pub async fn start_function() -> (Engine, OrdersTable, LambdaFunction) {
+    let engine = Engine::in_memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     payments_table::create(&engine).await;
     payments_table::put(&engine, &payments_table::sample_receipt()).await;
-    let function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders"), "orders", &[]).await;
+    let function = LambdaFunction::start_on_engine(&engine, env!("CARGO_BIN_EXE_orders"), "orders", &[]).await;
     (engine, table, function)
 }
 
@@ -30,7 +30,7 @@ pub fn sample_event(name: &str) -> String {
 }
 
 /// Invokes the function with the payload `event` and a deadline in 60 seconds.
-pub async fn invoke(function: &mut Function, event: &str) -> InvocationResult {
+pub async fn invoke(function: &mut LambdaFunction, event: &str) -> InvocationResult {
     function.invoke(event, SystemClock.now().timestamp_millis() + 60_000).await
 }
 
@@ -60,7 +60,7 @@ async fn paid_month_gets_one_order_and_the_schedule_fills_it_when_stock_and_addr
     );
     assert_eq!((order.total.to_string().as_str(), order.version), ("12.99 EUR", 1));
 
-    let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
+    let buckets = table.get_or_store_buckets(BucketCount::default()).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, Arc::new(SystemClock));
     let filled = |count: u32| InvocationResult::Response(json!({ "filled": count, "unfinished_tasks": 0 }));
     assert_eq!(invoke(&mut function, &sample_event("orders-fill")).await, filled(0));

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Money, Receipt, Refund, RefundStatus};
 use dynamo::{Entity, TIME_TO_LIVE};
 use emulator::Engine;
-use store::{Payments, Table};
+use store::{PaymentsSchema, Table};
 use ulid::Ulid;
 
 /// A time in the future, in seconds since 1970, at which the items expire.
@@ -16,14 +16,14 @@ pub async fn create(engine: &Engine) {
 }
 
 /// Writes `entity` to the payments table.
-pub async fn put(engine: &Engine, entity: &impl Entity<Payments>) {
+pub async fn put(engine: &Engine, entity: &impl Entity<PaymentsSchema>) {
     let mut item = entity.to_item();
     item.insert(TIME_TO_LIVE.to_owned(), AttributeValue::N(EXPIRES.to_string()));
     engine.client().put_item().table_name("dueday").set_item(Some(item)).send().await.unwrap();
 }
 
 /// Deletes `entity` from the payments table.
-pub async fn delete(engine: &Engine, entity: &impl Entity<Payments>) {
+pub async fn delete(engine: &Engine, entity: &impl Entity<PaymentsSchema>) {
     let key = entity.key().attributes();
     engine.client().delete_item().table_name("dueday").set_key(Some(key)).send().await.unwrap();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Call, Engine, EngineConnection, Fault, Faults, Injector, Operation};
+use emulator::{Engine, EngineConnection, ExternalCall, ExternalOperation, Fault, FaultDecider, FaultInjector};
 use futures::future::join_all;
 use gateways::{ChargeRequest, ChargeResponse, RefundRequest, RefundResponse};
 use sandbox::SandboxStore as _;
@@ -21,8 +21,8 @@ fn now() -> DateTime<Utc> {
 /// therefore read the table before the first of them writes.
 struct PauseAtEachCall;
 
-impl Faults for PauseAtEachCall {
-    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+impl FaultDecider for PauseAtEachCall {
+    fn fault_of_call(&self, _: &ExternalCall<'_>) -> Option<Fault> {
         None
     }
 
@@ -32,10 +32,10 @@ impl Faults for PauseAtEachCall {
 }
 
 /// Creates the sandbox's table on `engine`. `faults` are injected into the DynamoDB requests of the returned sandbox.
-async fn sandbox_with(engine: &Engine, faults: impl Faults + 'static) -> SandboxTable {
+async fn sandbox_with(engine: &Engine, faults: impl FaultDecider + 'static) -> SandboxTable {
     let clock = Arc::new(SimulatedClock::new(now(), 1));
     SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone()).create_if_absent().await.unwrap();
-    let connection = Arc::new(EngineConnection::with_injector(Arc::new(Injector::new(Arc::new(faults)))));
+    let connection = Arc::new(EngineConnection::with_injector(Arc::new(FaultInjector::new(Arc::new(faults)))));
     SandboxTable::new(engine.client_with_connection(connection), "dueday-sandbox", clock)
 }
 
@@ -56,7 +56,7 @@ async fn number_of_payments(sandbox: &SandboxTable) -> usize {
 
 #[tokio::test]
 async fn idempotency_key_charges_once_under_concurrent_requests() {
-    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
+    let sandbox = sandbox_with(&Engine::in_memory(), PauseAtEachCall).await;
     let request = charge_request(1299, "pm_card_visa");
     let responses = join_all((0..8).map(|_| sandbox.charge(&request, now()))).await;
     let ids: BTreeSet<String> = responses
@@ -78,7 +78,7 @@ async fn idempotency_key_charges_once_under_concurrent_requests() {
 
 #[tokio::test]
 async fn concurrent_requests_with_different_parameters_under_one_key_charge_once() {
-    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
+    let sandbox = sandbox_with(&Engine::in_memory(), PauseAtEachCall).await;
     let requests = [charge_request(1299, "pm_card_visa"), charge_request(1300, "pm_card_visa")];
     let responses = join_all(requests.iter().map(|request| sandbox.charge(request, now()))).await;
     let reused = responses.iter().filter(|response| matches!(response, Ok(ChargeResponse::KeyReused))).count();
@@ -87,7 +87,7 @@ async fn concurrent_requests_with_different_parameters_under_one_key_charge_once
 
 #[tokio::test]
 async fn concurrent_refunds_never_exceed_the_payment() {
-    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
+    let sandbox = sandbox_with(&Engine::in_memory(), PauseAtEachCall).await;
     let charged = sandbox.charge(&charge_request(1000, "pm_card_visa"), now()).await.unwrap();
     let ChargeResponse::Succeeded(paid) = charged else { panic!("{charged:?}") };
     let clock = SimulatedClock::new(now(), 2);
@@ -109,7 +109,7 @@ async fn concurrent_refunds_never_exceed_the_payment() {
 
 #[tokio::test]
 async fn one_refund_id_refunds_only_one_of_two_payments() {
-    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
+    let sandbox = sandbox_with(&Engine::in_memory(), PauseAtEachCall).await;
     let mut requests = Vec::new();
     for key in ["key-1", "key-2"] {
         let request = ChargeRequest { idempotency_key: key.to_owned(), ..charge_request(1000, "pm_card_visa") };
@@ -125,10 +125,11 @@ async fn one_refund_id_refunds_only_one_of_two_payments() {
 #[tokio::test]
 async fn repeated_charge_after_a_lost_or_cancelled_request_makes_one_payment() {
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Cancelled("TransactionConflict")] {
-        let engine = Engine::memory();
+        let engine = Engine::in_memory();
         // The SDK tries a request three times. All three tries have the fault, so the first charge fails.
-        let all_tries =
-            move |call: &Call<'_>| (call.operation == Operation::DynamoDb("TransactWriteItems")).then_some(fault);
+        let all_tries = move |call: &ExternalCall<'_>| {
+            (call.operation == ExternalOperation::DynamoDb("TransactWriteItems")).then_some(fault)
+        };
         let failing = sandbox_with(&engine, all_tries).await;
         let request = charge_request(1299, "pm_card_visa");
         assert!(failing.charge(&request, now()).await.is_err(), "{fault:?}");
@@ -141,7 +142,7 @@ async fn repeated_charge_after_a_lost_or_cancelled_request_makes_one_payment() {
 
 #[tokio::test]
 async fn bank_debit_is_processing_for_two_days_and_its_status_then_is_final() {
-    let sandbox = sandbox_with(&Engine::memory(), PauseAtEachCall).await;
+    let sandbox = sandbox_with(&Engine::in_memory(), PauseAtEachCall).await;
     let request = charge_request(1299, "pm_usBankAccount_insufficientFunds");
     assert_eq!(sandbox.charge(&request, now()).await.unwrap(), ChargeResponse::Processing);
     for (hours, status) in [(47, "processing"), (48, "declined")] {

@@ -7,13 +7,15 @@ use aws_config::SdkConfig;
 use clock::{Clock as _, SimulatedClock, SystemClock};
 use config::Env;
 use emulator::Engine;
-use gateway_secrets::{FirstRead, gateway_from_environment, sandbox_from_environment};
-use gateways::conformance::{CheckObserver, CheckParameters, Progress, PromiseResult, PromiseVerdict, check};
-use gateways::{GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
+use gateway_secrets::{FirstSecretRead, create_gateway_from_environment, create_sandbox_client_from_environment};
+use gateways::conformance::{
+    CheckObserver, CheckParameters, ConformanceProgress, PromiseResult, PromiseVerdict, check_conformance,
+};
+use gateways::{GatewayError, GatewaySigningKeys, HttpGateway, PaymentGateway as _};
 use reqwest::redirect::Policy;
 use sandbox_function::SandboxTable;
 use serde_json::Value;
-use testkit::{Function, InvocationResult};
+use testkit::{InvocationResult, LambdaFunction};
 
 use crate::lambda_url::{FunctionUrlAccess, start};
 
@@ -24,8 +26,8 @@ const KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 struct IgnoringObserver;
 
 impl CheckObserver for IgnoringObserver {
-    fn promise_checked(&self, _: &PromiseResult) {}
-    fn progress(&self, _: &Progress) {}
+    fn report_checked_promise(&self, _: &PromiseResult) {}
+    fn report_progress(&self, _: &ConformanceProgress) {}
 }
 
 /// Returns an AWS configuration with test credentials.
@@ -37,15 +39,17 @@ async fn sdk() -> SdkConfig {
 /// Returns the client of the sandbox at `url` that the functions of the stack use.
 async fn client_of_functions(url: &str) -> HttpGateway {
     let env = |name: &str| (name == "DUEDAY_SANDBOX_URL").then(|| url.to_owned());
-    sandbox_from_environment(Env(&env), &sdk().await, Duration::from_secs(20), Arc::new(SystemClock)).unwrap()
+    create_sandbox_client_from_environment(Env(&env), &sdk().await, Duration::from_secs(20), Arc::new(SystemClock))
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sample_event_of_the_function_url_returns_the_account() {
     let variables = [("DUEDAY_SANDBOX_TABLE", "dueday-sandbox")];
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     SandboxTable::new(engine.client(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await.unwrap();
-    let mut function = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_sandbox"), "sandbox", &variables).await;
+    let mut function =
+        LambdaFunction::start_on_engine(&engine, env!("CARGO_BIN_EXE_sandbox"), "sandbox", &variables).await;
     let event = include_str!("../../../../events/function-url-account.json");
     let response = function.invoke(event, SystemClock.now().timestamp_millis() + 15_000).await;
     let InvocationResult::Response(response) = response else { panic!("{response:?}") };
@@ -57,7 +61,7 @@ async fn sample_event_of_the_function_url_returns_the_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sandbox_function_fulfils_every_promise_of_a_gateway() {
     let url = start(FunctionUrlAccess::Iam, &[("DUEDAY_GATEWAY_KEY", KEY)]).await;
-    let keys: GatewayKeys = KEY.parse().unwrap();
+    let keys: GatewaySigningKeys = KEY.parse().unwrap();
     // The function verifies signatures with the clock of this machine, but makes payments at the time that the client
     // sends, which is `clock`.
     let signing = client_of_functions(&url).await.with_keys(keys.into(), Arc::new(SystemClock));
@@ -74,7 +78,7 @@ async fn sandbox_function_fulfils_every_promise_of_a_gateway() {
         wait: Duration::from_secs(11 * 60),
     };
     let gateway = signing.with_clock(clock.clone());
-    let report = check(&gateway, &parameters, clock.as_ref(), &IgnoringObserver).await;
+    let report = check_conformance(&gateway, &parameters, clock.as_ref(), &IgnoringObserver).await;
     let not_kept = report.results.iter().filter(|result| !matches!(result.verdict, PromiseVerdict::Kept));
     let not_kept: Vec<_> = not_kept.map(|result| (result.promise, &result.verdict)).collect();
     let never_throttled = PromiseVerdict::NotChecked("the gateway refused no request with 429".to_owned());
@@ -93,7 +97,8 @@ async fn functions_of_the_stack_sign_their_requests_for_iam_and_unsigned_request
     };
     let (timeout, sdk) = (Duration::from_secs(20), sdk().await);
     let gateway =
-        gateway_from_environment(Env(&env), &sdk, timeout, FirstRead::MustSucceed, Arc::new(SystemClock)).await;
+        create_gateway_from_environment(Env(&env), &sdk, timeout, FirstSecretRead::MustSucceed, Arc::new(SystemClock))
+            .await;
     let account = gateway.unwrap().account().await.unwrap();
     assert!(account.kind == "sandbox" && !account.live && account.account.starts_with("sandbox_"), "{account:?}");
     let again = client_of_functions(&url).await.account().await.unwrap();

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clock::{Clock as _, SystemClock};
-use emulator::{Engine, Limits, serve};
+use emulator::{Engine, ServerLimits, serve_http};
 use sandbox_function::SandboxTable;
 use serde_json::{Map, Value, json};
-use testkit::{Function, InvocationResult};
+use testkit::{InvocationResult, LambdaFunction};
 use tokio::sync::{Mutex, mpsc};
 
 /// The number of processes of the function, which is also the largest number of events that are handled at the same
@@ -32,25 +32,30 @@ pub enum FunctionUrlAccess {
 /// The state of the stand-in: the processes of the function that handle no event at the moment, and the access rule.
 struct FunctionUrlState {
     /// The queue of the idle processes.
-    functions: Mutex<mpsc::Receiver<Function>>,
+    functions: Mutex<mpsc::Receiver<LambdaFunction>>,
     /// Puts a process into the queue after it has handled an event.
-    put_back: mpsc::Sender<Function>,
+    put_back: mpsc::Sender<LambdaFunction>,
     access: FunctionUrlAccess,
 }
 
 /// Starts the function with the environment `variables`, and returns the URL of the stand-in.
 pub async fn start(access: FunctionUrlAccess, variables: &[(&str, &str)]) -> String {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     SandboxTable::new(engine.client(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await.unwrap();
     let (put_back, functions) = mpsc::channel(FUNCTION_PROCESSES);
     for _ in 0..FUNCTION_PROCESSES {
-        let started = Function::start_on_engine(&engine, env!("CARGO_BIN_EXE_sandbox"), "sandbox", variables).await;
+        let started =
+            LambdaFunction::start_on_engine(&engine, env!("CARGO_BIN_EXE_sandbox"), "sandbox", variables).await;
         put_back.send(started).await.unwrap();
     }
     let idle = Arc::new(FunctionUrlState { functions: Mutex::new(functions), put_back, access });
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, Router::new().fallback(forward_to_idle_process).with_state(idle), Limits::default()));
+    tokio::spawn(serve_http(
+        listener,
+        Router::new().fallback(forward_to_idle_process).with_state(idle),
+        ServerLimits::default(),
+    ));
     url
 }
 

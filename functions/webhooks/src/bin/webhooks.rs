@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clock::{Clock, SystemClock};
 use config::Env;
-use gateway_secrets::FirstRead;
+use gateway_secrets::FirstSecretRead;
 use inbound::StripeEventHandler;
 use lambda_http::Error;
 use store::{TableConfig, load_sdk_config};
@@ -17,15 +17,20 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(8);
 // A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    logs::init();
-    let env = Env::process();
+    logs::start_logging();
+    let env = Env::of_process();
     let config = TableConfig::read(env)?;
     let sdk = load_sdk_config().await;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let stripe =
-        gateway_secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT, FirstRead::MustSucceed, clock.clone())
-            .await?;
-    let signing = gateway_secrets::stripe_signing_secrets(env, &sdk, clock.clone()).await?;
+    let stripe = gateway_secrets::create_stripe_client_from_environment(
+        env,
+        &sdk,
+        GATEWAY_TIMEOUT,
+        FirstSecretRead::MustSucceed,
+        clock.clone(),
+    )
+    .await?;
+    let signing = gateway_secrets::read_stripe_signing_secrets(env, &sdk, clock.clone()).await?;
     let events = StripeEventHandler::new(config.connect(&sdk), Arc::new(stripe), signing, clock);
-    api_gateway::run(rest::router(inbound::routes(Arc::new(events)))).await
+    api_gateway::serve_router_in_lambda(rest::complete_router(inbound::stripe_webhook_routes(Arc::new(events)))).await
 }

@@ -3,21 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 
 use billing::Account;
 use chrono::Utc;
 use serde_json::{Map, Value, json};
-use testkit::sample;
+use testkit::sample_account;
 
 use super::cases::{EXISTING_ACCOUNT, EXISTING_SUBSCRIPTION, compared_requests, first_sign_up};
 use super::contestant::ApiContestant;
-use super::load::{self, Response};
+use super::load::{self, ServerResponse};
 use super::normalized::KnownIds;
-use super::world::{World, new_subscription};
+use super::world::{BenchmarkWorld, new_subscription};
 use crate::Failure;
-use crate::engine::{TABLE, ulid};
-use crate::peers::ApiPeers;
-use crate::recorder::{Recorder, Request};
+use crate::engine::{TABLE, create_numbered_ulid};
+use crate::recorder::{RecordedRequest, RequestRecorder};
 
 /// The response of a server to one request, and the requests that the server sent because of it.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,11 +51,11 @@ struct ObservedRun {
 /// # Errors
 /// If a server responds in another way than the first server, or stores other items. The error contains the
 /// differences.
-pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<usize, Failure> {
+pub async fn check_servers_agree(contestants: &[ApiContestant], javascript_server: &Path) -> Result<usize, Failure> {
     let Some((first, others)) = contestants.split_first() else { return Ok(0) };
-    let expected = observe(*first, peers).await?;
+    let expected = observe_server(*first, javascript_server).await?;
     for other in others {
-        let found = observe(*other, peers).await?;
+        let found = observe_server(*other, javascript_server).await?;
         let (first, other) = (first.name(), other.name());
         let cases = compared_requests(Utc::now().date_naive());
         let cases = cases.iter().zip(expected.responses.iter().zip(&found.responses));
@@ -78,42 +78,42 @@ pub async fn check(contestants: &[ApiContestant], peers: &ApiPeers) -> Result<us
 }
 
 /// Sends all requests to a new server of `contestant`, one after the other. Returns the responses and the stored items.
-async fn observe(contestant: ApiContestant, peers: &ApiPeers) -> Result<ObservedRun, Failure> {
-    let world = World::start().await?;
+async fn observe_server(contestant: ApiContestant, javascript_server: &Path) -> Result<ObservedRun, Failure> {
+    let world = BenchmarkWorld::start().await?;
     for id in [EXISTING_ACCOUNT, "other"] {
-        world.table.put_account(&Account { id: id.parse()?, ..sample::account() }).await?;
+        world.table.put_account(&Account { id: id.parse()?, ..sample_account() }).await?;
     }
     let subscription = new_subscription(EXISTING_ACCOUNT, EXISTING_SUBSCRIPTION.parse()?, world.today);
-    world.create(&subscription).await?;
+    world.create_subscription(&subscription).await?;
     world.create_receipts(&subscription).await?;
     if let Some(id) = world.table.dynamodb_id().await? {
         world.table.init_dynamodb_id(&id).await?;
     }
-    let known = KnownIds(BTreeSet::from([EXISTING_SUBSCRIPTION.to_owned(), ulid(0).to_string()]));
+    let known = KnownIds(BTreeSet::from([EXISTING_SUBSCRIPTION.to_owned(), create_numbered_ulid(0).to_string()]));
 
-    let recorder = Recorder::default();
+    let recorder = RequestRecorder::default();
     let engine = recorder.start_proxy(&world.engine.1, false).await?;
     let gateway = recorder.start_proxy(&world.gateway.1, true).await?;
-    let (server, url) = contestant.start(peers, &engine, &gateway).await?;
+    let (server, url) = contestant.start(javascript_server, &engine, &gateway).await?;
     let (http, mut responses) = (load::create_client()?, Vec::new());
     // With the first sign-up, Dueday also checks once that the table is not a copy that was restored from a backup. So
     // this request is not compared.
-    load::send(&http, &url, &first_sign_up(world.today)).await?;
+    load::send_request(&http, &url, &first_sign_up(world.today)).await?;
     recorder.take_requests();
     for case in compared_requests(world.today) {
-        let response = load::send(&http, &url, &case).await?;
+        let response = load::send_request(&http, &url, &case).await?;
         let mut requests: Vec<String> = recorder.take_requests().iter().map(describe_request).collect();
         requests.sort_unstable();
         responses.push(observe_response(&known, response, requests));
     }
     server.stop().await?;
-    let items = stored_items(&world, &known).await?;
+    let items = read_stored_items(&world, &known).await?;
     world.stop().await?;
     Ok(ObservedRun { responses, items })
 }
 
 /// Returns the parts of `response` that must be equal for all servers, with placeholders for new ids and times.
-fn observe_response(known: &KnownIds, response: Response, requests: Vec<String>) -> ObservedResponse {
+fn observe_response(known: &KnownIds, response: ServerResponse, requests: Vec<String>) -> ObservedResponse {
     let requests = if response.status.is_success() { requests } else { Vec::new() };
     let header = |name: &str| response.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let headers = [header("etag"), header("idempotent-replayed")];
@@ -126,7 +126,7 @@ fn observe_response(known: &KnownIds, response: Response, requests: Vec<String>)
 
 /// Describes a request so that equal requests of different servers get the same text: the DynamoDB operation with its
 /// writes and conditions, or the method, the path and the names of the fields.
-fn describe_request(request: &Request) -> String {
+fn describe_request(request: &RecordedRequest) -> String {
     let body: Value = serde_json::from_str(&request.body).unwrap_or_default();
     if request.is_charge {
         let fields: Vec<&str> = body.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
@@ -148,7 +148,7 @@ fn describe_write(kind: &str, write: &Value) -> String {
 }
 
 /// Returns all items of the server's table, sorted, with placeholders for the values that differ in each run.
-async fn stored_items(world: &World, known: &KnownIds) -> Result<Vec<Value>, Failure> {
+async fn read_stored_items(world: &BenchmarkWorld, known: &KnownIds) -> Result<Vec<Value>, Failure> {
     let scan = json!({ "TableName": TABLE, "ConsistentRead": true }).to_string();
     let request =
         reqwest::Client::new().post(&world.engine.1).header("x-amz-target", "DynamoDB_20120810.Scan").body(scan);

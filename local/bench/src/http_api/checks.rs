@@ -1,27 +1,27 @@
 //! Checks the responses and the stored result of a measurement. Without these checks, a server that skips a part of the
 //! work would only look faster.
 
-use billing::{AccountId, Receipt, ReceiptNumber, Status, Subscription};
+use billing::{AccountId, Receipt, ReceiptNumber, Subscription, SubscriptionStatus};
 use reqwest::StatusCode;
 use serde_json::Value;
 use store::{Paging, Table};
 
-use super::load::Response;
+use super::load::ServerResponse;
 use super::request::{
-    AMOUNT, BenchmarkLoad, CHANGED_AMOUNT, CHANGED_NAME, Kind, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS,
+    AMOUNT, BenchmarkLoad, CHANGED_AMOUNT, CHANGED_NAME, LISTED_RECEIPTS, LISTED_SUBSCRIPTIONS, RequestKind,
 };
-use super::world::World;
+use super::world::BenchmarkWorld;
 use crate::Failure;
-use crate::contestant::charge_count;
+use crate::contestant::fetch_charge_count;
 
 /// Checks `responses`, the responses to all requests of `set`, and the items that these requests have written.
 ///
 /// # Errors
 /// If a response is wrong, or the table or the gateway does not contain the expected result.
-pub async fn check<'a>(
-    world: &World,
+pub async fn check_responses_and_stored_items<'a>(
+    world: &BenchmarkWorld,
     set: &BenchmarkLoad,
-    responses: impl Iterator<Item = &'a (usize, Response)>,
+    responses: impl Iterator<Item = &'a (usize, ServerResponse)>,
 ) -> Result<(), Failure> {
     let mut count = 0;
     for (_, response) in responses {
@@ -29,48 +29,52 @@ pub async fn check<'a>(
             .map_err(|reason| format!("{reason}: {} {}", response.status, response.body))?;
         count += 1;
     }
-    check_count("responses", count, set.count)?;
-    let subscriptions = subscriptions_of(&world.table, set).await?;
+    check_number_found("responses", count, set.count)?;
+    let subscriptions = read_subscriptions_of_load(&world.table, set).await?;
     let is_expected = |stored: &&Subscription| match set.kind {
-        Kind::Create => is_new(stored) && stored.price.minor() == AMOUNT,
-        Kind::Change => {
+        RequestKind::Create => is_unchanged_since_creation(stored) && stored.price.minor() == AMOUNT,
+        RequestKind::Change => {
             (stored.version, stored.price.minor(), stored.product_name.as_str()) == (2, CHANGED_AMOUNT, CHANGED_NAME)
         }
-        Kind::SignUp => is_settled(stored, world),
+        RequestKind::SignUp => is_first_payment_settled(stored, world),
         // Requests that only read must not change the subscription.
-        Kind::List | Kind::Receipts => is_new(stored),
+        RequestKind::List | RequestKind::Receipts => is_unchanged_since_creation(stored),
     };
     let written = match set.kind {
-        Kind::Create | Kind::Change | Kind::SignUp => set.count,
-        Kind::List => set.accounts().len() * LISTED_SUBSCRIPTIONS,
-        Kind::Receipts => set.accounts().len() * 2,
+        RequestKind::Create | RequestKind::Change | RequestKind::SignUp => set.count,
+        RequestKind::List => set.account_ids().len() * LISTED_SUBSCRIPTIONS,
+        RequestKind::Receipts => set.account_ids().len() * 2,
     };
-    check_count("subscriptions", subscriptions.len(), written)?;
-    check_count("subscriptions with the expected content", subscriptions.iter().filter(is_expected).count(), written)?;
-    if set.kind == Kind::SignUp {
-        let receipts = receipts_of(world, set).await?;
+    check_number_found("subscriptions", subscriptions.len(), written)?;
+    check_number_found(
+        "subscriptions with the expected content",
+        subscriptions.iter().filter(is_expected).count(),
+        written,
+    )?;
+    if set.kind == RequestKind::SignUp {
+        let receipts = read_receipts_of_load(world, set).await?;
         let is_paid = |receipt: &&Receipt| receipt.amount.minor() == AMOUNT && receipt.due_on == world.today;
-        check_count("receipts", receipts.iter().filter(is_paid).count(), set.count)?;
+        check_number_found("receipts", receipts.iter().filter(is_paid).count(), set.count)?;
         let stored = world.table.get_charge_total(world.today).await?.charges();
-        let charged = charge_count(&world.gateway.1).await?;
-        check_count("charges in the total of the day", usize::try_from(stored)?, usize::try_from(charged)?)?;
+        let charged = fetch_charge_count(&world.gateway.1).await?;
+        check_number_found("charges in the total of the day", usize::try_from(stored)?, usize::try_from(charged)?)?;
     }
     Ok(())
 }
 
 /// Returns the subscriptions of all accounts of `set`.
-async fn subscriptions_of(table: &Table, set: &BenchmarkLoad) -> Result<Vec<Subscription>, Failure> {
+async fn read_subscriptions_of_load(table: &Table, set: &BenchmarkLoad) -> Result<Vec<Subscription>, Failure> {
     let mut all = Vec::new();
-    for account in set.accounts() {
+    for account in set.account_ids() {
         all.extend(table.get_subscriptions_by_account(&account, &Paging::all()).await?.into_items()?);
     }
     Ok(all)
 }
 
 /// Returns the receipts of all accounts of `set`.
-async fn receipts_of(world: &World, set: &BenchmarkLoad) -> Result<Vec<Receipt>, Failure> {
+async fn read_receipts_of_load(world: &BenchmarkWorld, set: &BenchmarkLoad) -> Result<Vec<Receipt>, Failure> {
     let mut all = Vec::new();
-    for account in set.accounts() {
+    for account in set.account_ids() {
         let page = world.table.get_receipts_by_account(&account, &Paging::all(), chrono::Utc::now()).await?;
         all.extend(page.into_items()?);
     }
@@ -78,13 +82,13 @@ async fn receipts_of(world: &World, set: &BenchmarkLoad) -> Result<Vec<Receipt>,
 }
 
 /// Returns whether `stored` was created and not changed since.
-fn is_new(stored: &Subscription) -> bool {
-    stored.version == 1 && stored.status == Status::Active && stored.next_payment_on == Some(stored.due_on)
+fn is_unchanged_since_creation(stored: &Subscription) -> bool {
+    stored.version == 1 && stored.status == SubscriptionStatus::Active && stored.next_payment_on == Some(stored.due_on)
 }
 
 /// Returns whether the first payment of `stored` was charged today with one attempt, and the result of the attempt is
 /// stored.
-fn is_settled(stored: &Subscription, world: &World) -> bool {
+fn is_first_payment_settled(stored: &Subscription, world: &BenchmarkWorld) -> bool {
     stored.attempt.is_none()
         && (stored.version, stored.attempt_seq) == (3, 1)
         && stored.last_payment_at.is_some()
@@ -94,18 +98,18 @@ fn is_settled(stored: &Subscription, world: &World) -> bool {
 }
 
 /// Checks the response to a request of `kind`. Returns the reason if the response is wrong.
-fn check_response(kind: Kind, response: &Response) -> Result<(), &'static str> {
+fn check_response(kind: RequestKind, response: &ServerResponse) -> Result<(), &'static str> {
     let body = &response.body;
     let (expected, is_complete) = match kind {
-        Kind::Create => (StatusCode::CREATED, body["version"] == 1 && body["amount"] == AMOUNT),
-        Kind::Change => (StatusCode::OK, body["version"] == 2 && body["amount"] == CHANGED_AMOUNT),
-        Kind::List => (StatusCode::OK, has_items(body, LISTED_SUBSCRIPTIONS) && body["data"][0]["version"] == 1),
-        Kind::Receipts => (
+        RequestKind::Create => (StatusCode::CREATED, body["version"] == 1 && body["amount"] == AMOUNT),
+        RequestKind::Change => (StatusCode::OK, body["version"] == 2 && body["amount"] == CHANGED_AMOUNT),
+        RequestKind::List => (StatusCode::OK, has_items(body, LISTED_SUBSCRIPTIONS) && body["data"][0]["version"] == 1),
+        RequestKind::Receipts => (
             StatusCode::OK,
             has_items(body, LISTED_RECEIPTS)
                 && body["data"].as_array().is_some_and(|receipts| receipts.iter().all(has_correct_number)),
         ),
-        Kind::SignUp => (StatusCode::CREATED, body["payment"] == "paid" && has_correct_number(&body["receipt"])),
+        RequestKind::SignUp => (StatusCode::CREATED, body["payment"] == "paid" && has_correct_number(&body["receipt"])),
     };
     match () {
         () if response.status != expected => Err("a response has another status"),
@@ -130,6 +134,6 @@ pub fn has_correct_number(receipt: &Value) -> bool {
 }
 
 /// Checks that `found`, the number of `things`, is `expected`.
-fn check_count(things: &str, found: usize, expected: usize) -> Result<(), Failure> {
+fn check_number_found(things: &str, found: usize, expected: usize) -> Result<(), Failure> {
     if found == expected { Ok(()) } else { Err(format!("{found} {things} instead of {expected}").into()) }
 }

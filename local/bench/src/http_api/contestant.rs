@@ -1,10 +1,11 @@
 //! The servers that are measured.
 
+use std::path::Path;
+
 use clap::ValueEnum;
 
 use crate::Failure;
-use crate::peers::ApiPeers;
-use crate::process::{Process, built_program};
+use crate::process::{ChildProcess, path_of_built_program};
 
 /// An implementation of the HTTP API that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
@@ -13,29 +14,31 @@ pub enum ApiContestant {
     Dueday,
     /// The Node.js program in `peers/fastify`.
     Javascript,
-    /// The Python program in `peers/fastapi`.
-    Python,
 }
 
 impl ApiContestant {
-    /// All servers. The other servers are compared with the first server.
-    pub const ALL: [Self; 3] = [Self::Dueday, Self::Javascript, Self::Python];
+    /// All servers. The other server is compared with the first server.
+    pub const ALL: [Self; 2] = [Self::Dueday, Self::Javascript];
 
     /// Returns the name of the server in the results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dueday => "Dueday",
             Self::Javascript => "JavaScript",
-            Self::Python => "Python",
         }
     }
 
     /// Starts the server. `engine` is the URL of the database engine with the server's table, and `gateway` is the URL
-    /// of the gateway at which the server charges. Returns the process and the URL of the server.
-    pub async fn start(self, peers: &ApiPeers, engine: &str, gateway: &str) -> Result<(Process, String), Failure> {
+    /// of the gateway at which the server charges. `javascript_server` is the path of the JavaScript server. Returns the process and the URL of the server.
+    pub async fn start(
+        self,
+        javascript_server: &Path,
+        engine: &str,
+        gateway: &str,
+    ) -> Result<(ChildProcess, String), Failure> {
         let (engine_variable, gateway_variable) = match self {
             Self::Dueday => ("DUEDAY_DYNAMODB_ENDPOINT", "DUEDAY_GATEWAY"),
-            Self::Javascript | Self::Python => ("ENGINE", "GATEWAY"),
+            Self::Javascript => ("ENGINE", "GATEWAY"),
         };
         let environment = [
             (engine_variable, engine),
@@ -50,14 +53,10 @@ impl ApiContestant {
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut process = match self {
             Self::Dueday => {
-                let program = built_program("bench-api-server")?;
-                Process::start(&program.to_string_lossy(), None::<&str>, &environment)?
+                let program = path_of_built_program("bench-api-server")?;
+                ChildProcess::start(&program.to_string_lossy(), None::<&str>, &environment)?
             }
-            Self::Javascript => Process::start("node", [&peers.javascript], &environment)?,
-            Self::Python => {
-                let script = crate::bench_folder().join("peers/fastapi/server.py");
-                Process::start(&peers.python.to_string_lossy(), ["-B".as_ref(), script.as_os_str()], &environment)?
-            }
+            Self::Javascript => ChildProcess::start("node", [javascript_server], &environment)?,
         };
         let url = process.read_line().await.map_err(|error| format!("{}: {error}", self.name()))?;
         Ok((process, url))

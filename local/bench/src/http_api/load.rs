@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
 
-use super::request::Request;
+use super::request::BenchmarkRequest;
 use crate::Failure;
 
 /// The time after which a request without a response fails.
@@ -16,18 +16,25 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A response of a server.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct ServerResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// The JSON body; null if the body is not JSON.
     pub body: Value,
 }
 
+/// A response of a server whose body is not parsed yet.
+struct UnparsedResponse {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
 /// The responses and latencies of all requests of a measurement.
 #[derive(Debug, Default)]
 pub struct CompletedRequests {
     /// The responses, each with the index of its request.
-    pub responses: Vec<(usize, Response)>,
+    pub responses: Vec<(usize, ServerResponse)>,
     pub latencies: Vec<Duration>,
     /// The time from the first request to the last response.
     pub duration: Duration,
@@ -39,17 +46,16 @@ pub fn create_client() -> Result<Client, Failure> {
 }
 
 /// Sends `request` to the server at `url`.
-pub async fn send(http: &Client, url: &str, request: &Request) -> Result<Response, Failure> {
-    let (response, bytes) = send_without_parsing_response(http, url, request).await?;
-    Ok(parse_response(response, &bytes))
+pub async fn send_request(http: &Client, url: &str, request: &BenchmarkRequest) -> Result<ServerResponse, Failure> {
+    Ok(send_without_parsing_response(http, url, request).await?.parse())
 }
 
-/// Sends `request` to the server at `url`. Returns the status, the headers and the unparsed body of the response.
+/// Sends `request` to the server at `url`, and returns the response without parsing its body.
 async fn send_without_parsing_response(
     http: &Client,
     url: &str,
-    request: &Request,
-) -> Result<((StatusCode, HeaderMap), Vec<u8>), Failure> {
+    request: &BenchmarkRequest,
+) -> Result<UnparsedResponse, Failure> {
     let mut outgoing = http.request(request.method.clone(), format!("{url}{}", request.path));
     for (name, value) in &request.headers {
         outgoing = outgoing.header(*name, value);
@@ -58,20 +64,24 @@ async fn send_without_parsing_response(
         outgoing = outgoing.body(body.clone());
     }
     let response = outgoing.send().await?;
-    let head = (response.status(), response.headers().clone());
-    Ok((head, response.bytes().await?.into()))
+    let status = response.status();
+    let headers = response.headers().clone();
+    Ok(UnparsedResponse { status, headers, body: response.bytes().await?.into() })
 }
 
-/// Parses the body `bytes` of a response.
-fn parse_response((status, headers): (StatusCode, HeaderMap), bytes: &[u8]) -> Response {
-    Response { status, headers, body: serde_json::from_slice(bytes).unwrap_or_default() }
+impl UnparsedResponse {
+    /// Parses the body of the response.
+    fn parse(self) -> ServerResponse {
+        let Self { status, headers, body } = self;
+        ServerResponse { status, headers, body: serde_json::from_slice(&body).unwrap_or_default() }
+    }
 }
 
 /// Sends `requests` to the server at `url`, with up to `in_flight` requests in progress at the same time.
-pub async fn send_all(
+pub async fn send_requests(
     http: &Client,
     url: &str,
-    requests: Vec<Request>,
+    requests: Vec<BenchmarkRequest>,
     in_flight: usize,
 ) -> Result<CompletedRequests, Failure> {
     let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));
@@ -98,6 +108,6 @@ pub async fn send_all(
     // The bodies are parsed only after the measurement. Otherwise the parsing would use processor time that the server
     // on the same machine needs.
     let latencies = all.iter().map(|(_, latency, _)| *latency).collect();
-    let responses = all.into_iter().map(|(number, _, (head, bytes))| (number, parse_response(head, &bytes))).collect();
+    let responses = all.into_iter().map(|(number, _, response)| (number, response.parse())).collect();
     Ok(CompletedRequests { responses, latencies, duration })
 }

@@ -1,4 +1,4 @@
-//! `bench api`: compares Dueday's HTTP API with the same API in JavaScript and in Python.
+//! `bench api`: compares Dueday's HTTP API with the same API in JavaScript.
 //!
 //! Each server has its own process, and a new engine and a new gateway in two further processes. Before the
 //! measurement, [`agreement`] checks that all servers respond alike, send the same requests and store the same items.
@@ -14,14 +14,16 @@ mod report;
 mod request;
 mod world;
 
+use std::path::Path;
+
 use clap::Args;
 
-use crate::process::{cpu_seconds, peak_mb};
+use crate::process::{read_cpu_seconds, read_peak_memory_mb};
 use crate::{Failure, peers};
 use contestant::ApiContestant;
 use report::{ApiMeasurement, Results};
-use request::{BenchmarkLoad, Kind};
-use world::World;
+use request::{BenchmarkLoad, RequestKind};
+use world::BenchmarkWorld;
 
 #[derive(Debug, Args)]
 pub struct ApiArgs {
@@ -46,9 +48,9 @@ pub struct ApiArgs {
 }
 
 /// Checks that all servers respond alike, measures each server in each round, and prints the results.
-pub async fn run(args: &ApiArgs) -> Result<(), Failure> {
-    let peers = peers::install_api_servers()?;
-    let case_count = agreement::check(&args.contestants, &peers).await?;
+pub async fn compare_api_servers(args: &ApiArgs) -> Result<(), Failure> {
+    let javascript_server = peers::install_api_server()?;
+    let case_count = agreement::check_servers_agree(&args.contestants, &javascript_server).await?;
     eprintln!("the servers respond alike to {case_count} requests");
     if args.only_check {
         return Ok(());
@@ -59,7 +61,7 @@ pub async fn run(args: &ApiArgs) -> Result<(), Failure> {
         let first = usize::try_from(round)? % args.contestants.len().max(1);
         let (before, after) = args.contestants.split_at(first);
         for &contestant in after.iter().chain(before) {
-            let peak = measure(contestant, args, &peers, &mut results).await?;
+            let peak = measure_api_server(contestant, args, &javascript_server, &mut results).await?;
             eprintln!("round {} of {}: {} (peak memory {peak:.0} MB)", round + 1, args.rounds, contestant.name());
         }
     }
@@ -69,34 +71,34 @@ pub async fn run(args: &ApiArgs) -> Result<(), Failure> {
 
 /// Measures all kinds of requests to a new server of `contestant`, and adds the figures to `results`. Returns the
 /// server's peak memory in MB.
-async fn measure(
+async fn measure_api_server(
     contestant: ApiContestant,
     args: &ApiArgs,
-    peers: &peers::ApiPeers,
+    javascript_server: &Path,
     results: &mut Results,
 ) -> Result<f64, Failure> {
-    let world = World::start().await?;
-    let (server, url) = contestant.start(peers, &world.engine.1, &world.gateway.1).await?;
+    let world = BenchmarkWorld::start().await?;
+    let (server, url) = contestant.start(javascript_server, &world.engine.1, &world.gateway.1).await?;
     let http = load::create_client()?;
     for &in_flight in &args.in_flight {
-        for kind in Kind::ALL {
+        for kind in RequestKind::ALL {
             let set =
                 BenchmarkLoad { kind, in_flight, count: args.warm_up + kind.measured_request_count(args.requests) };
-            world.prepare(&set).await?;
+            world.create_items_for_load(&set).await?;
             let mut requests = set.requests(world.today);
             let measured_requests = requests.split_off(args.warm_up);
-            let warm_up = load::send_all(&http, &url, requests, in_flight).await?;
-            let cpu = cpu_seconds(server.id())?;
-            let measured = load::send_all(&http, &url, measured_requests, in_flight).await?;
-            let cpu = cpu_seconds(server.id())? - cpu;
+            let warm_up = load::send_requests(&http, &url, requests, in_flight).await?;
+            let cpu = read_cpu_seconds(server.id())?;
+            let measured = load::send_requests(&http, &url, measured_requests, in_flight).await?;
+            let cpu = read_cpu_seconds(server.id())? - cpu;
             let responses = warm_up.responses.iter().chain(&measured.responses);
-            let checked = checks::check(&world, &set, responses).await;
+            let checked = checks::check_responses_and_stored_items(&world, &set, responses).await;
             checked.map_err(|error| format!("{}, {}: {error}", contestant.name(), set.name()))?;
             let figures = ApiMeasurement::new(&measured, cpu);
             results.entry((kind, in_flight, contestant)).or_default().push(figures);
         }
     }
-    let peak = peak_mb(server.id())?;
+    let peak = read_peak_memory_mb(server.id())?;
     server.stop().await?;
     world.stop().await?;
     Ok(peak)

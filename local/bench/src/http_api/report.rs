@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::ApiArgs;
 use super::contestant::ApiContestant;
 use super::load::CompletedRequests;
-use super::request::Kind;
-use crate::contestant::milliseconds;
-use crate::report::median;
+use super::request::RequestKind;
+use crate::contestant::duration_in_milliseconds;
+use crate::report::median_of_numbers;
 
 /// The measured figures of one server, for one kind of request.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct ApiMeasurement {
 }
 
 /// All measurements by kind of request, number of requests in flight, and server.
-pub type Results = BTreeMap<(Kind, usize, ApiContestant), Vec<ApiMeasurement>>;
+pub type Results = BTreeMap<(RequestKind, usize, ApiContestant), Vec<ApiMeasurement>>;
 
 impl ApiMeasurement {
     /// Computes the figures of `completed`, during which the server used `cpu` seconds of processor time.
@@ -34,14 +34,14 @@ impl ApiMeasurement {
         Self {
             requests_per_second: count / completed.duration.as_secs_f64(),
             cpu_ms: cpu / count * 1_000.0,
-            median_ms: percentile(&latencies, 50),
-            p99_ms: percentile(&latencies, 99),
+            median_ms: latency_percentile_in_milliseconds(&latencies, 50),
+            p99_ms: latency_percentile_in_milliseconds(&latencies, 99),
         }
     }
 
     /// Returns the median of each figure over all measurements.
     fn medians(all: &[Self]) -> Self {
-        let median_of = |figure: fn(&Self) -> f64| median(all.iter().map(figure));
+        let median_of = |figure: fn(&Self) -> f64| median_of_numbers(all.iter().map(figure));
         Self {
             requests_per_second: median_of(|figures| figures.requests_per_second),
             cpu_ms: median_of(|figures| figures.cpu_ms),
@@ -53,9 +53,9 @@ impl ApiMeasurement {
 
 /// Returns a percentile of the `sorted` latencies, in milliseconds: `percent` percent of all latencies are not longer
 /// than the result.
-fn percentile(sorted: &[Duration], percent: usize) -> f64 {
+fn latency_percentile_in_milliseconds(sorted: &[Duration], percent: usize) -> f64 {
     let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(place).copied().map_or(f64::NAN, milliseconds)
+    sorted.get(place).copied().map_or(f64::NAN, duration_in_milliseconds)
 }
 
 /// Prints the medians of all measurements, and whether each goal was reached.
@@ -95,8 +95,8 @@ pub fn print_results(args: &ApiArgs, results: &Results) {
             "{:<24}  {in_flight:>9}  {:<13}  {:>22}  {:>26}",
             kind.name(),
             contestant.name(),
-            cpu.text(),
-            latency.text()
+            cpu.format_cell(),
+            latency.format_cell()
         );
     }
     println!("\n{reached} of {all} goals were reached");
@@ -108,7 +108,6 @@ fn cpu_goal(contestant: ApiContestant) -> Option<f64> {
     match contestant {
         ApiContestant::Dueday => None,
         ApiContestant::Javascript => Some(3.0),
-        ApiContestant::Python => Some(5.0),
     }
 }
 
@@ -126,7 +125,7 @@ impl RatioGoal {
     }
 
     /// Returns the cell of the table: the measured ratio, the goal, and whether the goal was reached.
-    fn text(&self) -> String {
+    fn format_cell(&self) -> String {
         let Self { factor, wanted } = self;
         format!("1/{factor:.1} of 1/{wanted:.0}: {}", if self.is_reached() { "yes" } else { "no" })
     }
@@ -139,14 +138,17 @@ mod tests {
     #[test]
     fn percentile_returns_a_latency_of_the_measurement() {
         let latencies: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
-        assert_eq!((percentile(&latencies, 50), percentile(&latencies, 99)), (100.0, 198.0));
-        assert_eq!(percentile(&latencies[..1], 99), 1.0);
-        assert!(percentile(&[], 50).is_nan());
+        assert_eq!(
+            (latency_percentile_in_milliseconds(&latencies, 50), latency_percentile_in_milliseconds(&latencies, 99)),
+            (100.0, 198.0)
+        );
+        assert_eq!(latency_percentile_in_milliseconds(&latencies[..1], 99), 1.0);
+        assert!(latency_percentile_in_milliseconds(&[], 50).is_nan());
     }
 
     #[test]
     fn goal_is_reached_if_the_measured_factor_is_at_least_the_wanted_factor() {
-        assert_eq!(RatioGoal { factor: 3.04, wanted: 3.0 }.text(), "1/3.0 of 1/3: yes");
+        assert_eq!(RatioGoal { factor: 3.04, wanted: 3.0 }.format_cell(), "1/3.0 of 1/3: yes");
         assert!(!RatioGoal { factor: 2.99, wanted: 3.0 }.is_reached());
         assert!(!RatioGoal { factor: f64::NAN, wanted: 3.0 }.is_reached());
     }

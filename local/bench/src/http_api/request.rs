@@ -22,22 +22,22 @@ pub const CHANGED_NAME: &str = "Gold plan, yearly price";
 /// The payment day of new subscriptions.
 pub const PAYMENT_DAY: i64 = 15;
 
-/// A kind of request that is measured.
+/// A kind of request that the benchmark measures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
-    /// Creates a subscription without a charge.
+pub enum RequestKind {
+    /// A request that creates a subscription without a charge.
     Create,
-    /// Lists the subscriptions of an account.
+    /// A request that lists the subscriptions of an account.
     List,
-    /// Changes a subscription, with the header `If-Match`.
+    /// A request that changes a subscription, with the header `If-Match`.
     Change,
-    /// Lists the receipts of an account.
+    /// A request that lists the receipts of an account.
     Receipts,
-    /// Creates a subscription, and charges its first payment.
+    /// A request that creates a subscription, and charges its first payment.
     SignUp,
 }
 
-impl Kind {
+impl RequestKind {
     pub const ALL: [Self; 5] = [Self::Create, Self::List, Self::Change, Self::Receipts, Self::SignUp];
 
     /// Returns the description of the request in the table of results.
@@ -60,14 +60,14 @@ impl Kind {
 
 /// A request to a server.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct BenchmarkRequest {
     pub method: Method,
     pub path: String,
     pub headers: Vec<(&'static str, String)>,
     pub body: Option<String>,
 }
 
-impl Request {
+impl BenchmarkRequest {
     pub fn get(path: impl Into<String>) -> Self {
         Self { method: Method::GET, path: path.into(), headers: Vec::new(), body: None }
     }
@@ -87,7 +87,7 @@ impl Request {
 /// The requests of one measurement, including the warm-up requests before the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchmarkLoad {
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The number of requests that are in progress at the same time.
     pub in_flight: usize,
     /// The number of requests, including the warm-up requests.
@@ -101,49 +101,49 @@ impl BenchmarkLoad {
     }
 
     /// Returns the accounts that the requests use. The accounts are created before the measurement.
-    pub fn accounts(&self) -> Vec<AccountId> {
-        (0..ACCOUNTS).map(|n| self.account(n)).collect()
+    pub fn account_ids(&self) -> Vec<AccountId> {
+        (0..ACCOUNTS).map(|n| self.account_id(n)).collect()
     }
 
     /// Returns the account of the request or subscription with the number `n`.
-    pub fn account(&self, n: usize) -> AccountId {
+    pub fn account_id(&self, n: usize) -> AccountId {
         format!("{}-{:02}", self.name(), n % ACCOUNTS).parse().expect("a valid account id")
     }
 
     /// Returns the id of the `n`th subscription that exists before the requests are sent.
-    pub fn subscription(&self, n: usize) -> SubscriptionId {
+    pub fn subscription_id(&self, n: usize) -> SubscriptionId {
         let number = u128::try_from(n + 100_000 * (self.in_flight + 1_000 * self.kind as usize)).unwrap_or_default();
         SubscriptionId::new(Ulid::from_parts(1_000_000, number))
     }
 
     /// Returns the requests, in order. `today` is the current date.
-    pub fn requests(&self, today: NaiveDate) -> Vec<Request> {
+    pub fn requests(&self, today: NaiveDate) -> Vec<BenchmarkRequest> {
         (0..self.count).map(|n| self.request(n, today)).collect()
     }
 
     /// Returns the request with the index `n`, counted from 0.
-    fn request(&self, n: usize, today: NaiveDate) -> Request {
-        let subscriptions = format!("/accounts/{}/subscriptions", self.account(n));
+    fn request(&self, n: usize, today: NaiveDate) -> BenchmarkRequest {
+        let subscriptions = format!("/accounts/{}/subscriptions", self.account_id(n));
         match self.kind {
-            Kind::Create => Request::with_body(Method::POST, subscriptions, new_subscription(n)),
-            Kind::List => Request::get(subscriptions),
-            Kind::Receipts => Request::get(format!("/accounts/{}/receipts", self.account(n))),
-            Kind::Change => {
+            RequestKind::Create => BenchmarkRequest::with_body(Method::POST, subscriptions, new_subscription_body(n)),
+            RequestKind::List => BenchmarkRequest::get(subscriptions),
+            RequestKind::Receipts => BenchmarkRequest::get(format!("/accounts/{}/receipts", self.account_id(n))),
+            RequestKind::Change => {
                 let body = json!({ "amount": CHANGED_AMOUNT, "product_name": CHANGED_NAME });
-                let path = format!("{subscriptions}/{}", self.subscription(n));
-                Request::with_body(Method::PATCH, path, body).with_header("if-match", "\"1\"")
+                let path = format!("{subscriptions}/{}", self.subscription_id(n));
+                BenchmarkRequest::with_body(Method::PATCH, path, body).with_header("if-match", "\"1\"")
             }
-            Kind::SignUp => {
-                let body = sign_up(n, today);
+            RequestKind::SignUp => {
+                let body = sign_up_body(n, today);
                 let key = format!("order-{}-{n}", self.in_flight);
-                Request::with_body(Method::POST, subscriptions, body).with_header("idempotency-key", key)
+                BenchmarkRequest::with_body(Method::POST, subscriptions, body).with_header("idempotency-key", key)
             }
         }
     }
 }
 
 /// Returns the body that creates the subscription number `n`.
-pub fn new_subscription(n: usize) -> Value {
+pub fn new_subscription_body(n: usize) -> Value {
     json!({
         "sku": "gold",
         "product_name": "Gold plan",
@@ -155,8 +155,8 @@ pub fn new_subscription(n: usize) -> Value {
 }
 
 /// Returns the body of the sign-up number `n`, whose first payment is charged on `today`.
-pub fn sign_up(n: usize, today: NaiveDate) -> Value {
-    let mut body = new_subscription(n);
+pub fn sign_up_body(n: usize, today: NaiveDate) -> Value {
+    let mut body = new_subscription_body(n);
     body["payment_day"] = today.day().into();
     body["first_payment_date"] = today.to_string().into();
     body["charge_now"] = true.into();

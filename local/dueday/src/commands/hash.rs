@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 /// Returns the hash of `value`.
-pub fn hash(value: &impl Hash) -> u64 {
+pub fn compute_hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()

@@ -39,13 +39,13 @@ pub const SERVING_HEADING: &str = "Serving";
 
 /// Returns the names of the commands in all groups.
 #[cfg(test)]
-pub fn grouped_names() -> impl Iterator<Item = &'static str> {
+pub fn grouped_command_names() -> impl Iterator<Item = &'static str> {
     COMMAND_GROUPS.iter().chain([&RARE_COMMANDS]).flat_map(|(_, names)| names.iter().copied())
 }
 
 /// Returns the built command `dueday` with a help that lists the commands in groups. `long_footer` is the text after the
 /// long help.
-pub fn with_groups(dueday: Command, long_footer: &str) -> Command {
+pub fn with_grouped_help(dueday: Command, long_footer: &str) -> Command {
     let all_groups = || COMMAND_GROUPS.iter().chain([&RARE_COMMANDS]);
     let width = all_groups().flat_map(|(_, names)| names.iter()).map(|name| name.len()).max().unwrap_or(0);
     let line = |name: &&str| {
@@ -56,7 +56,7 @@ pub fn with_groups(dueday: Command, long_footer: &str) -> Command {
     let groups: String = COMMAND_GROUPS.iter().map(group).collect();
     let long_footer = format!("{}{long_footer}", group(&RARE_COMMANDS));
     let dueday = dueday.after_help(SHORT_FOOTER).after_long_help(long_footer);
-    let hidden = |command: Command| keep_description(hide_serving_options(command)).hide(true);
+    let hidden = |command: Command| move_details_behind_options(hide_serving_options(command)).hide(true);
     hide_serving_options(dueday)
         .mut_subcommands(hidden)
         .help_template(format!("{HELP_TEMPLATE}{groups}{{all-args}}{{after-help}}"))
@@ -70,8 +70,8 @@ fn hide_serving_options(command: Command) -> Command {
 
 /// Moves the further paragraphs of the description of `command` and its subcommands behind the options, because the
 /// short help shows only the first paragraph.
-fn keep_description(command: Command) -> Command {
-    let command = command.mut_subcommands(keep_description);
+fn move_details_behind_options(command: Command) -> Command {
+    let command = command.mut_subcommands(move_details_behind_options);
     let text = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
     let (about, long) = (text(command.get_about()), text(command.get_long_about()));
     let Some(further) = long.strip_prefix(&about).map(|further| further.trim_start_matches('.').trim()) else {

@@ -7,18 +7,18 @@ use clap::Args;
 use serde::Serialize;
 use store::{Page, Paging, TableError};
 
-use super::value_parsers::parse_number;
-use crate::context::Context;
+use super::value_parsers::parse_number_in_range;
+use crate::context::CommandContext;
 use crate::terminal::output::{self, format_count};
-use crate::terminal::progress::Progress;
-use crate::terminal::table::{Column, table};
+use crate::terminal::progress::ProgressDisplay;
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The option `--limit` of the commands that list items.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct LimitArgs {
     /// The largest number of items to show
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = |text: &str| parse_number::<u32>(text, 1..=u32::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = |text: &str| parse_number_in_range::<u32>(text, 1..=u32::MAX))]
     pub limit: u32,
 }
 
@@ -83,9 +83,9 @@ impl<T> ListOutput<T> {
     /// error.
     pub fn print<V: From<T> + Serialize>(
         self,
-        context: &Context,
+        context: &CommandContext,
         noun: &str,
-        columns: &[Column],
+        columns: &[TableColumn],
         row: impl Fn(&T) -> Vec<String>,
     ) -> Result<Exit, Failure> {
         let text = self.text(noun, columns, row);
@@ -97,8 +97,9 @@ impl<T> ListOutput<T> {
     }
 
     /// Returns the table of the items, and the number of items with their singular noun `noun`.
-    fn text(&self, noun: &str, columns: &[Column], row: impl Fn(&T) -> Vec<String>) -> String {
-        let rows = if self.items.is_empty() { String::new() } else { table(columns, self.items.iter().map(row)) };
+    fn text(&self, noun: &str, columns: &[TableColumn], row: impl Fn(&T) -> Vec<String>) -> String {
+        let rows =
+            if self.items.is_empty() { String::new() } else { format_table(columns, self.items.iter().map(row)) };
         rows + &shown_count_text(self.items.len(), noun, self.has_more)
     }
 }
@@ -118,12 +119,12 @@ pub fn shown_count_text(shown: usize, noun: &str, has_more: bool) -> String {
 
 /// Begins to show the number of items that a search has read. If `is_search` is false, the command reads only the first
 /// items of the list, and nothing is shown.
-pub fn start_search(is_search: bool, noun: &'static str) -> Progress {
+pub fn start_search_progress(is_search: bool, noun: &'static str) -> ProgressDisplay {
     if !is_search {
-        return Progress::hidden();
+        return ProgressDisplay::hidden();
     }
     output::print_message(format!("Reading all {noun} of the table: no index contains this property."));
-    Progress::of_read_items(noun)
+    ProgressDisplay::of_read_items(noun)
 }
 
 /// Returns the error for an account that does not exist.

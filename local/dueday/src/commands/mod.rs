@@ -1,65 +1,33 @@
-//! The commands. Each file defines the arguments of one command, and runs it.
+//! The commands, in the groups of the help. Each file defines the arguments of one command, and runs it.
 
-mod account;
-mod accounts;
-mod audit;
-mod charging;
-mod completions;
-mod confirm_clock;
-mod confirm_table;
-mod demo;
-mod demo_company;
-mod demo_mails;
-mod deploy;
-mod doctor;
-mod due;
-mod duplicates;
-mod endpoint_audit;
-mod events;
-mod export;
-mod findings;
-mod forecast;
-mod gateway;
-mod gateway_check;
+mod act;
+mod every_day;
+mod find;
 mod hash;
 mod help_groups;
-mod import;
 mod list_output;
-mod listen;
-mod log;
-mod move_gateway;
 mod needed_role;
 mod orders;
-mod receipt;
-mod receipt_args;
-mod receipts;
-mod reconcile;
-mod refund;
-mod report;
-mod reshard;
-mod resolve;
-pub mod run;
-mod runs;
 pub mod serve;
-mod settings;
-mod shards;
-mod simulate;
-mod status;
-mod stored_event;
-mod subscription;
+mod set_up;
 mod subscription_args;
-mod subscriptions;
-mod token;
+mod try_out;
 mod value_parsers;
-mod webhooks;
-mod why;
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::context::Context;
+use self::act::{account, receipt, refund, subscription};
+use self::every_day::{audit, due, findings, forecast, reconcile, report, resolve, run, runs, status};
+use self::find::{accounts, duplicates, events, export, log, receipts, subscriptions, why};
+use self::set_up::{
+    charging, confirm_clock, confirm_table, deploy, doctor, gateway, import, move_gateway, reshard, settings, shards,
+    webhooks,
+};
+use self::try_out::{completions, demo, listen, simulate, token};
+use crate::context::CommandContext;
 use crate::options::{Options, help_of_environment};
 use crate::terminal::output;
 use crate::{Exit, Failure};
@@ -220,48 +188,48 @@ impl Command {
     ///
     /// # Errors
     /// If the command fails. The caller prints the error.
-    pub async fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    pub async fn run(&self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
-            Self::Demo => demo::demo(context).await,
-            Self::Run(args) => run::run(context, args).await,
-            Self::Due(args) => due::due(context, args).await,
-            Self::Forecast(args) => forecast::forecast(context, args).await,
-            Self::Import(args) => import::import(context, args).await,
-            Self::Accounts(args) => accounts::accounts(context, args).await,
-            Self::Subscriptions(args) => subscriptions::subscriptions(context, args).await,
-            Self::Duplicates(args) => duplicates::duplicates(context, args).await,
-            Self::Receipts(args) => receipts::receipts(context, args).await,
-            Self::Receipt(args) => receipt::receipt(context, args).await,
-            Self::Refund(args) => refund::refund(context, args).await,
-            Self::Account(args) => account::account(context, args).await,
-            Self::Subscription(args) => subscription::subscription(context, args).await,
-            Self::Why(args) => why::why(context, args).await,
-            Self::Findings(args) => findings::findings(context, args).await,
-            Self::Resolve(args) => resolve::resolve(context, args).await,
-            Self::Runs(args) => runs::runs(context, args).await,
-            Self::Report(args) => report::report(context, args).await,
-            Self::Log(args) => log::log(context, args).await,
-            Self::Events(args) => events::events(context, args).await,
-            Self::Listen(args) => listen::listen(context, args).await,
-            Self::Webhooks(args) => webhooks::webhooks(context, args).await,
-            Self::Orders(args) => orders::orders(context, args).await,
-            Self::Status(args) => status::status(context, args).await,
-            Self::Audit(args) => audit::audit(context, args).await,
-            Self::Reconcile(args) => reconcile::reconcile(context, args).await,
-            Self::Charging(args) => charging::charging(context, args).await,
-            Self::Settings(args) => settings::settings(context, args).await,
+            Self::Demo => demo::run_demo_command(context).await,
+            Self::Run(args) => run::run_batch_command(context, args).await,
+            Self::Due(args) => due::run_due_command(context, args).await,
+            Self::Forecast(args) => forecast::run_forecast_command(context, args).await,
+            Self::Import(args) => import::run_import_command(context, args).await,
+            Self::Accounts(args) => accounts::run_accounts_command(context, args).await,
+            Self::Subscriptions(args) => subscriptions::run_subscriptions_command(context, args).await,
+            Self::Duplicates(args) => duplicates::run_duplicates_command(context, args).await,
+            Self::Receipts(args) => receipts::run_receipts_command(context, args).await,
+            Self::Receipt(args) => receipt::run_receipt_command(context, args).await,
+            Self::Refund(args) => refund::run_refund_command(context, args).await,
+            Self::Account(args) => account::run_account_command(context, args).await,
+            Self::Subscription(args) => subscription::run_subscription_command(context, args).await,
+            Self::Why(args) => why::run_why_command(context, args).await,
+            Self::Findings(args) => findings::run_findings_command(context, args).await,
+            Self::Resolve(args) => resolve::run_resolve_command(context, args).await,
+            Self::Runs(args) => runs::run_runs_command(context, args).await,
+            Self::Report(args) => report::run_report_command(context, args).await,
+            Self::Log(args) => log::run_log_command(context, args).await,
+            Self::Events(args) => events::run_events_command(context, args).await,
+            Self::Listen(args) => listen::run_listen_command(context, args).await,
+            Self::Webhooks(args) => webhooks::run_webhooks_command(context, args).await,
+            Self::Orders(args) => orders::run_orders_command(context, args).await,
+            Self::Status(args) => status::run_status_command(context, args).await,
+            Self::Audit(args) => audit::run_audit_command(context, args).await,
+            Self::Reconcile(args) => reconcile::run_reconcile_command(context, args).await,
+            Self::Charging(args) => charging::run_charging_command(context, args).await,
+            Self::Settings(args) => settings::run_settings_command(context, args).await,
             Self::ConfirmClock(args) => confirm_clock::confirm_clock(context, args).await,
-            Self::ConfirmTable(args) => confirm_table::confirm_table(context, args).await,
+            Self::ConfirmTable(args) => confirm_table::confirm_copied_table(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
-            Self::Shards(args) => shards::shards(context, args).await,
-            Self::Reshard(args) => reshard::reshard(context, args).await,
-            Self::Token(args) => token::token(context, args),
-            Self::Gateway(args) => gateway::gateway(context, args).await,
-            Self::Deploy(args) => deploy::deploy(context, args),
-            Self::Doctor(args) => doctor::doctor(context, args).await,
-            Self::Export(args) => export::export(context, args).await,
-            Self::Completions(args) => completions::completions(args),
-            Self::Simulate(args) => simulate::simulate(context, args).await,
+            Self::Shards(args) => shards::run_shards_command(context, args).await,
+            Self::Reshard(args) => reshard::run_reshard_command(context, args).await,
+            Self::Token(args) => token::run_token_command(context, args),
+            Self::Gateway(args) => gateway::run_gateway_command(context, args).await,
+            Self::Deploy(args) => deploy::run_deploy_command(context, args),
+            Self::Doctor(args) => doctor::run_doctor_command(context, args).await,
+            Self::Export(args) => export::run_export_command(context, args).await,
+            Self::Completions(args) => completions::run_completions_command(args),
+            Self::Simulate(args) => simulate::run_simulate_command(context, args).await,
         }
     }
 }
@@ -272,11 +240,11 @@ pub fn read_arguments() -> Arguments {
     let dueday = help_groups::allow_negative_numbers(Arguments::command());
     let long_footer = format!("{EXAMPLES}\n\n{}", help_of_environment());
     let command_line = help_groups::replace_help_word(std::env::args_os());
-    let matches = help_groups::with_groups(dueday, &long_footer).try_get_matches_from(command_line);
+    let matches = help_groups::with_grouped_help(dueday, &long_footer).try_get_matches_from(command_line);
     let arguments = matches.and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches)?;
         arguments.refuse_unused_settings(&matches)?;
-        needed_role::check(&mut Arguments::command(), &matches, arguments.options.role)?;
+        needed_role::check_role_for_command(&mut Arguments::command(), &matches, arguments.options.role)?;
         Ok(arguments)
     });
     arguments.unwrap_or_else(|error| {
@@ -312,7 +280,7 @@ mod tests {
     fn every_command_is_in_exactly_one_group_of_the_help() {
         let dueday = Arguments::command();
         let mut commands: Vec<&str> = dueday.get_subcommands().map(clap::Command::get_name).collect();
-        let mut grouped: Vec<&str> = help_groups::grouped_names().collect();
+        let mut grouped: Vec<&str> = help_groups::grouped_command_names().collect();
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, commands);

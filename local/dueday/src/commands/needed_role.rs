@@ -100,7 +100,7 @@ fn command_name(matches: &ArgMatches) -> String {
 ///
 /// # Errors
 /// An error that names both roles.
-pub fn check(dueday: &mut Command, matches: &ArgMatches, role: Role) -> Result<(), clap::Error> {
+pub fn check_role_for_command(dueday: &mut Command, matches: &ArgMatches, role: Role) -> Result<(), clap::Error> {
     let name = command_name(matches);
     let needed = needed_role(&name);
     if role >= needed {
@@ -119,7 +119,7 @@ mod tests {
     use crate::Arguments;
 
     /// Returns whether there is the command `name`, such as `orders list`.
-    fn exists(name: &str) -> bool {
+    fn command_exists(name: &str) -> bool {
         let mut dueday = Arguments::command();
         dueday.build();
         name.split(' ').try_fold(&dueday, |command, word| command.find_subcommand(word)).is_some()
@@ -129,7 +129,7 @@ mod tests {
     fn listed_commands_exist_and_are_listed_once() {
         let listed = [&READING_COMMANDS[..], &SUPPORTING_COMMANDS].concat();
         for name in &listed {
-            assert!(exists(name), "there is no command {name}");
+            assert!(command_exists(name), "there is no command {name}");
             assert_eq!(listed.iter().filter(|one| *one == name).count(), 1, "{name}");
         }
     }

@@ -13,12 +13,12 @@ use axum::{Extension, Router};
 use chrono::NaiveTime;
 use clap::Args;
 use config::Env;
-use emulator::{EngineError, Limits};
+use emulator::{Engine, EngineError, RunningEngine, ServerLimits};
 use gateways::STRIPE_WEBHOOK_SECRET;
 use gateways::SigningSecrets;
 use inbound::StripeEventHandler;
 use orders_api::OrdersApi;
-use outbound::{AddressPolicy, AllowedAddresses};
+use outbound::{AllowedAddresses, EndpointUrlCheck, MemoryQueue};
 use rest::{Caller, PublicUrl, Role, TokenRules};
 use serde_json::Value;
 use store::Table;
@@ -26,16 +26,16 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::help_groups::SERVING_HEADING;
 use super::value_parsers;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::machine::daily::DailyTimer;
 use crate::machine::daily_checks::DailyChecks;
 use crate::machine::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer};
 use crate::machine::deliveries::LocalDeliveries;
-use crate::machine::gateway::{self, Gateway};
+use crate::machine::gateway::{self, SelectedGateway};
 use crate::machine::listen::{
-    API_PORT_VARIABLE, DEFAULT_API_PORT, listen, listen_failure, listener_url, reachable_address,
+    API_PORT_VARIABLE, DEFAULT_API_PORT, listen_failure, listen_on_port, listener_url, reachable_address,
 };
-use crate::machine::local_machine::Machine;
+use crate::machine::local_machine::LocalMachine;
 use crate::machine::order_filler::OrderFiller;
 use crate::machine::queues::LocalQueues;
 use crate::machine::reminder_priority::ReminderPriority;
@@ -58,7 +58,7 @@ const DOCUMENTATION_POLICY: &str = "default-src 'none'; script-src 'self'; style
 pub struct ServeArgs {
     /// Address of the DynamoDB port and of the gateway (the API always uses the loopback address)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
-    #[arg(value_parser = value_parsers::parse_address)]
+    #[arg(value_parser = value_parsers::parse_ip_address)]
     pub listen: IpAddr,
     /// Port of the API
     #[arg(long, value_name = "PORT", default_value_t = DEFAULT_API_PORT, env = API_PORT_VARIABLE)]
@@ -87,29 +87,15 @@ pub struct ServeArgs {
 }
 
 /// Runs `dueday` without a command: serves the whole system until the user presses Ctrl-C.
-pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
+pub async fn serve_whole_system(context: &CommandContext, args: &ServeArgs) -> Result<Exit, Failure> {
     context.require_local_table("dueday")?;
     if std::io::stderr().is_terminal() {
         output::print_message(format!("Dueday starts with the data in {}.", context.options.data.display()));
     }
-    let mut locked_folder = match LockedFolder::lock(context, &context.clock).await? {
-        LockOutcome::Acquired(locked_folder) => *locked_folder,
-        LockOutcome::HeldByOther(running) => {
-            let user = running.map_or("starting".to_owned(), |r| format!("process {}, API at {}", r.pid, r.api));
-            return Err(Failure::InUse { path: context.options.data.clone(), user });
-        }
-    };
-    let api_listener = listen(IpAddr::V4(Ipv4Addr::LOCALHOST), args.api_port, "--api-port").await?;
-    let gateway = match &locked_folder.gateway {
-        Gateway::Sandbox(sandbox) => gateway::serve_sandbox(sandbox.clone(), args.listen, args.gateway_port).await?,
-        Gateway::Http(url, _) => url.clone(),
-        Gateway::Stripe(_) | Gateway::Unavailable(_) => gateway::STRIPE.to_owned(),
-    };
-    let dynamodb_address = SocketAddr::new(args.listen, args.dynamodb_port);
-    let dynamodb = locked_folder.engine.serve(dynamodb_address).map_err(|error| match error {
-        EngineError::Listen { address, source } => listen_failure(address, source, "--dynamodb-port"),
-        other => other.into(),
-    })?;
+    let mut locked_folder = lock_data_folder(context).await?;
+    let api_listener = listen_on_port(IpAddr::V4(Ipv4Addr::LOCALHOST), args.api_port, "--api-port").await?;
+    let gateway = serve_gateway(&locked_folder.gateway, args).await?;
+    let dynamodb = serve_dynamodb(&locked_folder.engine, args)?;
     let running = RunningServer {
         pid: std::process::id(),
         api: listener_url(&api_listener),
@@ -118,58 +104,41 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     };
     locked_folder.write_server_urls(&running)?;
     let locked_folder = Arc::new(locked_folder);
-    let Machine { deployment, gateway: full_gateway, .. } = &Machine::with_locked_folder(
-        (locked_folder.clone(), FolderRequirement::CreateIfAbsent),
+    let machine = LocalMachine::with_locked_folder(
+        locked_folder.clone(),
+        FolderRequirement::CreateIfAbsent,
         context,
         context.clock.clone(),
     )
     .await?;
+    let deployment = &machine.deployment;
     let (deliveries, queue) = LocalDeliveries::new(deployment.table.clone(), locked_folder.create_deliverer(context)?);
     let reminder_priority = ReminderPriority::default();
     let follower = locked_folder.create_follower(context, Some(queue.clone())).await?;
     let follower = follower.with_reminder_priority(reminder_priority.clone());
     let desk = locked_folder.order_desk(context).await?;
-    let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
-    let gateway = locked_folder.gateway.client(context.clock.clone());
     let queues = LocalQueues::new(deployment.table.clone(), context.clock.clone(), &context.options);
-    let api = api
-        .with_checked_gateway(gateway, &context.config.charging, deployment.older_table_check.clone())
-        .with_encryption(locked_folder.keys.clone())
-        .with_deliveries(Arc::new(queue), AddressPolicy::new(AllowedAddresses::Any))
-        .with_queues(Arc::new(queues.clone()));
+    let api = create_api(&machine, &locked_folder, queue, queues.clone(), context).await?;
     let filler = OrderFiller::new(desk.clone());
-    let checks = DailyChecks::new(deployment, desk.table.clone(), full_gateway.clone(), locked_folder.clone());
+    let checks = DailyChecks::new(deployment, desk.table.clone(), machine.gateway.clone(), locked_folder.clone());
     let merchant = &context.config.merchant.name;
     let orders = OrdersApi::new(desk, deployment.table.clone(), merchant, context.clock.clone());
-    let document = rest::openapi::merged_document(api::document(), orders_api::document());
-    let description = if args.auth { document } else { rest::openapi::without_tokens(document) };
-    let pages = documentation_pages(description);
-    let mut routes = api.with_docs().routes().merge(filler.observe_changes(orders.routes()));
-    if let Some(events) = stripe_event_handler(&locked_folder.gateway, deployment.table.clone(), context)? {
-        routes = routes.merge(inbound::routes(Arc::new(events)));
-    }
-    let routes = rest::router(routes).merge(pages);
-    let public_url = PublicUrl::parse(&running.api).map_err(Failure::Refused)?;
-    let routes = routes.layer(Extension(public_url));
-    let routes = match args.auth {
-        true => authentication(context)?.protect(routes),
-        // Without `--auth`, every caller is an operator. This is safe, because the API listens only on the loopback
-        // address.
-        false => routes.layer(Extension(Caller::Operator(Role::Admin))),
-    };
-    tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
+    let routes = api.with_docs().routes().merge(filler.observe_changes(orders.routes()));
+    let events = stripe_event_handler(&locked_folder.gateway, deployment.table.clone(), context)?;
+    let routes = complete_routes(routes, events, &running.api, context, args)?;
+    tokio::spawn(emulator::serve_http(api_listener, routes, ServerLimits::default()));
 
-    output::write(&context.render(&running, || welcome(context, args, &running)))?;
+    output::write_to_stdout(&context.render(&running, || welcome_text(context, args, &running)))?;
     let daily = DailyTimer::new(deployment, args.billing_time, queues, context.options.json).await?;
     let daily = daily.with_reminder_priority(reminder_priority);
     tokio::select! {
-        stopped = daily.run() => stopped?,
-        () = delete_expired_hourly(&locked_folder) => {}
+        stopped = daily.run_batches_daily() => stopped?,
+        () = delete_expired_items_hourly(&locked_folder) => {}
         () = checks.check_continuously(follower.first_publication()) => {}
-        () = filler.fill_continuously() => {}
+        () = filler.fill_waiting_orders_continuously() => {}
         () = follower.publish_continuously() => {}
         () = follower.notice_sender.send_continuously() => {}
-        () = deliveries.run(context.clock.as_ref()) => {}
+        () = deliveries.make_due_deliveries(context.clock.as_ref()) => {}
         _ = tokio::signal::ctrl_c() => {
             output::print_message(format!("\nStopped. All data is stored in {}.", context.options.data.display()));
         }
@@ -177,9 +146,86 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
+/// Locks the data folder.
+///
+/// # Errors
+/// [`Failure::InUse`] if another process has locked the folder.
+async fn lock_data_folder(context: &CommandContext) -> Result<LockedFolder, Failure> {
+    match LockedFolder::lock(context, &context.clock).await? {
+        LockOutcome::Acquired(locked_folder) => Ok(*locked_folder),
+        LockOutcome::HeldByOther(running) => {
+            let user = running.map_or("starting".to_owned(), |r| format!("process {}, API at {}", r.pid, r.api));
+            Err(Failure::InUse { path: context.options.data.clone(), user })
+        }
+    }
+}
+
+/// Serves the sandbox, if `gateway` is the sandbox. Returns the URL of the gateway.
+async fn serve_gateway(gateway: &SelectedGateway, args: &ServeArgs) -> Result<String, Failure> {
+    match gateway {
+        SelectedGateway::Sandbox(sandbox) => {
+            gateway::serve_sandbox_gateway(sandbox.clone(), args.listen, args.gateway_port).await
+        }
+        SelectedGateway::Http(url, _) => Ok(url.clone()),
+        SelectedGateway::Stripe(_) | SelectedGateway::Unavailable(_) => Ok(gateway::STRIPE.to_owned()),
+    }
+}
+
+/// Serves the DynamoDB API of `engine`, until the returned server is dropped.
+fn serve_dynamodb(engine: &Engine, args: &ServeArgs) -> Result<RunningEngine, Failure> {
+    engine.serve(SocketAddr::new(args.listen, args.dynamodb_port)).map_err(|error| match error {
+        EngineError::Listen { address, source } => listen_failure(address, source, "--dynamodb-port"),
+        other => other.into(),
+    })
+}
+
+/// Creates the API of the payments of `machine`, which sends webhook deliveries to `queue`.
+async fn create_api(
+    machine: &LocalMachine,
+    locked_folder: &LockedFolder,
+    queue: MemoryQueue,
+    queues: LocalQueues,
+    context: &CommandContext,
+) -> Result<Api, Failure> {
+    let (deployment, config) = (&machine.deployment, &context.config);
+    let api = Api::new(deployment.table.clone(), &config.table, config.merchant.clone(), context.clock.clone()).await?;
+    let gateway = locked_folder.gateway.client(context.clock.clone());
+    Ok(api
+        .with_checked_gateway(gateway, &config.charging, deployment.older_table_check.clone())
+        .with_encryption(locked_folder.keys.clone())
+        .with_deliveries(Arc::new(queue), EndpointUrlCheck::new(AllowedAddresses::Any))
+        .with_queues(Arc::new(queues)))
+}
+
+/// Adds the inbound webhooks that `events` handles, the documentation and the authentication to `routes`, the routes of
+/// the API at `api_url`.
+fn complete_routes(
+    routes: Router,
+    events: Option<StripeEventHandler>,
+    api_url: &str,
+    context: &CommandContext,
+    args: &ServeArgs,
+) -> Result<Router, Failure> {
+    let routes = match events {
+        Some(events) => routes.merge(inbound::stripe_webhook_routes(Arc::new(events))),
+        None => routes,
+    };
+    let document = rest::openapi::merge_openapi_documents(api::openapi_document(), orders_api::openapi_document());
+    let description = if args.auth { document } else { rest::openapi::make_tokens_optional(document) };
+    let routes = rest::complete_router(routes).merge(api_documentation_routes(description));
+    let public_url = PublicUrl::parse(api_url).map_err(Failure::Refused)?;
+    let routes = routes.layer(Extension(public_url));
+    Ok(match args.auth {
+        true => create_authentication(context)?.protect(routes),
+        // Without `--auth`, every caller is an operator. This is safe, because the API listens only on the loopback
+        // address.
+        false => routes.layer(Extension(Caller::Operator(Role::Admin))),
+    })
+}
+
 /// Returns the routes of the web page that shows `description`, the OpenAPI document of the API. Other pages cannot show
 /// the page in a frame, where they could make a person click on it, and the page loads nothing from other hosts.
-fn documentation_pages(description: Value) -> Router {
+fn api_documentation_routes(description: Value) -> Router {
     let pages: Router = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description).into();
     let headers =
         [(header::CONTENT_SECURITY_POLICY, DOCUMENTATION_POLICY), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
@@ -192,26 +238,28 @@ fn documentation_pages(description: Value) -> Router {
 /// Returns the handler of inbound webhooks from Stripe; `None` if the gateway is not Stripe, or if the signing secret
 /// of the webhooks is not set.
 fn stripe_event_handler(
-    gateway: &Gateway,
+    gateway: &SelectedGateway,
     table: Table,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result<Option<StripeEventHandler>, Failure> {
-    let env = Env::process();
-    let (Gateway::Stripe(stripe), Some(text)) = (gateway, env.get(&STRIPE_WEBHOOK_SECRET)) else { return Ok(None) };
+    let env = Env::of_process();
+    let (SelectedGateway::Stripe(stripe), Some(text)) = (gateway, env.get(&STRIPE_WEBHOOK_SECRET)) else {
+        return Ok(None);
+    };
     let secrets = SigningSecrets::parse(&text)
         .map_err(|error| Failure::Refused(format!("{} {error}", STRIPE_WEBHOOK_SECRET.name)))?;
     Ok(Some(StripeEventHandler::new(table, stripe.clone(), secrets, context.clock.clone())))
 }
 
 /// Creates the authentication of API requests, with the token issuer of the data folder.
-fn authentication(context: &Context) -> Result<Authentication, Failure> {
-    let rules = TokenRules::read(Env::process())?;
+fn create_authentication(context: &CommandContext) -> Result<Authentication, Failure> {
+    let rules = TokenRules::read(Env::of_process())?;
     let issuer = Arc::new(read_or_create_token_issuer(&context.options.data)?);
     Ok(Authentication { issuer, rules, clock: context.clock.clone() })
 }
 
 /// Deletes the expired items of the tables each hour, until the future is dropped.
-async fn delete_expired_hourly(locked_folder: &LockedFolder) {
+async fn delete_expired_items_hourly(locked_folder: &LockedFolder) {
     loop {
         tokio::time::sleep(TTL_INTERVAL).await;
         locked_folder.engine.delete_expired();
@@ -219,7 +267,7 @@ async fn delete_expired_hourly(locked_folder: &LockedFolder) {
 }
 
 /// Returns the text that is printed when the servers have started.
-fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> String {
+fn welcome_text(context: &CommandContext, args: &ServeArgs, running: &RunningServer) -> String {
     let RunningServer { api, dynamodb, gateway, .. } = running;
     let data = context.options.data.display();
     let (gateway_note, open) = match context.options.gateway() {

@@ -4,8 +4,8 @@ use billing::{AccountId, ExternalId, Subscription, SubscriptionId};
 use clap::Args;
 use store::{Paging, Table};
 
-use super::list_output::account_not_found;
 use crate::Failure;
+use crate::commands::list_output::account_not_found;
 
 /// The largest number of subscriptions that a message lists.
 const MAX_LISTED_SUBSCRIPTIONS: usize = 10;
@@ -27,7 +27,7 @@ impl SubscriptionSelector {
     /// - [`Failure::Refused`] if there is no such account or subscription, or if no subscription is named and the account
     ///   has several of them; the message then lists them
     /// - [`Failure::Table`] if the table cannot be read, or a subscription that could be meant is unreadable
-    pub async fn find(&self, table: &Table) -> Result<Subscription, Failure> {
+    pub async fn find_subscription(&self, table: &Table) -> Result<Subscription, Failure> {
         match &self.subscription {
             Some(name) => find_subscription(table, &self.account, name).await,
             None => find_only_subscription(table, &self.account).await,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Queues as _;
+use api::QueueStateReader as _;
 use billing::Attempt;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::Clock;
@@ -70,7 +70,7 @@ impl DailyTimer {
         queues: LocalQueues,
         prints_json: bool,
     ) -> Result<Self, Failure> {
-        let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
+        let (reminders, payments) = (deployment.reminder_batch().await?, deployment.payment_batch().await?);
         let longest_lease = Attempt::LEASE.max(REMINDER_LEASE);
         Ok(Self {
             reminders,
@@ -92,7 +92,7 @@ impl DailyTimer {
 
     /// Runs the reminder batch and the payment batch now and at every scheduled time. If rows are left unfinished, the
     /// next run starts as soon as their leases have expired. Returns only if the output cannot be written.
-    pub async fn run(&self) -> Result<(), Failure> {
+    pub async fn run_batches_daily(&self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
             if let Err(error) = self.table.refresh_policy(now).await {
@@ -118,7 +118,7 @@ impl DailyTimer {
             let next = if has_unfinished_rows { scheduled.min(ended_at + self.longest_lease) } else { scheduled };
             if printed.replace((next, zone)) != Some((next, zone)) {
                 let text = format!("next run at {}\n", next.with_timezone(&zone).format("%Y-%m-%d %H:%M %Z"));
-                self.print(&NextRun { next_run_at: next }, text)?;
+                self.print_line(&NextRun { next_run_at: next }, text)?;
             }
             let now = self.clock.now();
             if now >= next {
@@ -147,8 +147,10 @@ impl DailyTimer {
     /// Prints what needs a person after the runs. `DailyChecks` makes the missing audits and comparisons.
     async fn print_concerns(&self) -> Result<(), TableError> {
         let Some(settings) = self.table.get_settings().await? else { return Ok(()) };
-        let process =
-            ProcessFacts { queues: Ok(self.queues.read().await), check_schedule: CheckSchedule::InThisProcess };
+        let process = ProcessFacts {
+            queues: Ok(self.queues.read_queue_states().await),
+            check_schedule: CheckSchedule::InThisProcess,
+        };
         let status = SystemStatus::read(&self.table, &settings, process, self.clock.now()).await?;
         for concern in &status.concerns {
             output::print_message(format!("a person is needed: {concern}\n  {}", concern.next_step()));
@@ -159,7 +161,7 @@ impl DailyTimer {
     /// Prints the report of a batch run, or the error if the run failed.
     fn print_report(&self, report: Result<RunReport<impl Outcome>, SweepError>) -> Result<(), Failure> {
         match report {
-            Ok(report) => self.print(&report, report::format_report(&report)),
+            Ok(report) => self.print_line(&report, report::format_report(&report)),
             Err(error) => {
                 output::print_message(format!("error: {}", Failure::from(error).message()));
                 Ok(())
@@ -169,8 +171,8 @@ impl DailyTimer {
 
     /// Prints `value` as a line of JSON with `--json`, otherwise `text`. A closed pipe is an error here, so that the
     /// server stops when the reader of its output has stopped.
-    fn print(&self, value: &impl Serialize, text: String) -> Result<(), Failure> {
+    fn print_line(&self, value: &impl Serialize, text: String) -> Result<(), Failure> {
         let line = || serde_json::to_string(value).expect("the output can be written as JSON") + "\n";
-        Ok(output::write(&if self.prints_json { line() } else { text })?)
+        Ok(output::write_to_stdout(&if self.prints_json { line() } else { text })?)
     }
 }

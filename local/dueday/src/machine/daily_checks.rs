@@ -105,7 +105,7 @@ impl DailyChecks {
     /// # Errors
     /// [`TableError`] if the table cannot be read or written.
     pub async fn check_if_due(&self) -> Result<CheckedNow, TableError> {
-        let erased = self.eraser.erase_all(Some(self.deadline())).await;
+        let erased = self.eraser.continue_all_erasures(Some(self.deadline())).await;
         let erased_accounts = erased.map_or_else(
             |error| {
                 output::print_message(format!("error: the requested erasures could not continue: {error}"));

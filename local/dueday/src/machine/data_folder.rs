@@ -8,29 +8,29 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use clock::Clock;
-use deployment::Config;
+use deployment::DeploymentConfig;
 use emulator::{Engine, EngineConnection, EngineError};
 use encryption::EncryptionKeys;
-use notices::Notices;
+use notices::CustomerNotifier;
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, ORDERS_TABLE, OrdersTable};
-use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, Sender};
+use orders_table::{BucketCount, ORDERS_TABLE, OrdersTable};
+use outbound::{AllowedAddresses, DELIVERY_TIMEOUT, Deliverer, MemoryQueue, WebhookSender};
 use serde::{Deserialize, Serialize};
 use store::Table;
 
-use super::encryption_keys::read_or_create_keys;
+use super::encryption_keys::read_or_create_encryption_keys;
 use super::event_file::EventFile;
 use super::follower::{PublishedStreams, StreamFollower};
-use super::gateway::Gateway;
-use super::journal::Journal;
+use super::gateway::SelectedGateway;
+use super::journal::EventJournal;
 use super::listen::default_api_url;
 use super::local_bus::LocalBus;
-use super::mailer::mailer;
+use super::mailer::create_configured_mailer;
 use super::notice_sender::NoticeSender;
 use super::old_mails::remove_old_mails;
 use super::private_folder::open_private_folder;
 use crate::Failure;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::options::Options;
 use crate::terminal::output;
 
@@ -68,7 +68,7 @@ pub struct LockedFolder {
     /// The keys that encrypt the secrets in the table.
     pub keys: EncryptionKeys,
     pub(super) streams: PublishedStreams,
-    pub gateway: Gateway,
+    pub gateway: SelectedGateway,
     /// The URL of the API of this process; `None` if it serves no API.
     api: Option<String>,
     /// The locked file `running.json`.
@@ -90,7 +90,7 @@ impl LockedFolder {
     ///
     /// # Errors
     /// If the folder, the database file or the gateway's ledger cannot be used.
-    pub async fn lock(context: &Context, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
+    pub async fn lock(context: &CommandContext, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
         let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
         open_private_folder(folder)?;
@@ -105,16 +105,16 @@ impl LockedFolder {
         lock_file.set_len(0).map_err(io)?;
         let (file, new) = (database_path(&context.options), folder.join("dynamodb.new"));
         if !file.exists() {
-            remove_incomplete(&new);
+            remove_incomplete_database(&new);
             create_tables(&new, &context.config).await?;
             std::fs::rename(&new, &file).map_err(io)?;
         }
         let mut engine = open_engine(&file)?;
-        if !orders_table(engine.client()).exists().await? {
+        if !orders_table_of_folder(engine.client()).exists().await? {
             // An earlier version of dueday created this database file, without the orders table. The missing table is
             // created in a copy, which then replaces the file.
             drop(engine);
-            remove_incomplete(&new);
+            remove_incomplete_database(&new);
             std::fs::copy(&file, &new).map_err(io)?;
             create_tables(&new, &context.config).await?;
             std::fs::rename(&new, &file).map_err(io)?;
@@ -122,9 +122,9 @@ impl LockedFolder {
         }
         // An earlier version of dueday may have created the orders table without the expiry of items. This call enables
         // the expiry.
-        orders_table(engine.client()).create_if_absent().await?;
-        let keys = read_or_create_keys(folder, context.clock.as_ref())?;
-        let gateway = Gateway::open(&context.options, clock.clone()).await?;
+        orders_table_of_folder(engine.client()).create_if_absent().await?;
+        let keys = read_or_create_encryption_keys(folder, context.clock.as_ref())?;
+        let gateway = SelectedGateway::open(&context.options, clock.clone()).await?;
         let streams = PublishedStreams {
             payments: engine.stream(&context.config.table.name)?,
             orders: engine.stream(orders_table_name())?,
@@ -151,7 +151,7 @@ impl LockedFolder {
     /// If the folder of the events cannot be used, or the stored events belong to another table.
     pub async fn create_follower(
         &self,
-        context: &Context,
+        context: &CommandContext,
         queue: Option<MemoryQueue>,
     ) -> Result<StreamFollower, Failure> {
         let bus = self.open_bus(context, queue).await?;
@@ -161,7 +161,11 @@ impl LockedFolder {
     }
 
     /// Opens the event bus, which appends the new events of this folder's tables to the stored events.
-    pub(super) async fn open_bus(&self, context: &Context, queue: Option<MemoryQueue>) -> Result<LocalBus, Failure> {
+    pub(super) async fn open_bus(
+        &self,
+        context: &CommandContext,
+        queue: Option<MemoryQueue>,
+    ) -> Result<LocalBus, Failure> {
         let journal = Arc::new(self.open_journal(context)?);
         let desk = self.order_desk(context).await?;
         let unplaced_orders = EventFile::new(unplaced_orders_file(&context.options));
@@ -174,9 +178,9 @@ impl LockedFolder {
     ///
     /// # Errors
     /// If the journal cannot be used, or its events belong to another table.
-    fn open_journal(&self, context: &Context) -> Result<Journal, Failure> {
-        let folder = events_folder(&context.options);
-        let journal = Journal::open(folder.clone(), context.clock.clone())
+    fn open_journal(&self, context: &CommandContext) -> Result<EventJournal, Failure> {
+        let folder = stored_events_folder(&context.options);
+        let journal = EventJournal::open(folder.clone(), context.clock.clone())
             .map_err(|source| Failure::Data { path: folder.clone(), source })?;
         // If the stored events come from another table, their position belongs to the stream of that other table. A
         // follower that continued at this position in the stream of this folder's table would never publish the first
@@ -196,14 +200,14 @@ impl LockedFolder {
     /// If the events or a stream cannot be read.
     pub(super) fn unpublished_changes(
         &self,
-        context: &Context,
+        context: &CommandContext,
         limit: usize,
     ) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
         let journal = self.open_journal(context)?;
         let (mut count, mut oldest) = (0_u64, None);
         for (table, stream) in self.streams.streams_by_table() {
             let position = journal.committed_position(table);
-            let next = stream.after(position.sequence.as_deref(), limit)?;
+            let next = stream.records_after(position.sequence.as_deref(), limit)?;
             let records = next["Records"].as_array().map(Vec::as_slice).unwrap_or_default();
             count = count.saturating_add(records.len() as u64);
             // A change without a readable time counts as very old, so that it is reported.
@@ -223,9 +227,9 @@ impl LockedFolder {
     ///
     /// # Errors
     /// If the events or the table cannot be used, or the events belong to another table.
-    pub async fn notice_older_database(&self, table: &Table, context: &Context) -> Result<(), Failure> {
+    pub async fn notice_older_database(&self, table: &Table, context: &CommandContext) -> Result<(), Failure> {
         let journal = self.open_journal(context)?;
-        let (mut older, folder) = (Vec::new(), events_folder(&context.options));
+        let (mut older, folder) = (Vec::new(), stored_events_folder(&context.options));
         for (published, stream) in self.streams.streams_by_table() {
             let committed = journal.committed_position(published).sequence;
             if committed.map_or(Ok(false), |position| stream.is_older_than(&position))? {
@@ -257,30 +261,30 @@ impl LockedFolder {
     ///
     /// # Errors
     /// If the order desk's table cannot be read.
-    pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
-        order_desk(self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens())), context).await
+    pub async fn order_desk(&self, context: &CommandContext) -> Result<OrderDesk, Failure> {
+        open_order_desk(self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens())), context).await
     }
 
     /// Creates the deliverer that sends events to the webhook endpoints of this folder's table.
     ///
     /// # Errors
     /// If no HTTP client can be created.
-    pub fn create_deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
+    pub fn create_deliverer(&self, context: &CommandContext) -> Result<Deliverer, Failure> {
         let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let table = context.config.table.connect_with(client);
-        let sender = Sender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)
+        let sender = WebhookSender::new(AllowedAddresses::Any, DELIVERY_TIMEOUT)
             .map_err(|error| Failure::Refused(error.to_string()))?;
         Ok(Deliverer::new(table, sender, self.keys.clone(), context.clock.clone()))
     }
 
     /// Creates the sender of notices (mails to customers about events, such as a declined payment). It sends them to
     /// the customers in the table of this data folder.
-    async fn create_notice_sender(&self, context: &Context) -> Result<NoticeSender, Failure> {
+    async fn create_notice_sender(&self, context: &CommandContext) -> Result<NoticeSender, Failure> {
         let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let config = &context.config;
         let table = config.table.connect_with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-        let notices = Notices::new(table, mailer(context).await?, merchant, clock);
+        let notices = CustomerNotifier::new(table, create_configured_mailer(context).await?, merchant, clock);
         let api = self.api.clone().unwrap_or_else(default_api_url);
         let notices = notices.with_card_links(Some(api));
         let waiting = EventFile::new(unmailed_events_file(&context.options));
@@ -301,7 +305,7 @@ impl LockedFolder {
 }
 
 /// Returns the path of the folder of the stored events.
-pub fn events_folder(options: &Options) -> PathBuf {
+pub fn stored_events_folder(options: &Options) -> PathBuf {
     options.data.join("events")
 }
 
@@ -328,24 +332,24 @@ pub(super) fn database_path(options: &Options) -> PathBuf {
 /// Creates the missing tables in the database `file`. `file` must be a temporary file that the caller renames
 /// afterwards. The engine creates a table in several steps, so a killed process may leave a file with an incomplete
 /// table, which could never be used.
-async fn create_tables(file: &Path, config: &Config) -> Result<(), Failure> {
+async fn create_tables(file: &Path, config: &DeploymentConfig) -> Result<(), Failure> {
     let failed = |source| Failure::NewTable { path: file.to_owned(), source };
     let client = Engine::open(file)?.client();
     let table = config.table.connect_with(client.clone());
     table.create_if_absent().await.map_err(failed)?;
-    orders_table(client).create_if_absent().await.map_err(failed)
+    orders_table_of_folder(client).create_if_absent().await.map_err(failed)
 }
 
 /// Removes the incomplete database file `new` that a killed process may have left, and the files that SQLite writes
 /// next to this file.
-fn remove_incomplete(new: &Path) {
+fn remove_incomplete_database(new: &Path) {
     for left in ["new", "new-wal", "new-shm"] {
         let _ = std::fs::remove_file(new.with_extension(left));
     }
 }
 
 /// Returns the orders table of the order desk. Requests to the table use `client`.
-fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
+fn orders_table_of_folder(client: aws_sdk_dynamodb::Client) -> OrdersTable {
     OrdersTable::new(client, orders_table_name())
 }
 
@@ -373,9 +377,12 @@ pub(super) fn open_engine(file: &Path) -> Result<Engine, Failure> {
 }
 
 /// Returns the order desk. Requests to its orders table use `client`.
-pub(super) async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
-    let table = orders_table(client);
+pub(super) async fn open_order_desk(
+    client: aws_sdk_dynamodb::Client,
+    context: &CommandContext,
+) -> Result<OrderDesk, Failure> {
+    let table = orders_table_of_folder(client);
     table.refuse_planned_changes().await?;
-    let buckets = table.get_or_store_buckets(Buckets::new(INITIAL_BUCKETS)).await?;
+    let buckets = table.get_or_store_buckets(BucketCount::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()).with_optional_goods())
 }

@@ -29,12 +29,12 @@ impl LocalDeliveries {
     }
 
     /// Makes the due deliveries until the future is dropped.
-    pub async fn run(mut self, clock: &dyn Clock) {
+    pub async fn make_due_deliveries(mut self, clock: &dyn Clock) {
         let mut printed = PrintedErrors::default();
         for error in self.load_pending_deliveries().await {
-            printed.print(error);
+            printed.print_once(error);
         }
-        self.worker.run(clock, |error| printed.print(error)).await;
+        self.worker.run(clock, |error| printed.print_once(error)).await;
     }
 
     /// Adds the pending deliveries in the table to the worker. Returns one error for each item that cannot be read, and
@@ -64,7 +64,7 @@ impl LocalDeliveries {
 
 impl PrintedErrors {
     /// Prints `error`. An error about an unreadable item is printed only once.
-    fn print(&mut self, error: TableError) {
+    fn print_once(&mut self, error: TableError) {
         let is_unreadable = matches!(error, TableError::Unreadable { .. });
         let text = error.to_string();
         if !is_unreadable {
@@ -88,12 +88,12 @@ mod tests {
     use clock::SystemClock;
     use emulator::Engine;
     use encryption::{EncryptionKeys, generate_key};
-    use outbound::{AllowedAddresses, Sender};
+    use outbound::{AllowedAddresses, WebhookSender};
     use serde_json::json;
 
     #[tokio::test]
     async fn pending_deliveries_are_loaded_although_an_endpoint_and_a_delivery_cannot_be_read() {
-        let (engine, now) = (Engine::memory(), DateTime::UNIX_EPOCH);
+        let (engine, now) = (Engine::in_memory(), DateTime::UNIX_EPOCH);
         let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.unwrap();
         let remove = |pk: &str, sk: &str, name: &str| {
@@ -120,7 +120,7 @@ mod tests {
         };
         let corrupted = all["Items"].as_array().unwrap().iter().find(is_corrupted).unwrap();
         remove(corrupted["PK"]["S"].as_str().unwrap(), "EVENT#a", "Status");
-        let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(1)).unwrap();
+        let sender = WebhookSender::new(AllowedAddresses::Any, Duration::from_secs(1)).unwrap();
         let keys = EncryptionKeys::parse(&generate_key(&SystemClock)).unwrap();
         let deliverer = Deliverer::new(table.clone(), sender, keys, Arc::new(SystemClock));
         let (mut deliveries, _queue) = LocalDeliveries::new(table, deliverer);

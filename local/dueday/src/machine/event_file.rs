@@ -76,7 +76,7 @@ impl EventFile {
     ///
     /// # Errors
     /// If one of the two files cannot be read.
-    pub fn events(&self) -> io::Result<Vec<String>> {
+    pub fn read_events(&self) -> io::Result<Vec<String>> {
         let mut events = Vec::new();
         for path in [self.path(), &self.retry_path()] {
             match fs::read_to_string(path) {

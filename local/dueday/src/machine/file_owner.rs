@@ -11,13 +11,13 @@ use crate::Failure;
 /// # Errors
 /// [`Failure::ForeignOwner`] if the file or the link belongs to another user than the one who runs this process and root.
 #[cfg(unix)]
-pub fn check_owner(path: &Path) -> Result<(), Failure> {
-    unix::check_owner_for(path, unix::current_user())
+pub fn check_file_owner(path: &Path) -> Result<(), Failure> {
+    unix::check_file_owner_for_user(path, unix::current_user())
 }
 
 /// Does nothing, because this system has no numeric owners.
 #[cfg(not(unix))]
-pub fn check_owner(_: &Path) -> Result<(), Failure> {
+pub fn check_file_owner(_: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
@@ -38,11 +38,11 @@ pub mod unix {
         rustix::process::geteuid().as_raw()
     }
 
-    /// Checks the owner like [`check_owner`](super::check_owner), as if `user` ran this process.
-    pub fn check_owner_for(path: &Path, user: u32) -> Result<(), Failure> {
+    /// Checks the owner like [`check_file_owner`](super::check_file_owner), as if `user` ran this process.
+    pub fn check_file_owner_for_user(path: &Path, user: u32) -> Result<(), Failure> {
         for metadata in [fs::symlink_metadata(path), fs::metadata(path)] {
             match metadata {
-                Ok(metadata) => check_owner_of(path, &metadata, user)?,
+                Ok(metadata) => check_owner_in_metadata(path, &metadata, user)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(io_failure(path, source)),
             }
@@ -51,7 +51,7 @@ pub mod unix {
     }
 
     /// Checks the owner in the `metadata` of the file at `path`, as if `user` ran this process.
-    pub fn check_owner_of(path: &Path, metadata: &Metadata, user: u32) -> Result<(), Failure> {
+    pub fn check_owner_in_metadata(path: &Path, metadata: &Metadata, user: u32) -> Result<(), Failure> {
         if is_allowed_owner(metadata.uid(), user) {
             return Ok(());
         }
@@ -75,7 +75,7 @@ pub mod unix {
 
         /// Makes `path` belong to another user, and returns the user for whom the check must refuse it. Only root can
         /// change the owner of a file. Another user keeps the file, and the check runs for a user with another id.
-        pub fn give_away(path: &Path) -> u32 {
+        pub fn give_to_another_user(path: &Path) -> u32 {
             let user = current_user();
             if user != ROOT {
                 return user + 1;
@@ -97,18 +97,22 @@ pub mod unix {
             fs::write(&file, "").unwrap();
             symlink(&file, &link).unwrap();
             for path in [&file, &link, &folder.path().join("missing")] {
-                check_owner_for(path, current_user()).unwrap();
+                check_file_owner_for_user(path, current_user()).unwrap();
             }
-            let user = give_away(&link);
-            let refused = check_owner_for(&link, user).unwrap_err().to_string();
+            let user = give_to_another_user(&link);
+            let refused = check_file_owner_for_user(&link, user).unwrap_err().to_string();
             for part in [link.to_str().unwrap(), "belongs to the user with the id", "Only files of the user who runs"] {
                 assert!(refused.contains(part), "{part}: {refused}");
             }
             fs::remove_file(&link).unwrap();
             symlink(&file, &link).unwrap();
-            let user = give_away(&file);
+            let user = give_to_another_user(&file);
             for path in [&file, &link] {
-                assert!(matches!(check_owner_for(path, user), Err(Failure::ForeignOwner { .. })), "{}", path.display());
+                assert!(
+                    matches!(check_file_owner_for_user(path, user), Err(Failure::ForeignOwner { .. })),
+                    "{}",
+                    path.display()
+                );
             }
         }
     }

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use emulator::Stream;
+use emulator::TableStream;
 use publishing::Publisher;
 use tokio::sync::watch;
 
-use super::journal::{Journal, PublishedTable};
+use super::journal::{EventJournal, PublishedTable};
 use super::local_bus::LocalBus;
 use super::notice_sender::NoticeSender;
 use super::reminder_priority::ReminderPriority;
@@ -26,13 +26,13 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 /// The streams of the tables of a data folder.
 #[derive(Clone)]
 pub struct PublishedStreams {
-    pub payments: Stream,
-    pub orders: Stream,
+    pub payments: TableStream,
+    pub orders: TableStream,
 }
 
 impl PublishedStreams {
     /// Returns each table with its stream. The payments table comes first, because its events place orders.
-    pub fn streams_by_table(&self) -> [(PublishedTable, &Stream); 2] {
+    pub fn streams_by_table(&self) -> [(PublishedTable, &TableStream); 2] {
         [(PublishedTable::Payments, &self.payments), (PublishedTable::Orders, &self.orders)]
     }
 }
@@ -40,13 +40,13 @@ impl PublishedStreams {
 /// Publishes the changes in the streams of the data folder's tables as events.
 pub struct StreamFollower {
     streams: PublishedStreams,
-    journal: Arc<Journal>,
+    journal: Arc<EventJournal>,
     /// Sends notices to customers.
     pub notice_sender: Arc<NoticeSender>,
     publisher: Publisher<LocalBus>,
     /// The reminders of the server, which come first; `None` if this process runs no server.
     reminder_priority: Option<ReminderPriority>,
-    /// Whether all changes before the start of this process are published.
+    /// Becomes true when all changes that were in the streams at the start of this process are published as events.
     has_caught_up: watch::Sender<bool>,
 }
 
@@ -69,7 +69,8 @@ impl StreamFollower {
         Self { reminder_priority: Some(priority), ..self }
     }
 
-    /// Returns a receiver that shows whether all changes before the start of this process are published.
+    /// Returns a receiver whose value becomes true when all changes that were in the streams at the start of this process
+    /// are published as events.
     pub fn first_publication(&self) -> watch::Receiver<bool> {
         self.has_caught_up.subscribe()
     }
@@ -86,10 +87,11 @@ impl StreamFollower {
     }
 
     /// Publishes all changes that are in the `stream` of `table` now.
-    async fn publish_changes(&self, table: PublishedTable, stream: &Stream) -> Result<(), Failure> {
+    async fn publish_changes(&self, table: PublishedTable, stream: &TableStream) -> Result<(), Failure> {
         let journal = &self.journal;
         loop {
-            let batch = stream.after(journal.committed_position(table).sequence.as_deref(), MAX_STREAM_RECORDS)?;
+            let batch =
+                stream.records_after(journal.committed_position(table).sequence.as_deref(), MAX_STREAM_RECORDS)?;
             let last = batch["Records"].as_array().and_then(|records| records.last());
             let Some(last) = last.and_then(|record| record["dynamodb"]["SequenceNumber"].as_str()) else {
                 return Ok(());
@@ -115,7 +117,7 @@ impl StreamFollower {
                 .map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
             // The engine stores stream records until they are trimmed. Without this call, the engine's file would grow
             // with every write.
-            stream.trim(last)?;
+            stream.delete_records_until(last)?;
         }
     }
 

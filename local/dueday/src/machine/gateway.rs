@@ -10,17 +10,17 @@ use charging::GATEWAY_TIMEOUT;
 use chrono::{DateTime, Utc};
 use clock::{Clock, SystemClock};
 use config::{ConfigError, CurrentSecret, Env};
-use emulator::Limits;
+use emulator::ServerLimits;
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, FullGateway,
-    GATEWAY_KEY, GatewayError, GatewayKeys, GatewayRefund, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner,
+    GATEWAY_KEY, GatewayError, GatewayRefund, GatewaySigningKeys, GatewayUrl, GatewayUrlError, HttpGateway, IamSigner,
     PaymentGateway, RefundRequest, RefundResponse, Refunds, STRIPE_SECRET_KEY, Stripe, http_gateway_with,
     parse_stripe_key, sandbox_with, stripe_amount_rules, stripe_with,
 };
 use sandbox::{Ledger, LedgerError, Sandbox};
 use store::load_sdk_config;
 
-use super::listen::{listen, listener_url};
+use super::listen::{listen_on_port, listener_url};
 use crate::Failure;
 use crate::options::Options;
 
@@ -31,7 +31,7 @@ pub const STRIPE: &str = "stripe";
 pub const SANDBOX_OF_STACK: &str = "sandbox";
 
 /// The gateway that the options select.
-pub enum Gateway {
+pub enum SelectedGateway {
     /// The sandbox gateway in this process.
     Sandbox(Arc<Sandbox>),
     /// The HTTP gateway at this URL, with its client.
@@ -42,7 +42,7 @@ pub enum Gateway {
     Unavailable(UnavailableGateway),
 }
 
-impl Gateway {
+impl SelectedGateway {
     /// Opens the gateway that `options` select.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Gateway {
     pub async fn open(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         match options.gateway() {
             Some(named) => Self::from_name(named).await,
-            None => match open_sandbox(options, clock) {
+            None => match open_sandbox_gateway(options, clock) {
                 Ok(sandbox) => Ok(Self::Sandbox(sandbox)),
                 Err(in_use @ LedgerError::InUse { .. }) => {
                     let hint = "If that is `dueday gateway`, give its address with --gateway";
@@ -63,7 +63,7 @@ impl Gateway {
 
     /// Returns Stripe as the gateway, with the API key from the environment.
     fn stripe() -> Result<Self, Failure> {
-        let env = Env::process();
+        let env = Env::of_process();
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         let key = env.read(&STRIPE_SECRET_KEY, parse_stripe_key).map_err(refused)?;
         let stripe = stripe_with(env, key.into(), GATEWAY_TIMEOUT).map_err(refused)?;
@@ -94,7 +94,7 @@ impl Gateway {
     /// If `name` is not `stripe`, `sandbox` or the URL of a gateway, or if a key, the AWS region or the AWS credentials
     /// are missing or invalid.
     pub async fn from_name(name: &str) -> Result<Self, Failure> {
-        let env = Env::process();
+        let env = Env::of_process();
         let refused = |error: ConfigError| Failure::Refused(error.to_string());
         if name == STRIPE {
             return Self::stripe();
@@ -106,26 +106,28 @@ impl Gateway {
             Failure::Refused(format!("the gateway must be {STRIPE}, {SANDBOX_OF_STACK}, or {error}"))
         };
         let url: GatewayUrl = name.parse().map_err(invalid)?;
-        let keys = gateway_keys(env).map_err(refused)?.map(CurrentSecret::from);
+        let keys = read_gateway_signing_keys(env).map_err(refused)?.map(CurrentSecret::from);
         // The signature of each request contains the time of the system clock, even if the command simulates another
         // time.
         let clock = Arc::new(SystemClock);
-        let client = http_gateway_with(&url, (&GATEWAY_KEY, keys), GATEWAY_TIMEOUT, clock).map_err(refused)?;
+        let client = http_gateway_with(&url, &GATEWAY_KEY, keys, GATEWAY_TIMEOUT, clock).map_err(refused)?;
         Ok(Self::Http(url.to_string(), Box::new(client)))
     }
 
     /// Returns the gateway that a running server process uses. `name` is `stripe` or the URL of the gateway, which may
-    /// contain any address of this machine on which the gateway listens. Returns [`Gateway::Unavailable`] if this
+    /// contain any address of this machine on which the gateway listens. Returns [`SelectedGateway::Unavailable`] if this
     /// process cannot use the gateway.
     pub fn of_running_process(name: &str) -> Self {
         let opened = match name {
             STRIPE => Self::stripe(),
-            url => gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string())).map(|keys| {
-                let client = HttpGateway::new(url, GATEWAY_TIMEOUT);
-                let clock = Arc::new(SystemClock);
-                let client = keys.map_or(client.clone(), |keys| client.with_keys(keys.into(), clock));
-                Self::Http(url.to_owned(), Box::new(client))
-            }),
+            url => read_gateway_signing_keys(Env::of_process())
+                .map_err(|error| Failure::Refused(error.to_string()))
+                .map(|keys| {
+                    let client = HttpGateway::new(url, GATEWAY_TIMEOUT);
+                    let clock = Arc::new(SystemClock);
+                    let client = keys.map_or(client.clone(), |keys| client.with_keys(keys.into(), clock));
+                    Self::Http(url.to_owned(), Box::new(client))
+                }),
         };
         let amount_rules = if name == STRIPE { stripe_amount_rules() } else { AmountRules::none() };
         opened.unwrap_or_else(|failure| {
@@ -173,7 +175,7 @@ impl PaymentGateway for UnavailableGateway {
         self.error().into()
     }
 
-    async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         Err(self.error())
     }
 
@@ -199,29 +201,30 @@ impl Refunds for UnavailableGateway {
         RefundResponse::Unknown(self.error())
     }
 
-    async fn refunds_of(&self, _: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds_of_payment(&self, _: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         Err(self.error())
     }
 }
 
 /// Returns the keys that sign the requests to a gateway over HTTP; `None` if `DUEDAY_GATEWAY_KEY` is not set.
-fn gateway_keys(env: Env<'_>) -> Result<Option<GatewayKeys>, ConfigError> {
-    env.read_optional(&GATEWAY_KEY, str::parse::<GatewayKeys>)
+fn read_gateway_signing_keys(env: Env<'_>) -> Result<Option<GatewaySigningKeys>, ConfigError> {
+    env.read_optional(&GATEWAY_KEY, str::parse::<GatewaySigningKeys>)
 }
 
 /// Serves `sandbox` over HTTP. Returns the URL of its server. If `DUEDAY_GATEWAY_KEY` is set, requests must be signed.
 ///
 /// # Errors
 /// [`Failure::Listen`] if the port cannot be used. [`Failure::Refused`] if `DUEDAY_GATEWAY_KEY` is not valid.
-pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
-    let listener = listen(address, port, "--gateway-port").await?;
+pub async fn serve_sandbox_gateway(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
+    let listener = listen_on_port(address, port, "--gateway-port").await?;
     let url = listener_url(&listener);
     sandbox.set_url(&url);
-    let routes = match gateway_keys(Env::process()).map_err(|error| Failure::Refused(error.to_string()))? {
-        Some(keys) => sandbox::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
-        None => sandbox::gateway_router(sandbox),
-    };
-    tokio::spawn(emulator::serve(listener, routes, Limits::default()));
+    let routes =
+        match read_gateway_signing_keys(Env::of_process()).map_err(|error| Failure::Refused(error.to_string()))? {
+            Some(keys) => sandbox::signed_gateway_router(sandbox, keys, Arc::new(SystemClock)),
+            None => sandbox::gateway_router(sandbox),
+        };
+    tokio::spawn(emulator::serve_http(listener, routes, ServerLimits::default()));
     Ok(url)
 }
 
@@ -229,11 +232,11 @@ pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) ->
 ///
 /// # Errors
 /// If the ledger cannot be used, for example because another process has locked it or a line is damaged.
-pub fn open_sandbox(options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<Sandbox>, LedgerError> {
-    Ok(Arc::new(Sandbox::new(Ledger::open(&ledger_path(options), || clock.ulid())?, clock.clone())))
+pub fn open_sandbox_gateway(options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<Sandbox>, LedgerError> {
+    Ok(Arc::new(Sandbox::new(Ledger::open(&path_of_sandbox_ledger(options), || clock.ulid())?, clock.clone())))
 }
 
 /// Returns the path of the file in which the sandbox gateway stores its payments.
-pub fn ledger_path(options: &Options) -> PathBuf {
+pub fn path_of_sandbox_ledger(options: &Options) -> PathBuf {
     options.data.join("gateway-ledger.jsonl")
 }

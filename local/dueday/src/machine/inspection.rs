@@ -7,15 +7,15 @@ use std::path::Path;
 use store::Settings;
 
 use super::data_folder::{RunningServer, database_path, open_engine};
-use super::local_machine::client_of_server;
+use super::local_machine::dynamodb_client_of_server;
 use crate::Failure;
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// Returns the process that serves the data folder `folder`; `None` if no process uses the folder.
 ///
 /// # Errors
 /// If the folder cannot be read, or a process without servers uses the folder.
-pub fn running_server(folder: &Path) -> io::Result<Option<RunningServer>> {
+pub fn find_running_server(folder: &Path) -> io::Result<Option<RunningServer>> {
     let lock = match File::open(folder.join("running.json")) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         lock => lock?,
@@ -34,10 +34,13 @@ pub fn running_server(folder: &Path) -> io::Result<Option<RunningServer>> {
 ///
 /// # Errors
 /// If the table cannot be read.
-pub async fn read_settings(context: &Context, running: Option<&RunningServer>) -> Result<Option<Settings>, Failure> {
+pub async fn read_settings_of_local_table(
+    context: &CommandContext,
+    running: Option<&RunningServer>,
+) -> Result<Option<Settings>, Failure> {
     let file = database_path(&context.options);
     let client = match running {
-        Some(running) => client_of_server(running).await,
+        Some(running) => dynamodb_client_of_server(running).await,
         None if !file.exists() => return Ok(None),
         None => open_engine(&file)?.client(),
     };

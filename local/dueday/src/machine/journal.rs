@@ -8,21 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use clock::Clock;
-use publishing::{Bus, BusEntry, FailedEntry};
+use publishing::{BusEntry, EventBus, FailedEntry};
 use serde::{Deserialize, Serialize};
 
-use super::stored_lines::{EXTENSION, day_files};
+use super::stored_lines::{EXTENSION, event_files_from_day};
 
 /// The name of the file that stores the [`JournalPosition`].
 const POSITION_FILE: &str = "position.json";
 
 /// An event bus that stores its events in files.
 ///
-/// Publishing has two steps. `put` writes the events, and [`Journal::commit`] stores the position in the stream up to
+/// Publishing has two steps. `put` writes the events, and [`EventJournal::commit`] stores the position in the stream up to
 /// which all events are written. When the journal is opened, events that were written but not committed are removed.
 /// They are published again later.
 #[derive(Debug)]
-pub struct Journal {
+pub struct EventJournal {
     folder: PathBuf,
     clock: Arc<dyn Clock>,
     state: Mutex<JournalState>,
@@ -71,7 +71,7 @@ struct JournalState {
     written: Option<(String, u64)>,
 }
 
-impl Journal {
+impl EventJournal {
     /// Opens the journal in `folder`. Creates the folder if it does not exist, and removes lines that were not
     /// committed.
     ///
@@ -79,7 +79,7 @@ impl Journal {
     /// If the folder or one of its files cannot be used.
     pub fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
-        let days = day_files(&folder, None)?;
+        let days = event_files_from_day(&folder, None)?;
         let committed: JournalPosition = match fs::read(folder.join(POSITION_FILE)) {
             Ok(text) => serde_json::from_slice(&text)?,
             // Without a stored position, all existing lines count as committed.
@@ -87,7 +87,7 @@ impl Journal {
                 let file = days.last().cloned().unwrap_or_default();
                 let length = if file.is_empty() { 0 } else { fs::metadata(folder.join(&file))?.len() };
                 let committed = JournalPosition { file, length, ..JournalPosition::default() };
-                write_position(&folder, &committed)?;
+                write_journal_position(&folder, &committed)?;
                 committed
             }
             Err(error) => return Err(error),
@@ -141,7 +141,7 @@ impl Journal {
         if let Some((file, length)) = state.written.take() {
             (committed.file, committed.length) = (file, length);
         }
-        write_position(&self.folder, &committed)?;
+        write_journal_position(&self.folder, &committed)?;
         state.committed = committed;
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Journal {
 }
 
 /// Replaces the file [`POSITION_FILE`] in `folder`, and returns when the new file is on the disk.
-fn write_position(folder: &Path, position: &JournalPosition) -> io::Result<()> {
+fn write_journal_position(folder: &Path, position: &JournalPosition) -> io::Result<()> {
     let new = folder.join("position.new");
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(position)?)?;
@@ -189,8 +189,8 @@ fn write_position(folder: &Path, position: &JournalPosition) -> io::Result<()> {
 }
 
 #[async_trait]
-impl Bus for Journal {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+impl EventBus for EventJournal {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         match self.write_events(entries) {
             Ok(()) => Vec::new(),
             Err(error) => (0..entries.len()).map(|index| FailedEntry { index, reason: error.to_string() }).collect(),
@@ -209,7 +209,7 @@ mod tests {
     use super::super::stored_lines::StoredEventLines;
     use super::*;
 
-    fn bus_entry(id: &str) -> BusEntry {
+    fn sample_bus_entry(id: &str) -> BusEntry {
         let account = r#"{"type":"account.created",
             "data":{"account":"acme","version":1,"locale":"en","mail_status":"deliverable"}}"#;
         let data: EventData = serde_json::from_str(account).unwrap();
@@ -226,7 +226,7 @@ mod tests {
             .collect()
     }
 
-    fn committed_sequence(journal: &Journal, table: PublishedTable) -> Option<String> {
+    fn committed_sequence(journal: &EventJournal, table: PublishedTable) -> Option<String> {
         journal.committed_position(table).sequence
     }
 
@@ -234,14 +234,14 @@ mod tests {
     async fn open_journal_removes_lines_that_were_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
-        let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
+        let open = || EventJournal::open(folder.path().to_owned(), clock.clone()).unwrap();
         let journal = open();
         assert_eq!(committed_sequence(&journal, PublishedTable::Payments), None);
-        assert_eq!(journal.put(&[bus_entry("1"), bus_entry("2")]).await, []);
+        assert_eq!(journal.publish_entries(&[sample_bus_entry("1"), sample_bus_entry("2")]).await, []);
         journal.commit(PublishedTable::Payments, "arn", "2").unwrap();
-        journal.put(&[bus_entry("3")]).await;
+        journal.publish_entries(&[sample_bus_entry("3")]).await;
         clock.set("2027-02-01T00:01:00Z".parse().unwrap());
-        journal.put(&[bus_entry("3"), bus_entry("4")]).await;
+        journal.publish_entries(&[sample_bus_entry("3"), sample_bus_entry("4")]).await;
         assert_eq!(
             stored_event_ids(folder.path()),
             ["1", "2", "3", "4"],
@@ -253,23 +253,26 @@ mod tests {
             (committed_sequence(&journal, PublishedTable::Payments).as_deref(), stored_event_ids(folder.path())),
             (Some("2"), vec!["1".to_owned(), "2".to_owned()])
         );
-        journal.put(&[bus_entry("3"), bus_entry("4")]).await;
+        journal.publish_entries(&[sample_bus_entry("3"), sample_bus_entry("4")]).await;
         journal.commit(PublishedTable::Payments, "arn", "4").unwrap();
         journal.commit(PublishedTable::Payments, "arn", "9").unwrap();
         assert_eq!(
             (committed_sequence(&open(), PublishedTable::Payments).as_deref(), stored_event_ids(folder.path()).len()),
             (Some("9"), 4)
         );
-        assert_eq!(day_files(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
+        assert_eq!(
+            event_files_from_day(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(),
+            ["2027-02-01.jsonl"]
+        );
     }
 
     #[tokio::test]
     async fn position_of_an_older_file_with_an_empty_stream_is_before_each_later_event() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
+        let open = || EventJournal::open(folder.path().to_owned(), clock.clone()).unwrap();
         let journal = open();
-        assert_eq!(journal.put(&[bus_entry("1")]).await, []);
+        assert_eq!(journal.publish_entries(&[sample_bus_entry("1")]).await, []);
         journal.commit(PublishedTable::Payments, "arn", "1").unwrap();
         journal.restart_at(PublishedTable::Payments, "arn", None).unwrap();
         let position = open().committed_position(PublishedTable::Payments);
@@ -281,7 +284,7 @@ mod tests {
     async fn each_table_has_its_own_position_and_a_file_of_an_earlier_version_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
+        let open = || EventJournal::open(folder.path().to_owned(), clock.clone()).unwrap();
         let earlier = r#"{"stream":"arn:payments","sequence":"7","file":"","length":0}"#;
         fs::write(folder.path().join(POSITION_FILE), earlier).unwrap();
         let position = |stream: &str, sequence: &str| StreamPosition {
@@ -292,7 +295,7 @@ mod tests {
         assert_eq!(journal.committed_position(PublishedTable::Payments), position("arn:payments", "7"));
         assert_eq!(journal.committed_position(PublishedTable::Orders), StreamPosition::default());
 
-        journal.put(&[bus_entry("1")]).await;
+        journal.publish_entries(&[sample_bus_entry("1")]).await;
         journal.commit(PublishedTable::Orders, "arn:orders", "3").unwrap();
         let journal = open();
         assert_eq!(journal.committed_position(PublishedTable::Payments), position("arn:payments", "7"));

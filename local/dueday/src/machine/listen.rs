@@ -13,21 +13,21 @@ pub const API_PORT_VARIABLE: &str = "DUEDAY_API_PORT";
 pub const DEFAULT_API_PORT: u16 = 7878;
 
 /// Returns the URL of the API on this machine if the server listens on `port`.
-pub fn api_url(port: u16) -> String {
+pub fn local_api_url(port: u16) -> String {
     format!("http://{}", SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
 }
 
 /// Returns the URL that the API of this machine will have when a server starts without the option for its port.
 pub fn default_api_url() -> String {
     let port = std::env::var(API_PORT_VARIABLE).ok().and_then(|port| port.trim().parse().ok());
-    api_url(port.unwrap_or(DEFAULT_API_PORT))
+    local_api_url(port.unwrap_or(DEFAULT_API_PORT))
 }
 
 /// Listens on `address` and `port`. `flag` is the command-line flag that sets the port, for the error message.
 ///
 /// # Errors
 /// [`Failure::Listen`] if the address or the port cannot be used.
-pub async fn listen(address: IpAddr, port: u16, flag: &str) -> Result<TcpListener, Failure> {
+pub async fn listen_on_port(address: IpAddr, port: u16, flag: &str) -> Result<TcpListener, Failure> {
     let address = SocketAddr::new(address, port);
     TcpListener::bind(address).await.map_err(|source| listen_failure(address, source, flag))
 }

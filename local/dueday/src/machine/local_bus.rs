@@ -8,16 +8,16 @@ use async_trait::async_trait;
 use billing::ReceivedEvent;
 use orders_desk::{OrderDesk, ProcessEventError};
 use outbound::{Deliverer, DeliveryQueue as _, MemoryQueue};
-use publishing::{Bus, BusEntry, FailedEntry, StreamEvent};
+use publishing::{BusEntry, EventBus, FailedEntry, StreamEvent};
 
 use super::event_file::EventFile;
-use super::journal::Journal;
+use super::journal::EventJournal;
 use super::notice_sender::NoticeSender;
 use crate::terminal::output;
 
 /// The event bus of the local system, with the parts that process each published event.
 pub struct LocalBus {
-    pub journal: Arc<Journal>,
+    pub journal: Arc<EventJournal>,
     pub deliverer: Deliverer,
     /// The queue of webhook deliveries. `None` if this process runs no server. The deliveries then stay pending in the
     /// table until a server makes them.
@@ -29,9 +29,9 @@ pub struct LocalBus {
 }
 
 #[async_trait]
-impl Bus for LocalBus {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
-        let refused = self.journal.put(entries).await;
+impl EventBus for LocalBus {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let refused = self.journal.publish_entries(entries).await;
         if !refused.is_empty() {
             return refused;
         }

@@ -13,14 +13,14 @@ use deployment::Deployment;
 use emulator::EngineConnection;
 use gateways::{FullGateway, PaymentGateway};
 use orders_desk::OrderDesk;
-use store::{TableError, timeouts};
+use store::{TableError, aws_request_timeouts};
 
-use super::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer, database_path, order_desk};
+use super::data_folder::{FolderRequirement, LockOutcome, LockedFolder, RunningServer, database_path, open_order_desk};
 use super::follower::StreamFollower;
-use super::gateway::Gateway;
-use super::mailer::mailer;
+use super::gateway::SelectedGateway;
+use super::mailer::create_configured_mailer;
 use crate::Failure;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::terminal::output;
 
 /// The largest number of unpublished changes of a table that are counted.
@@ -31,18 +31,18 @@ const UNPUBLISHED_CHANGES: &str =
 
 /// The local system on a data folder that this process, or another process, has locked.
 #[derive(Clone)]
-pub struct Machine {
+pub struct LocalMachine {
     pub deployment: Deployment,
     /// The same gateway as in `deployment`, with its functions for refunds and checkout pages.
     pub gateway: Arc<dyn FullGateway>,
     /// The process that serves the folder, if another process has locked it.
     pub running: Option<RunningServer>,
-    /// The locked data folder. The lock is held until the last clone of this `Machine` is dropped. `None` if another
+    /// The locked data folder. The lock is held until the last clone of this `LocalMachine` is dropped. `None` if another
     /// process has locked the folder.
     locked_folder: Option<Arc<LockedFolder>>,
 }
 
-impl Machine {
+impl LocalMachine {
     /// Opens the system on the data folder with `clock`. Locks the folder, or connects to the process that has locked
     /// it.
     ///
@@ -52,15 +52,17 @@ impl Machine {
     /// - `folder` requires an existing folder, and the folder contains no database.
     /// - The process that has locked the folder runs no servers.
     /// - `--gateway` selects another gateway than the process that has locked the folder.
-    pub async fn open(context: &Context, folder: FolderRequirement, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub async fn open(
+        context: &CommandContext,
+        folder: FolderRequirement,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Failure> {
         if folder != FolderRequirement::CreateIfAbsent && !database_path(&context.options).exists() {
             return Err(Failure::NoData { path: context.options.data.clone(), demo: context.command_line("demo") });
         }
         match LockedFolder::lock(context, &clock).await? {
-            LockOutcome::Acquired(locked) => {
-                Self::with_locked_folder((Arc::new(*locked), folder), context, clock).await
-            }
-            LockOutcome::HeldByOther(Some(running)) => Self::connect((running, folder), context, clock).await,
+            LockOutcome::Acquired(locked) => Self::with_locked_folder(Arc::new(*locked), folder, context, clock).await,
+            LockOutcome::HeldByOther(Some(running)) => Self::connect_to_server(running, folder, context, clock).await,
             LockOutcome::HeldByOther(None) => {
                 let user = "a command that runs no servers".to_owned();
                 Err(Failure::InUse { path: context.options.data.clone(), user })
@@ -74,8 +76,9 @@ impl Machine {
     /// # Errors
     /// If the mailer cannot be created, or the table cannot be used.
     pub async fn with_locked_folder(
-        (locked, folder): (Arc<LockedFolder>, FolderRequirement),
-        context: &Context,
+        locked: Arc<LockedFolder>,
+        folder: FolderRequirement,
+        context: &CommandContext,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Failure> {
         // A request inside one process cannot get lost, so no request is repeated, and the idempotency tokens of
@@ -83,7 +86,7 @@ impl Machine {
         // time.
         let client = locked.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let gateway = locked.gateway.client(clock.clone());
-        let deployment = open_deployment((client, folder), gateway.clone(), context, clock).await?;
+        let deployment = open_local_deployment(client, folder, gateway.clone(), context, clock).await?;
         locked.notice_older_database(&deployment.table, context).await?;
         deployment.table.init_payment_run_time().await?;
         // The engine gives a restored copy of its file the same id, so each process compares the file with the gateway.
@@ -98,7 +101,7 @@ impl Machine {
     ///
     /// # Errors
     /// If the events cannot be stored or processed. If a mail cannot be sent, this method only prints a message.
-    pub async fn publish_all_changes(&self, context: &Context) -> Result<(), Failure> {
+    pub async fn publish_all_changes(&self, context: &CommandContext) -> Result<(), Failure> {
         match &self.locked_folder {
             Some(folder) => publish_and_notify(folder.create_follower(context, None).await?).await,
             None => Ok(()),
@@ -106,12 +109,12 @@ impl Machine {
     }
 
     /// Publishes all new changes as events, processes the events, and sends the waiting notices. A command calls this
-    /// method after its changes, and [`Machine::publish_all_changes`] before its changes. Unlike that method, this
+    /// method after its changes, and [`LocalMachine::publish_all_changes`] before its changes. Unlike that method, this
     /// method does not try again to place the orders that could not be placed earlier.
     ///
     /// # Errors
-    /// The errors of [`Machine::publish_all_changes`].
-    pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
+    /// The errors of [`LocalMachine::publish_all_changes`].
+    pub async fn publish_changes(&self, context: &CommandContext) -> Result<(), Failure> {
         match &self.locked_folder {
             Some(folder) => {
                 let bus = folder.open_bus(context, None).await?;
@@ -127,7 +130,7 @@ impl Machine {
     ///
     /// # Errors
     /// If the events or a stream cannot be read.
-    pub fn mention_unpublished_changes(&self, context: &Context) -> Result<(), Failure> {
+    pub fn mention_unpublished_changes(&self, context: &CommandContext) -> Result<(), Failure> {
         if let Some(folder) = &self.locked_folder
             && folder.unpublished_changes(context, 1)?.is_some()
         {
@@ -141,7 +144,7 @@ impl Machine {
     ///
     /// # Errors
     /// If the events or a stream cannot be read.
-    pub fn unpublished_changes(&self, context: &Context) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
+    pub fn unpublished_changes(&self, context: &CommandContext) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
         match &self.locked_folder {
             Some(folder) => folder.unpublished_changes(context, MAX_COUNTED_CHANGES),
             None => Ok(None),
@@ -169,14 +172,15 @@ impl Machine {
     ///
     /// # Errors
     /// If the order desk's table cannot be read.
-    pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
-        order_desk(self.deployment.table.client().clone(), context).await
+    pub async fn order_desk(&self, context: &CommandContext) -> Result<OrderDesk, Failure> {
+        open_order_desk(self.deployment.table.client().clone(), context).await
     }
 
     /// Opens the local system through the servers of the process `running`.
-    async fn connect(
-        (running, folder): (RunningServer, FolderRequirement),
-        context: &Context,
+    async fn connect_to_server(
+        running: RunningServer,
+        folder: FolderRequirement,
+        context: &CommandContext,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Failure> {
         // All payments of the table are at the gateway of the running process. Another gateway does not know these
@@ -186,9 +190,9 @@ impl Machine {
                 format!("--gateway {other}: the process that uses the data folder charges at {}", running.gateway);
             return Err(Failure::Refused(reason));
         }
-        let client = client_of_server(&running).await;
-        let gateway = Gateway::of_running_process(&running.gateway).client(clock.clone());
-        let deployment = open_deployment((client, folder), gateway.clone(), context, clock).await?;
+        let client = dynamodb_client_of_server(&running).await;
+        let gateway = SelectedGateway::of_running_process(&running.gateway).client(clock.clone());
+        let deployment = open_local_deployment(client, folder, gateway.clone(), context, clock).await?;
         Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
 }
@@ -200,7 +204,7 @@ async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
     let failed_file = |source| Failure::Data { path: notice_sender.waiting.path().clone(), source };
     // Retry the delayed notices first: `send` may add more of them, which it has just tried.
     let failed_delayed = notice_sender.retry_delayed().await.map_err(failed_file)?;
-    let failed = notice_sender.send().await.map_err(failed_file)?.or(failed_delayed);
+    let failed = notice_sender.send_waiting().await.map_err(failed_file)?.or(failed_delayed);
     if let Some(reason) = failed {
         output::print_message(format!(
             "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
@@ -210,11 +214,11 @@ async fn publish_and_notify(follower: StreamFollower) -> Result<(), Failure> {
 }
 
 /// Returns a client of the DynamoDB server of the process `running`.
-pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamodb::Client {
+pub(super) async fn dynamodb_client_of_server(running: &RunningServer) -> aws_sdk_dynamodb::Client {
     let loader = aws_config::defaults(BehaviorVersion::latest())
         .region(Region::new("local"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .timeout_config(timeouts())
+        .timeout_config(aws_request_timeouts())
         .endpoint_url(&running.dynamodb);
     aws_sdk_dynamodb::Client::new(&loader.load().await)
 }
@@ -222,13 +226,14 @@ pub(super) async fn client_of_server(running: &RunningServer) -> aws_sdk_dynamod
 /// Opens the local deployment. Requests to its table use `client`. The deployment uses `clock`, which may be simulated,
 /// but the id of a new table is created with the system clock. `folder` states whether a table of an earlier version gets
 /// the policy of this command.
-async fn open_deployment(
-    (client, folder): (aws_sdk_dynamodb::Client, FolderRequirement),
+async fn open_local_deployment(
+    client: aws_sdk_dynamodb::Client,
+    folder: FolderRequirement,
     gateway: Arc<dyn PaymentGateway>,
-    context: &Context,
+    context: &CommandContext,
     clock: Arc<dyn Clock>,
 ) -> Result<Deployment, Failure> {
-    let mailer = mailer(context).await?;
+    let mailer = create_configured_mailer(context).await?;
     let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
     let (table, initial) = (&deployment.table, deployment.config.table.initial_settings(context.clock.as_ref()));
     table.create_if_absent().await?;

@@ -6,7 +6,7 @@ use config::Env;
 use mail::{MAIL_URL, MERCHANT, Mailer, Outbox};
 
 use crate::Failure;
-use crate::context::Context;
+use crate::context::CommandContext;
 
 /// Returns the mail service at the URL in DUEDAY_MAIL_URL. If the variable is not set and the table is local, returns
 /// the outbox of the data folder, which only writes mails to files.
@@ -14,9 +14,9 @@ use crate::context::Context;
 /// # Errors
 /// [`Failure::Refused`] if mails reach customers and the merchant's name is not given, or if the table is on AWS and
 /// DUEDAY_MAIL_URL is not set. [`Failure::Mail`] if the URL or the sender is invalid.
-pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
+pub async fn create_configured_mailer(context: &CommandContext) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
-    Ok(match Env::process().get(&MAIL_URL) {
+    Ok(match Env::of_process().get(&MAIL_URL) {
         Some(_) if context.options.mails_reach_customers() && context.options.setting(&MERCHANT).is_none() => {
             let reason =
                 "DUEDAY_MAIL_URL is set, so mails reach customers: also give --merchant with the merchant's name";

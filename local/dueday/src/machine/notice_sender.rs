@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use billing::ReceivedEvent;
-use notices::{NOTICE_DELAYED, NoticeError, Notices};
+use notices::{CustomerNotifier, NOTICE_DELAYED, NoticeError};
 use tokio::time::Instant;
 
 use super::event_file::EventFile;
@@ -20,7 +20,7 @@ const DELAY_INTERVAL: Duration = Duration::from_secs(15 * 60);
 
 /// Sends the notices of events to customers.
 pub struct NoticeSender {
-    notices: Notices,
+    notices: CustomerNotifier,
     /// The events whose notices are not sent yet.
     pub waiting: EventFile,
     /// The events whose notices were refused by their recipients for now. They are tried less often than the waiting
@@ -30,7 +30,7 @@ pub struct NoticeSender {
 
 impl NoticeSender {
     /// Creates a sender for the notices of the events in `waiting` and `delayed`.
-    pub fn new(notices: Notices, waiting: EventFile, delayed: EventFile) -> Self {
+    pub fn new(notices: CustomerNotifier, waiting: EventFile, delayed: EventFile) -> Self {
         Self { notices, waiting, delayed }
     }
 
@@ -39,7 +39,7 @@ impl NoticeSender {
     /// # Errors
     /// If the file of the waiting events cannot be written.
     pub fn enqueue_events(&self, events: &[ReceivedEvent]) -> io::Result<()> {
-        let events = events.iter().filter(|event| Notices::has_notice_for(event));
+        let events = events.iter().filter(|event| CustomerNotifier::has_notice_for(event));
         self.waiting.append_all(events.map(|event| &*event.json))
     }
 
@@ -48,22 +48,22 @@ impl NoticeSender {
     ///
     /// # Errors
     /// If a file of events cannot be used.
-    pub async fn send(&self) -> io::Result<Option<String>> {
-        self.send_from(&self.waiting).await
+    pub async fn send_waiting(&self) -> io::Result<Option<String>> {
+        self.send_notices_of_file(&self.waiting).await
     }
 
-    /// Tries the delayed notices again. Returns the reason of the last failure, as [`NoticeSender::send`] does.
+    /// Tries the delayed notices again. Returns the reason of the last failure, as [`NoticeSender::send_waiting`] does.
     ///
     /// # Errors
     /// If a file of events cannot be used.
     pub async fn retry_delayed(&self) -> io::Result<Option<String>> {
-        self.send_from(&self.delayed).await
+        self.send_notices_of_file(&self.delayed).await
     }
 
     /// Sends the notices in `file`. If the mail service fails for one notice, the notices that are not tried yet wait for
     /// the next call, and the failed notice waits behind them. So even a wrongly classified response to one recipient
     /// cannot keep the other notices from being sent.
-    async fn send_from(&self, file: &EventFile) -> io::Result<Option<String>> {
+    async fn send_notices_of_file(&self, file: &EventFile) -> io::Result<Option<String>> {
         let (mut untried, mut failed, mut delayed) = (Vec::new(), Vec::new(), Vec::new());
         let (mut failure, mut is_mailer_down) = (None, false);
         for event in file.start_retry()? {
@@ -71,7 +71,7 @@ impl NoticeSender {
                 untried.push(event);
                 continue;
             }
-            match self.notify(&event).await {
+            match self.send_notice_of_event(&event).await {
                 Ok(()) => {}
                 Err(error) if error.concerns_only_recipient() => {
                     output::print_message(format!("{NOTICE_DELAYED}: {error}"));
@@ -91,7 +91,7 @@ impl NoticeSender {
     }
 
     /// Sends the notice about one stored event.
-    async fn notify(&self, event: &str) -> Result<(), NoticeError> {
+    async fn send_notice_of_event(&self, event: &str) -> Result<(), NoticeError> {
         self.notices.notify(&ReceivedEvent::read(event)?).await?;
         Ok(())
     }
@@ -101,7 +101,7 @@ impl NoticeSender {
     pub async fn send_continuously(&self) {
         let (mut reported_error, mut next_retry_of_delayed) = (None, Instant::now());
         loop {
-            let mut failed = self.send().await.unwrap_or_else(|error| Some(error.to_string()));
+            let mut failed = self.send_waiting().await.unwrap_or_else(|error| Some(error.to_string()));
             if failed.is_none() && Instant::now() >= next_retry_of_delayed {
                 failed = self.retry_delayed().await.unwrap_or_else(|error| Some(error.to_string()));
                 next_retry_of_delayed = Instant::now() + DELAY_INTERVAL;

@@ -11,15 +11,15 @@ use deployment::Deployment;
 use encryption::{ENCRYPTION_KEYS, EncryptionKeys};
 use gateways::{FullGateway, GatewayError, amount_rules_of_account, stripe_amount_rules};
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use store::{Settings, Table, TableError, load_sdk_config};
 
 use super::data_folder::{FolderRequirement, orders_table_name};
-use super::encryption_keys::read_keys;
-use super::gateway::{Gateway, SANDBOX_OF_STACK, STRIPE};
-use super::local_machine::Machine;
+use super::encryption_keys::read_encryption_keys;
+use super::gateway::{SANDBOX_OF_STACK, STRIPE, SelectedGateway};
+use super::local_machine::LocalMachine;
 use crate::Failure;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::terminal::output::print_message;
 
 /// The open table of a command, local or on AWS, with its settings.
@@ -28,7 +28,7 @@ pub struct OpenTable {
     /// The settings that are stored in the table.
     pub settings: Settings,
     /// The local system, which keeps the data folder locked. `None` for a table on AWS.
-    machine: Option<Machine>,
+    machine: Option<LocalMachine>,
 }
 
 impl OpenTable {
@@ -36,7 +36,7 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the folder or the table cannot be used.
-    pub async fn open(context: &Context, folder: FolderRequirement) -> Result<Self, Failure> {
+    pub async fn open(context: &CommandContext, folder: FolderRequirement) -> Result<Self, Failure> {
         let opened = Self::open_with_any_policy(context, folder).await?;
         if opened.settings.policy.is_none() {
             return Err(match context.options.table() {
@@ -54,11 +54,11 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the folder or the table cannot be used.
-    pub async fn open_with_any_policy(context: &Context, folder: FolderRequirement) -> Result<Self, Failure> {
+    pub async fn open_with_any_policy(context: &CommandContext, folder: FolderRequirement) -> Result<Self, Failure> {
         if let Some(name) = context.options.table() {
             return Self::open_on_aws(context, name).await;
         }
-        let machine = Machine::open(context, folder, context.clock.clone()).await?;
+        let machine = LocalMachine::open(context, folder, context.clock.clone()).await?;
         let Deployment { table, config, .. } = &machine.deployment;
         let initial = config.table.initial_settings(context.clock.as_ref());
         let settings = table.stored_or_initial_settings(&initial).await?;
@@ -69,7 +69,7 @@ impl OpenTable {
     ///
     /// # Errors
     /// If this table's payments are made at another gateway account, or the gateway cannot be reached.
-    pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
+    pub async fn gateway(&self, context: &CommandContext) -> Result<Arc<dyn FullGateway>, Failure> {
         let gateway = self.configured_gateway(context).await?;
         if let Some(named) = &self.settings.gateway
             && self.has_marker(gateway.as_ref(), named).await? == Some(true)
@@ -93,7 +93,7 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the gateway cannot be reached, or refuses the request.
-    pub async fn any_gateway_account(&self, context: &Context) -> Result<GatewayAccount, Failure> {
+    pub async fn any_gateway_account(&self, context: &CommandContext) -> Result<GatewayAccount, Failure> {
         let gateway = self.configured_gateway(context).await?;
         if let Some(named) = &self.settings.gateway
             && self.has_marker(gateway.as_ref(), named).await? == Some(true)
@@ -135,19 +135,19 @@ impl OpenTable {
     }
 
     /// Returns the gateway that the options select.
-    async fn configured_gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
+    async fn configured_gateway(&self, context: &CommandContext) -> Result<Arc<dyn FullGateway>, Failure> {
         Ok(match &self.machine {
             Some(machine) => machine.gateway.clone(),
             None if context.options.gateway().is_none() => {
                 return Err(Failure::Refused("with --table, also give --gateway with the deployed value".to_owned()));
             }
-            None => Gateway::open(&context.options, context.clock.clone()).await?.client(context.clock.clone()),
+            None => SelectedGateway::open(&context.options, context.clock.clone()).await?.client(context.clock.clone()),
         })
     }
 
     /// Returns the amounts that the gateway of this table's payments can charge, if they are known without a request;
     /// otherwise no rules.
-    pub fn known_amount_rules(&self, context: &Context) -> AmountRules {
+    pub fn known_amount_rules(&self, context: &CommandContext) -> AmountRules {
         match context.options.gateway() {
             Some(STRIPE) => stripe_amount_rules(),
             _ => amount_rules_of_account(self.settings.gateway.as_ref()),
@@ -156,7 +156,7 @@ impl OpenTable {
 
     /// Returns the amounts that the gateway of this table's payments can charge. If the gateway must be asked and does
     /// not respond, prints a message and returns no rules, so that prices can be entered at that time.
-    pub async fn amount_rules(&self, context: &Context) -> AmountRules {
+    pub async fn amount_rules(&self, context: &CommandContext) -> AmountRules {
         let known = self.known_amount_rules(context);
         // A command for a table on AWS does not know the gateway if `--gateway` is missing and no run has stored it.
         let is_gateway_selected = self.machine.is_some() || context.options.gateway().is_some();
@@ -179,7 +179,7 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the events or a stream cannot be read.
-    pub fn unpublished_changes(&self, context: &Context) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
+    pub fn unpublished_changes(&self, context: &CommandContext) -> Result<Option<(u64, DateTime<Utc>)>, Failure> {
         match &self.machine {
             Some(machine) => machine.unpublished_changes(context),
             None => Ok(None),
@@ -192,12 +192,12 @@ impl OpenTable {
         self.machine.as_ref().is_some_and(|machine| !machine.has_locked_folder())
     }
 
-    /// Publishes and processes the events of the local table, see [`Machine::publish_all_changes`]. Does nothing for a
+    /// Publishes and processes the events of the local table, see [`LocalMachine::publish_all_changes`]. Does nothing for a
     /// table on AWS: there, the stream of the table publishes the changes.
     ///
     /// # Errors
     /// If the events cannot be stored or processed.
-    pub async fn publish_all_changes(&self, context: &Context) -> Result<(), Failure> {
+    pub async fn publish_all_changes(&self, context: &CommandContext) -> Result<(), Failure> {
         match &self.machine {
             Some(machine) => machine.publish_all_changes(context).await,
             None => Ok(()),
@@ -205,24 +205,24 @@ impl OpenTable {
     }
 
     /// Publishes the changes that the command has made since [`OpenTable::publish_all_changes`], see
-    /// [`Machine::publish_changes`]. Does nothing for a table on AWS: there, the stream of the table publishes the
+    /// [`LocalMachine::publish_changes`]. Does nothing for a table on AWS: there, the stream of the table publishes the
     /// changes.
     ///
     /// # Errors
     /// If the events cannot be stored or processed.
-    pub async fn publish_changes(&self, context: &Context) -> Result<(), Failure> {
+    pub async fn publish_changes(&self, context: &CommandContext) -> Result<(), Failure> {
         match &self.machine {
             Some(machine) => machine.publish_changes(context).await,
             None => Ok(()),
         }
     }
 
-    /// Prints a message if the changes of the command wait for a server, see [`Machine::mention_unpublished_changes`].
+    /// Prints a message if the changes of the command wait for a server, see [`LocalMachine::mention_unpublished_changes`].
     /// Does nothing for a table on AWS.
     ///
     /// # Errors
     /// If the events or a stream cannot be read.
-    pub fn mention_unpublished_changes(&self, context: &Context) -> Result<(), Failure> {
+    pub fn mention_unpublished_changes(&self, context: &CommandContext) -> Result<(), Failure> {
         self.machine.as_ref().map_or(Ok(()), |machine| machine.mention_unpublished_changes(context))
     }
 
@@ -231,11 +231,11 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the keys are invalid, or the file in the data folder cannot be read.
-    pub fn encryption_keys(&self, context: &Context) -> Result<Option<EncryptionKeys>, Failure> {
+    pub fn encryption_keys(&self, context: &CommandContext) -> Result<Option<EncryptionKeys>, Failure> {
         if self.machine.is_some() {
-            return read_keys(&context.options.data).map(Some);
+            return read_encryption_keys(&context.options.data).map(Some);
         }
-        let keys = Env::process().read_optional(&ENCRYPTION_KEYS, EncryptionKeys::parse);
+        let keys = Env::of_process().read_optional(&ENCRYPTION_KEYS, EncryptionKeys::parse);
         keys.map_err(|error| Failure::Refused(error.to_string()))
     }
 
@@ -244,7 +244,12 @@ impl OpenTable {
     ///
     /// # Errors
     /// If the order desk's table does not exist, or cannot be read.
-    pub async fn order_desk(&self, context: &Context, name: &str, initial: Buckets) -> Result<OrderDesk, Failure> {
+    pub async fn order_desk(
+        &self,
+        context: &CommandContext,
+        name: &str,
+        initial: BucketCount,
+    ) -> Result<OrderDesk, Failure> {
         if let Some(machine) = &self.machine {
             return machine.order_desk(context).await;
         }
@@ -267,8 +272,8 @@ impl OpenTable {
     }
 
     /// Opens the table `name` on AWS.
-    async fn open_on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
-        let sdk = signed_in_sdk().await?;
+    async fn open_on_aws(context: &CommandContext, name: &str) -> Result<Self, Failure> {
+        let sdk = load_sdk_config_with_credentials().await?;
         let table = context.config.table.connect(&sdk);
         match table.get_settings().await {
             Ok(Some(settings)) => Ok(Self { table, settings, machine: None }),
@@ -288,7 +293,7 @@ impl OpenTable {
 ///
 /// # Errors
 /// [`Failure::NoRegion`] and [`Failure::NoCredentials`].
-pub async fn signed_in_sdk() -> Result<SdkConfig, Failure> {
+pub async fn load_sdk_config_with_credentials() -> Result<SdkConfig, Failure> {
     let sdk = load_sdk_config().await;
     if sdk.region().is_none() {
         return Err(Failure::NoRegion);

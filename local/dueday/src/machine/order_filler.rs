@@ -33,13 +33,14 @@ impl OrderFiller {
         Self { desk, changed: Arc::new(Notify::new()) }
     }
 
-    /// Returns `routes`, which wake [`OrderFiller::fill_continuously`] after each request that may change the table.
+    /// Returns `routes`, which wake [`OrderFiller::fill_waiting_orders_continuously`] after each request that may change
+    /// the table.
     pub fn observe_changes(&self, routes: Router) -> Router {
-        routes.layer(from_fn_with_state(self.changed.clone(), notify_after_change))
+        routes.layer(from_fn_with_state(self.changed.clone(), wake_filler_after_change))
     }
 
     /// Works on the fill tasks until the future is dropped.
-    pub async fn fill_continuously(&self) {
+    pub async fn fill_waiting_orders_continuously(&self) {
         loop {
             let done = self.desk.fill_waiting_orders(DateTime::<Utc>::MAX_UTC).await;
             if done.failed > 0 {
@@ -56,7 +57,7 @@ impl OrderFiller {
 }
 
 /// Handles `request`, and then notifies `changed` if the request may have changed the table.
-async fn notify_after_change(State(changed): State<Arc<Notify>>, request: Request, next: Next) -> Response {
+async fn wake_filler_after_change(State(changed): State<Arc<Notify>>, request: Request, next: Next) -> Response {
     let is_change = !request.method().is_safe();
     let response = next.run(request).await;
     if is_change {
@@ -72,7 +73,7 @@ mod tests {
     use clock::{Clock as _, SystemClock};
     use emulator::Engine;
     use orders::FillTarget;
-    use orders_table::{Buckets, OrdersTable};
+    use orders_table::{BucketCount, OrdersTable};
     use tower::ServiceExt as _;
 
     use super::*;
@@ -87,9 +88,9 @@ mod tests {
 
     #[tokio::test]
     async fn request_that_may_change_the_table_wakes_the_filler() {
-        let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+        let table = OrdersTable::new(Engine::in_memory().client(), "dueday-orders");
         table.create_if_absent().await.unwrap();
-        let filler = OrderFiller::new(OrderDesk::new(table.clone(), Buckets::default(), Arc::new(SystemClock)));
+        let filler = OrderFiller::new(OrderDesk::new(table.clone(), BucketCount::default(), Arc::new(SystemClock)));
         let routes = filler.observe_changes(Router::new().route("/", get(|| async {}).put(|| async {})));
         let send = async |method: &str| {
             let request = Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
@@ -105,7 +106,7 @@ mod tests {
             assert!(!has_fill_tasks(&table).await);
         };
         tokio::select! {
-            () = filler.fill_continuously() => {}
+            () = filler.fill_waiting_orders_continuously() => {}
             () = requests => {}
         }
     }

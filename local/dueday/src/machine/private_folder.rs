@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::file_owner::check_owner;
+use super::file_owner::check_file_owner;
 use crate::Failure;
 
 /// The names of the files and folders that dueday writes into the data folder. A name that ends with `.` stands for all
@@ -31,12 +31,12 @@ const NAMES_OF_WRITTEN_FILES: [&str; 12] = [
 /// another user. A file mode that cannot be changed is not an error, because some file systems have no modes. `dueday
 /// doctor` reports such files.
 pub fn open_private_folder(folder: &Path) -> Result<(), Failure> {
-    check_owner(folder)?;
+    check_file_owner(folder)?;
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let io = |source| Failure::Data { path: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(io)?;
-    check_owners(folder)?;
+    check_folder_owners(folder)?;
     #[cfg(unix)]
     let _ = modes::restrict_folder(folder);
     Ok(())
@@ -48,13 +48,13 @@ pub fn open_private_folder(folder: &Path) -> Result<(), Failure> {
 /// [`Failure::ForeignOwner`] if a file or a symbolic link belongs to another user; [`Failure::Data`] if the folder cannot be
 /// read.
 #[cfg(unix)]
-pub fn check_owners(folder: &Path) -> Result<(), Failure> {
-    modes::check_owners_for(folder, super::file_owner::unix::current_user())
+pub fn check_folder_owners(folder: &Path) -> Result<(), Failure> {
+    modes::check_folder_owners_for_user(folder, super::file_owner::unix::current_user())
 }
 
 /// Does nothing, because this system has no numeric owners.
 #[cfg(not(unix))]
-pub fn check_owners(_: &Path) -> Result<(), Failure> {
+pub fn check_folder_owners(_: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
@@ -77,7 +77,7 @@ mod modes {
 
     use super::is_written_by_dueday;
     use crate::Failure;
-    use crate::machine::file_owner::unix::check_owner_for;
+    use crate::machine::file_owner::unix::check_file_owner_for_user;
 
     /// The rights of all users except the owner.
     const PERMISSIONS_OF_OTHER_USERS: u32 = 0o077;
@@ -101,9 +101,9 @@ mod modes {
         Ok(open)
     }
 
-    /// Checks the owners like [`check_owners`](super::check_owners), as if `user` ran this process.
-    pub(super) fn check_owners_for(folder: &Path, user: u32) -> Result<(), Failure> {
-        check_owner_for(folder, user)?;
+    /// Checks the owners like [`check_folder_owners`](super::check_folder_owners), as if `user` ran this process.
+    pub(super) fn check_folder_owners_for_user(folder: &Path, user: u32) -> Result<(), Failure> {
+        check_file_owner_for_user(folder, user)?;
         let io = |source| Failure::Data { path: folder.to_owned(), source };
         let entries = read_entries(folder).map_err(io)?.into_iter();
         let mut paths: Vec<PathBuf> = entries
@@ -111,7 +111,7 @@ mod modes {
             .map(|entry| entry.path())
             .collect();
         while let Some(path) = paths.pop() {
-            check_owner_for(&path, user)?;
+            check_file_owner_for_user(&path, user)?;
             // Another user can create no files in a folder that other users cannot enter.
             if path.is_dir() && !path.is_symlink() && is_accessible_to_others(&path) {
                 paths.extend(read_entries(&path).map_err(io)?.iter().map(DirEntry::path));
@@ -193,21 +193,21 @@ mod tests {
             fs::write(folder.path().join(name), "").unwrap();
         }
         for name in ["", "events", "outbox", "shared"] {
-            set_mode(&folder.path().join(name), 0o755);
+            set_permission_bits(&folder.path().join(name), 0o755);
         }
         for name in
             ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
         {
-            set_mode(&folder.path().join(name), 0o644);
+            set_permission_bits(&folder.path().join(name), 0o644);
         }
         folder
     }
 
-    fn set_mode(path: &Path, mode: u32) {
+    fn set_permission_bits(path: &Path, mode: u32) {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    fn mode_of_file(path: &Path) -> u32 {
+    fn permission_bits(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
@@ -226,14 +226,14 @@ mod tests {
         for name in
             ["dynamodb.sqlite", "dynamodb.sqlite-wal", "running.json", "events/2027-01-31.jsonl", "outbox/1.eml"]
         {
-            assert_eq!(mode_of_file(&path(name)), 0o600, "{name}");
+            assert_eq!(permission_bits(&path(name)), 0o600, "{name}");
         }
         for name in ["", "events", "outbox"] {
-            assert_eq!(mode_of_file(&path(name)), 0o700, "{name}");
+            assert_eq!(permission_bits(&path(name)), 0o700, "{name}");
         }
         fs::write(path("not-mailed.jsonl"), "").unwrap();
         fs::create_dir(path("new")).unwrap();
-        assert_eq!((mode_of_file(&path("not-mailed.jsonl")), mode_of_file(&path("new"))), (0o600, 0o700));
+        assert_eq!((permission_bits(&path("not-mailed.jsonl")), permission_bits(&path("new"))), (0o600, 0o700));
     }
 
     #[test]
@@ -246,13 +246,13 @@ mod tests {
                 symlink(folder.path().join("shared"), &path).unwrap();
             }
             let own = super::super::file_owner::unix::current_user();
-            modes::check_owners_for(folder.path(), own).unwrap();
+            modes::check_folder_owners_for_user(folder.path(), own).unwrap();
             // Only root can give a file to another user. Another user runs the check for a user with another id.
             let user = if own == 0 { own } else { own + 1 };
             if own == 0 {
                 lchown(&path, Some(4_242), None).unwrap();
             }
-            let refused = modes::check_owners_for(folder.path(), user).unwrap_err();
+            let refused = modes::check_folder_owners_for_user(folder.path(), user).unwrap_err();
             let Failure::ForeignOwner { path: refused, .. } = refused else { panic!("{refused:?}") };
             assert!(own != 0 || refused == path || name.is_empty(), "{name}: {}", refused.display());
         }
@@ -269,14 +269,14 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let target = folder.path().join("shared/target");
         fs::write(&target, "").unwrap();
-        set_mode(&target, 0o644);
+        set_permission_bits(&target, 0o644);
         symlink(&target, path("not-ordered.jsonl")).unwrap();
         open_private_folder(folder.path()).unwrap();
         assert_eq!(
-            (mode_of_file(folder.path()), mode_of_file(&path("shared")), mode_of_file(&target)),
+            (permission_bits(folder.path()), permission_bits(&path("shared")), permission_bits(&target)),
             (0o755, 0o755, 0o644)
         );
-        assert_eq!((mode_of_file(&path("dynamodb.sqlite")), mode_of_file(&path("outbox"))), (0o600, 0o700));
+        assert_eq!((permission_bits(&path("dynamodb.sqlite")), permission_bits(&path("outbox"))), (0o600, 0o700));
         assert_eq!(list_files_accessible_to_others(folder.path()).unwrap(), [folder.path().to_owned()]);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use api::Queues;
+use api::QueueStateReader;
 use async_trait::async_trait;
 use billing::{Delivery, DeliveryStatus, ReceivedEvent};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -49,7 +49,7 @@ impl LocalQueues {
     ///
     /// # Errors
     /// [`TableError::Unreadable`] if a delivery cannot be read: it may be pending, and no program sends it.
-    async fn deliveries(&self) -> Result<Vec<Delivery>, TableError> {
+    async fn read_deliveries(&self) -> Result<Vec<Delivery>, TableError> {
         let mut all = Vec::new();
         for endpoint in self.table.get_webhook_subscribers().await?.items {
             let deliveries = self.table.get_deliveries(endpoint.endpoint, &Paging::all(), DateTime::UNIX_EPOCH).await?;
@@ -60,28 +60,28 @@ impl LocalQueues {
 
     /// Returns the states of the pending and of the failed deliveries.
     async fn states_of_deliveries(&self, now: DateTime<Utc>) -> [QueueState; 2] {
-        let Ok(deliveries) = self.deliveries().await else {
+        let Ok(deliveries) = self.read_deliveries().await else {
             return ["Deliveries", "DeliveriesFailed"].map(|name| QueueState::unknown(name.to_owned()));
         };
         let with = |status| deliveries.iter().filter(move |delivery| delivery.status == status);
         let count = |status| u64::try_from(with(status).count()).unwrap_or(u64::MAX);
         let since = with(DeliveryStatus::Pending).map(|delivery| delivery.restarted_at.unwrap_or(delivery.created_at));
         [
-            queue_state("Deliveries", count(DeliveryStatus::Pending), false, late_since(since.min(), now)),
+            queue_state("Deliveries", count(DeliveryStatus::Pending), false, late_message_time(since.min(), now)),
             queue_state("DeliveriesFailed", count(DeliveryStatus::Failed), true, None),
         ]
     }
 }
 
 #[async_trait]
-impl Queues for LocalQueues {
-    async fn read(&self) -> Vec<QueueState> {
+impl QueueStateReader for LocalQueues {
+    async fn read_queue_states(&self) -> Vec<QueueState> {
         let now = self.clock.now();
-        let file = |name: &str, file: &EventFile, keeps_failed_messages: bool| match file.events() {
+        let file = |name: &str, file: &EventFile, keeps_failed_messages: bool| match file.read_events() {
             Ok(events) => {
                 let times = events.iter().filter_map(|event| ReceivedEvent::read(event).ok()?.time);
                 let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
-                queue_state(name, count, keeps_failed_messages, late_since(times.min(), now))
+                queue_state(name, count, keeps_failed_messages, late_message_time(times.min(), now))
             }
             Err(_) => QueueState::unknown(name.to_owned()),
         };
@@ -99,7 +99,7 @@ impl Queues for LocalQueues {
 /// Returns the state of the changes whose events are not published, because no server runs. `since` is the time of the
 /// oldest change.
 pub fn state_of_unpublished_changes(changes: u64, since: DateTime<Utc>, now: DateTime<Utc>) -> QueueState {
-    queue_state("Unpublished", changes, false, late_since(Some(since), now))
+    queue_state("Unpublished", changes, false, late_message_time(Some(since), now))
 }
 
 /// Returns the state of a queue in which no message is in progress.
@@ -115,7 +115,7 @@ fn queue_state(name: &str, waiting: u64, keeps_failed_messages: bool, late_since
 }
 
 /// Returns `oldest`, the time of the oldest message of a queue, if it has waited for too long at `now`.
-fn late_since(oldest: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn late_message_time(oldest: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     oldest.filter(|oldest| *oldest + MAX_WAIT < now)
 }
 

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
-use super::file_owner::check_owner;
+use super::file_owner::check_file_owner;
 use crate::Failure;
 
 /// Reads the secret in the file `path` of the data folder.
@@ -12,16 +12,16 @@ use crate::Failure;
 /// # Errors
 /// [`Failure::ForeignOwner`] if the data folder, the file or a symbolic link belongs to another user; [`Failure::Data`] if
 /// the file cannot be read.
-pub fn read_secret(path: &Path) -> Result<String, Failure> {
+pub fn read_secret_file(path: &Path) -> Result<String, Failure> {
     let io = |source| Failure::Data { path: path.to_owned(), source };
     if let Some(folder) = path.parent() {
-        check_owner(folder)?;
+        check_file_owner(folder)?;
     }
-    check_owner(path)?;
+    check_file_owner(path)?;
     let mut file = File::open(path).map_err(io)?;
     // The file may have been replaced after the check, so also check the file that was opened.
     #[cfg(unix)]
-    super::file_owner::unix::check_owner_of(
+    super::file_owner::unix::check_owner_in_metadata(
         path,
         &file.metadata().map_err(io)?,
         super::file_owner::unix::current_user(),
@@ -36,7 +36,7 @@ pub fn read_secret(path: &Path) -> Result<String, Failure> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_secret(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_secret_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     match fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

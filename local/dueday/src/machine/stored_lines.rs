@@ -11,7 +11,7 @@ pub(super) const EXTENSION: &str = "jsonl";
 
 /// Returns the names of the files in `folder` for the day `from` and all later days, in the order of the days. If
 /// `from` is `None`, returns the names of all files.
-pub(super) fn day_files(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
+pub(super) fn event_files_from_day(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
@@ -98,7 +98,7 @@ impl StoredEventLines {
 
     /// Returns the names of the files to read, the oldest first; no names if the folder does not exist.
     fn file_names(&self) -> io::Result<Vec<String>> {
-        match day_files(&self.folder, self.from) {
+        match event_files_from_day(&self.folder, self.from) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             names => names,
         }

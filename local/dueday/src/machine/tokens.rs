@@ -13,9 +13,9 @@ use axum::routing::get;
 use axum::{Json, Router};
 use clock::Clock;
 use emulator::TokenIssuer;
-use rest::{Problem, Rights, TokenRules, set_caller};
+use rest::{CallerRights, Problem, TokenRules, set_caller};
 
-use super::secret_file::{read_secret, write_secret};
+use super::secret_file::{read_secret_file, write_secret_file};
 use crate::Failure;
 
 /// The route with the public key of the local token issuer.
@@ -32,7 +32,7 @@ pub fn path_of_token_key(folder: &Path) -> PathBuf {
 /// If the server was never started with `--auth`, or the file cannot be read or contains no valid key.
 pub fn read_token_issuer(folder: &Path) -> Result<TokenIssuer, Failure> {
     let path = path_of_token_key(folder);
-    let text = read_secret(&path).map_err(|failure| match failure {
+    let text = read_secret_file(&path).map_err(|failure| match failure {
         Failure::Data { source, .. } if source.kind() == io::ErrorKind::NotFound => Failure::Refused(format!(
             "there is no key for tokens in the data folder {}: start `dueday --auth` once, which creates it",
             folder.display()
@@ -50,7 +50,7 @@ pub fn read_token_issuer(folder: &Path) -> Result<TokenIssuer, Failure> {
 pub fn read_or_create_token_issuer(folder: &Path) -> Result<TokenIssuer, Failure> {
     let path = path_of_token_key(folder);
     if !path.exists() {
-        write_secret(&path, &TokenIssuer::generate_key()).map_err(|source| Failure::Data { path, source })?;
+        write_secret_file(&path, &TokenIssuer::generate_key()).map_err(|source| Failure::Data { path, source })?;
     }
     read_token_issuer(folder)
 }
@@ -73,15 +73,15 @@ impl Authentication {
     }
 
     /// Returns the rights of the caller that the token in `request` identifies.
-    fn rights(&self, request: &Request) -> Result<Rights, Problem> {
+    fn rights_of_caller(&self, request: &Request) -> Result<CallerRights, Problem> {
         let header = request.headers().get(AUTHORIZATION).ok_or_else(Problem::unauthorized)?;
         let token = header.to_str().ok().and_then(|text| text.split_once(' '));
         let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
         let (_, token) =
             token.ok_or_else(|| Problem::invalid_token("the header Authorization must be: Bearer TOKEN"))?;
         let claims = self.issuer.verify(token.trim(), self.clock.now());
-        let claims = claims.map_err(|error| Problem::invalid_token(format!("the token is not accepted: {error}")))?;
-        self.rules.rights(&claims)
+        let claims = claims.map_err(|error| Problem::invalid_token(error.to_string()))?;
+        self.rules.rights_of_claims(&claims)
     }
 }
 
@@ -91,7 +91,7 @@ async fn set_caller_from_token(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let rights = authentication.rights(&request);
+    let rights = authentication.rights_of_caller(&request);
     set_caller(&mut request, rights);
     next.run(request).await
 }

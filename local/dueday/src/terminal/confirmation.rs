@@ -8,14 +8,14 @@ use super::output;
 use crate::Failure;
 
 /// Returns whether a person can answer a question: whether standard input and standard error are terminals.
-fn can_ask() -> bool {
+fn is_person_present() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks `question`, and returns the answer. Returns `None` if no person can answer, because standard input or standard
 /// error is not a terminal, or if the answer is empty.
-pub fn ask(question: &str) -> Option<String> {
-    if !can_ask() {
+pub fn ask_question(question: &str) -> Option<String> {
+    if !is_person_present() {
         return None;
     }
     output::print_message(question);
@@ -40,7 +40,7 @@ impl ConfirmationArgs {
     /// [`Failure::Refused`] if the answer is not yes, or if no person can answer, because standard input or standard
     /// error is not a terminal.
     pub fn confirm(self, question: &str) -> Result<(), Failure> {
-        if !self.yes && !can_ask() {
+        if !self.yes && !is_person_present() {
             let reason = format!("{question} This cannot be undone. Nothing was changed; add --yes to confirm it");
             return Err(Failure::Refused(reason));
         }
@@ -53,10 +53,10 @@ impl ConfirmationArgs {
     /// # Errors
     /// [`Failure::Refused`] if the answer is not yes.
     pub fn confirm_change(self, question: &str) -> Result<(), Failure> {
-        if self.yes || !can_ask() {
+        if self.yes || !is_person_present() {
             return Ok(());
         }
-        let answer = ask(&format!("{question} Type yes to continue:"));
+        let answer = ask_question(&format!("{question} Type yes to continue:"));
         if answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")) {
             return Ok(());
         }

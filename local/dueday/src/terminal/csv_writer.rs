@@ -9,20 +9,20 @@ use super::spreadsheet_cell::escape_formulas;
 
 /// A cell of a CSV file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Cell<'a> {
+pub enum CsvCell<'a> {
     /// A text, which may come from a customer. Formulas in it are escaped.
     Text(Cow<'a, str>),
     /// A number that the program computed, such as an amount. It may be negative.
     Number(String),
 }
 
-impl<'a> From<&'a str> for Cell<'a> {
+impl<'a> From<&'a str> for CsvCell<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<String> for Cell<'_> {
+impl From<String> for CsvCell<'_> {
     fn from(text: String) -> Self {
         Self::Text(text.into())
     }
@@ -42,10 +42,10 @@ impl<W: Write> CsvWriter<W> {
     ///
     /// # Errors
     /// If the output cannot be written, or if the row has another number of cells than the first row.
-    pub fn write_row<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> io::Result<()> {
+    pub fn write_row<'a>(&mut self, cells: impl IntoIterator<Item = CsvCell<'a>>) -> io::Result<()> {
         let cells = cells.into_iter().map(|cell| match cell {
-            Cell::Text(text) => escape_formulas(&text).into_owned(),
-            Cell::Number(number) => number,
+            CsvCell::Text(text) => escape_formulas(&text).into_owned(),
+            CsvCell::Number(number) => number,
         });
         self.0.write_record(cells).map_err(into_io_error)
     }
@@ -99,9 +99,9 @@ mod tests {
     ];
 
     /// Returns the cells of a file with one row of `texts`, as a program with the delimiter `delimiter` reads them.
-    fn cells(texts: &[&str], delimiter: u8) -> Vec<String> {
+    fn parsed_csv_cells(texts: &[&str], delimiter: u8) -> Vec<String> {
         let mut writer = CsvWriter::new(Vec::new());
-        writer.write_row(texts.iter().map(|text| Cell::from(*text))).unwrap();
+        writer.write_row(texts.iter().map(|text| CsvCell::from(*text))).unwrap();
         writer.flush().unwrap();
         let mut reader = ReaderBuilder::new()
             .has_headers(false)
@@ -116,7 +116,7 @@ mod tests {
     fn csv_file_contains_no_formula_whichever_delimiter_the_spreadsheet_uses() {
         for delimiter in [b',', b';', b'\t'] {
             for hostile in HOSTILE_TEXTS {
-                for cell in cells(&["first", hostile, "last"], delimiter) {
+                for cell in parsed_csv_cells(&["first", hostile, "last"], delimiter) {
                     let begin = cell.trim_start_matches(['"', ' ']);
                     let is_formula = begin.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
                     assert!(!is_formula, "{hostile:?} with {:?}: {cell:?}", delimiter as char);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn csv_file_is_read_back_unchanged() {
-        let read = cells(&HOSTILE_TEXTS, b',');
+        let read = parsed_csv_cells(&HOSTILE_TEXTS, b',');
         let read: Vec<_> = read.iter().map(|cell| unescape_formulas(cell)).collect();
         assert_eq!(read, HOSTILE_TEXTS);
     }
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn csv_file_has_quotes_around_texts_and_none_around_numbers() {
         let mut writer = CsvWriter::new(Vec::new());
-        writer.write_row(["account", "amount", "name"].map(Cell::from)).unwrap();
-        writer.write_row(["acme".into(), Cell::Number("-5.00".to_owned()), "".into()]).unwrap();
+        writer.write_row(["account", "amount", "name"].map(CsvCell::from)).unwrap();
+        writer.write_row(["acme".into(), CsvCell::Number("-5.00".to_owned()), "".into()]).unwrap();
         writer.flush().unwrap();
         let text = String::from_utf8(writer.output().clone()).unwrap();
         assert_eq!(text, "\"account\",\"amount\",\"name\"\n\"acme\",-5.00,\"\"\n");

@@ -7,7 +7,7 @@ use aws_errors::AwsRequestError;
 use billing::PolicySetting;
 use config::ConfigError;
 use deployment::CreateSubscriptionError;
-use emulator::{EngineError, StreamError};
+use emulator::{EngineError, TableStreamError};
 use mail::MailError;
 use orders_desk::DeskError;
 use sandbox::LedgerError;
@@ -99,7 +99,7 @@ pub enum Failure {
     )]
     PolicyFlag { setting: PolicySetting, given: String, stored: String },
     #[error(transparent)]
-    Stream(#[from] StreamError),
+    Stream(#[from] TableStreamError),
     #[error("events cannot be stored: {reason}. They remain in the table's stream and are stored by a later attempt")]
     EventsNotStored { reason: String },
     #[error(

@@ -14,7 +14,7 @@ use crate::Failure;
 ///
 /// # Errors
 /// If standard output cannot be written, or its reader has closed the pipe ([`ErrorKind::BrokenPipe`]).
-pub fn write(text: &str) -> io::Result<()> {
+pub fn write_to_stdout(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
@@ -24,8 +24,8 @@ pub fn write(text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// [`Failure::Output`] if standard output cannot be written for another reason.
-pub fn print(text: &str) -> Result<(), Failure> {
-    ignore_closed_output(write(text))
+pub fn print_text(text: &str) -> Result<(), Failure> {
+    ignore_closed_output(write_to_stdout(text))
 }
 
 /// Prints `text` as a line on standard error. Failures are ignored: there is no other place to report them.
@@ -69,12 +69,12 @@ pub fn colored_status(status: &str) -> String {
 }
 
 /// Returns `word` in green, the colour of a good result.
-pub fn green(word: &str) -> String {
+pub fn green_text(word: &str) -> String {
     style(word).green().to_string()
 }
 
 /// Returns `word` in bold red, the colour of a result that needs attention.
-pub fn red(word: &str) -> String {
+pub fn red_text(word: &str) -> String {
     style(word).red().bold().to_string()
 }
 

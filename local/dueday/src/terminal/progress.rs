@@ -23,13 +23,13 @@ const START_MESSAGE: &str = "starting";
 /// Shows the progress of long work: as a progress bar on a terminal, otherwise as a line every ten seconds. Dropping
 /// this value removes the progress bar.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressDisplay {
     bar: ProgressBar,
     /// Dropping the sender ends the thread that prints lines.
     _lines: Option<Sender<()>>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Begins to show `bar` with the style `template`, in which `{left}` stands for the remaining time. `line` returns the
     /// line that is printed instead if standard error is not a terminal.
     pub fn show(bar: ProgressBar, template: &str, line: impl Fn(&ProgressBar) -> String + Send + 'static) -> Self {
@@ -63,7 +63,7 @@ impl Progress {
         })
     }
 
-    /// Creates a [`Progress`] that shows nothing.
+    /// Creates a [`ProgressDisplay`] that shows nothing.
     pub fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), _lines: None }
     }
@@ -77,7 +77,7 @@ fn write_time_left(state: &ProgressState, text: &mut dyn fmt::Write) {
     }
 }
 
-impl Deref for Progress {
+impl Deref for ProgressDisplay {
     type Target = ProgressBar;
 
     fn deref(&self) -> &ProgressBar {
@@ -85,7 +85,7 @@ impl Deref for Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -15,7 +15,7 @@ const FORMULA_STARTS: [char; 11] =
 /// Returns `text` with a `'` in front of each part that a spreadsheet program would evaluate as a formula: the whole text,
 /// and each part after a character at which the program may begin a new cell.
 pub fn escape_formulas(text: &str) -> Cow<'_, str> {
-    if !cell_starts(text).any(|start| is_formula(&text[start..])) {
+    if !cell_start_positions(text).any(|start| is_formula(&text[start..])) {
         return text.into();
     }
     let mut escaped = String::with_capacity(text.len() + 1);
@@ -50,7 +50,7 @@ pub fn unescape_formulas(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the positions in `text` at which a spreadsheet program may begin a cell.
-fn cell_starts(text: &str) -> impl Iterator<Item = usize> {
+fn cell_start_positions(text: &str) -> impl Iterator<Item = usize> {
     let after_separators = text.char_indices().filter(|(_, character)| SEPARATORS.contains(character));
     std::iter::once(0).chain(after_separators.map(|(position, separator)| position + separator.len_utf8()))
 }

@@ -8,7 +8,7 @@ use billing::{ActionKind, Actor, ActorName};
 use chrono::Utc;
 use emulator::{Engine, EngineConnection};
 use orders_api::StoredPayments;
-use orders_table::{Buckets, OrdersTable, Requester};
+use orders_table::{BucketCount, OrdersTable, Requester};
 use serde_json::Value;
 use store::{Paging, Table};
 
@@ -130,13 +130,13 @@ fn each_command_that_changes_something_writes_one_entry_and_a_refused_command_wr
 
 #[tokio::test]
 async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let connection = Arc::new(EngineConnection::default());
     let payments = Table::new(engine.client(), "dueday");
     payments.create_if_absent().await.unwrap();
     let orders = OrdersTable::new(engine.client_with_connection(connection.clone()), "dueday-orders");
     orders.create_if_absent().await.unwrap();
-    orders.get_or_store_buckets(Buckets::new(4)).await.unwrap();
+    orders.get_or_store_buckets(BucketCount::new(4)).await.unwrap();
     let (payments, at) = (Arc::new(StoredPayments(payments)), Utc::now());
     let actor = Actor::Command(ActorName::new("jane"));
     let orders = orders.requested_by(Requester { payments: payments.clone(), actor, at });
@@ -146,9 +146,9 @@ async fn number_of_buckets_and_its_entry_are_written_in_one_transaction() {
         (8, 8, &[("GetItem", 1)]),
         (2, 8, &[("GetItem", 1)]),
     ] {
-        let before = connection.requests();
-        assert_eq!(orders.raise_buckets(Buckets::new(buckets)).await.unwrap(), Buckets::new(stored));
-        let after = connection.requests();
+        let before = connection.request_counts();
+        assert_eq!(orders.raise_buckets(BucketCount::new(buckets)).await.unwrap(), BucketCount::new(stored));
+        let after = connection.request_counts();
         let sent = after.iter().map(|(name, count)| (name.as_str(), count - before.get(name).unwrap_or(&0)));
         let sent: BTreeMap<&str, u64> = sent.filter(|(_, count)| *count > 0).collect();
         assert_eq!(sent, expected.iter().copied().collect(), "{buckets}");

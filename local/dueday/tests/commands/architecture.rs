@@ -60,7 +60,7 @@ fn write_crate_tables(crates: &Crates) -> String {
 #[test]
 fn architecture_document_lists_all_crates_and_their_borders() {
     let path = root().join("docs/architecture.md");
-    testkit::check_generated_section(&path, (TABLES_BEGIN, TABLES_END), &write_crate_tables(Crates::of_project()));
+    testkit::check_generated_section(&path, TABLES_BEGIN, TABLES_END, &write_crate_tables(Crates::of_project()));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn simulate_reports_the_line_and_column_of_an_invalid_cell() {
 #[test]
 fn simulate_runs_a_file_with_declines_and_debits() {
     let folder = tempfile::tempdir().unwrap();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/try_out/demo.csv");
     let arguments = ["simulate", "--from", "2026-01-01", "--months", "3", "--json", "--file", path];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     assert_eq!(code, 0, "{stdout}{stderr}");

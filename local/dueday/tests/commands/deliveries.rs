@@ -4,14 +4,14 @@
 use crate::server::{ApiClient, Server};
 use crate::terminal;
 
-use outbound::sign;
+use outbound::sign_webhook;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use billing::Secret;
+use billing::SigningSecret;
 use serde_json::{Value, json};
 use terminal::{dueday, output};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -69,7 +69,7 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
         api.send("POST /webhook-endpoints", json!({ "url": merchant.url, "types": ["account.created"] })).await;
     assert_eq!(status, 201, "{created}");
     let endpoint = format!("/webhook-endpoints/{}", created["id"].as_str().unwrap());
-    let secret: Secret = created["secret"].as_str().unwrap().parse().unwrap();
+    let secret: SigningSecret = created["secret"].as_str().unwrap().parse().unwrap();
     assert_eq!(
         api.send(&format!("GET {endpoint}"), Value::Null).await.1.get("secret"),
         None,
@@ -103,7 +103,7 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     assert_eq!(again, event, "the same event");
     let timestamp: i64 = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
     let id = event["id"].as_str().unwrap();
-    assert_eq!(headers["webhook-signature"], sign(&secret, id, timestamp, &body));
+    assert_eq!(headers["webhook-signature"], sign_webhook(&secret, id, timestamp, &body));
 
     let (status, rotated) = api.send(&format!("POST {endpoint}/rotate-secret"), json!({})).await;
     assert_eq!(status, 200, "{rotated}");
@@ -111,8 +111,8 @@ async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     assert_eq!((status, &sent["status"]), (202, &"pending".into()), "{sent}");
     let (headers, _, body) = merchant.next_delivery("account.created").await;
     let timestamp: i64 = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
-    let new: Secret = rotated["secret"].as_str().unwrap().parse().unwrap();
-    let both = [&new, &secret].map(|secret| sign(secret, id, timestamp, &body)).join(" ");
+    let new: SigningSecret = rotated["secret"].as_str().unwrap().parse().unwrap();
+    let both = [&new, &secret].map(|secret| sign_webhook(secret, id, timestamp, &body)).join(" ");
     assert_eq!(headers["webhook-signature"], both, "after a rotation, both signing secrets are valid for a while");
 
     let name = created["id"].as_str().unwrap();

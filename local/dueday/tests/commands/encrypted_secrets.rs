@@ -7,7 +7,7 @@ use crate::terminal;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use billing::{Secret, StoredSecret, WebhookEndpoint};
+use billing::{SigningSecret, StoredSecret, WebhookEndpoint};
 use clock::{Clock as _, SystemClock};
 use emulator::Engine;
 use encryption::generate_key;
@@ -20,7 +20,7 @@ use testkit::{ENCRYPTION_KEY, items_with_plain_secret};
 const CREATE: [&str; 4] = ["webhooks", "create", "https://1.1.1.1/hook", "--json"];
 
 /// Returns the id and the signing secret of the endpoint from the output of `dueday webhooks create`.
-fn created_endpoint(stdout: &str) -> (String, Secret) {
+fn created_endpoint(stdout: &str) -> (String, SigningSecret) {
     let created: Value = serde_json::from_str(stdout).unwrap();
     (created["id"].as_str().unwrap().to_owned(), created["secret"].as_str().unwrap().parse().unwrap())
 }
@@ -69,7 +69,7 @@ fn lost_key_is_reported_for_its_endpoint_only_and_rotated_secrets_repair_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_for_a_table_on_aws_get_the_keys_from_the_environment() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = Table::new(engine.client(), "payments");
     table.create_if_absent().await.unwrap();
     table.init_settings(&Settings::new(1, SystemClock.ulid())).await.unwrap();
@@ -101,7 +101,7 @@ async fn commands_for_a_table_on_aws_get_the_keys_from_the_environment() {
     assert!(code == 1 && stdout.contains("cannot be decrypted"), "{stdout}");
     assert_eq!(run(Some(ENCRYPTION_KEY), &["audit"]).0, 0);
 
-    let (id, plain) = (SystemClock.ulid(), Secret::new([9; 32]));
+    let (id, plain) = (SystemClock.ulid(), SigningSecret::new([9; 32]));
     let url = "https://1.1.1.1/".parse().unwrap();
     let of_earlier_version = WebhookEndpoint::new(id, url, StoredSecret::Plain(plain.clone()), SystemClock.now());
     table.create_webhook_endpoint(&of_earlier_version, None).await.unwrap();

@@ -27,7 +27,7 @@ use simulator::{Invariant, SubscriptionName, TableContents, check_invariants};
 use store::CreateOutcome;
 use sweep::BatchRequest;
 use terminal::{dueday, output};
-use testkit::{RecordedMails, config, sample, short_or_long};
+use testkit::{RecordedMails, read_test_config, sample_account, sample_subscription, short_or_long};
 
 /// The number of subscriptions that can be charged at the start of a run. A run is killed before it has charged all of
 /// them.
@@ -92,7 +92,7 @@ impl MachineFiles {
         let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
         let client = engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT).with_clock(clock.clone());
-        let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
+        let config = read_test_config(&[("DUEDAY_SHARDS", "2")]).unwrap();
         let mailer = Arc::new(RecordedMails::default());
         let deployment =
             Deployment::new(client, config, Arc::new(gateway), mailer, clock).create_table_if_absent().await.unwrap();
@@ -116,9 +116,9 @@ impl MachineFiles {
         let contents = self.read_contents().await;
         let payable = contents.subscriptions.iter().filter(|s| !s.has_open_attempt && s.due == day).count();
         for n in (contents.subscriptions.len()..).take(PAYABLE_SUBSCRIPTIONS.saturating_sub(payable)) {
-            let account = Account { id: format!("account-{}", n / 2).parse().unwrap(), ..sample::account() };
+            let account = Account { id: format!("account-{}", n / 2).parse().unwrap(), ..sample_account() };
             table.put_account(&account).await.unwrap();
-            let due = sample::subscription(day.day().into(), day - TimeDelta::days(1));
+            let due = sample_subscription(day.day().into(), day - TimeDelta::days(1));
             let (id, shard) = (SubscriptionId::new(SystemClock.ulid()), settings.shard_of(&account.id));
             let customer = format!("cus_{}", n / 2).parse().unwrap();
             let payment_method = PaymentMethod { customer, ..due.payment_method };
@@ -196,7 +196,7 @@ async fn run_payments_charges_everyone_once_although_killed_repeatedly() {
     // An hour later every lease has expired: one run settles all open attempts.
     let later = SystemClock.now() + TimeDelta::hours(1);
     let files = open_files(&gateway, later).await;
-    let payments = files.deployment.payments().await.unwrap();
+    let payments = files.deployment.payment_batch().await.unwrap();
     let report = payments.run(&BatchRequest::for_date(today), later + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use billing::{AuditRecord, Finding, FindingReason, Subscription};
 use chrono::{Datelike, TimeDelta, Utc};
 use clock::{Clock, SystemClock};
-use emulator::{Engine, Limits, RunningEngine, serve};
+use emulator::{Engine, RunningEngine, ServerLimits, serve_http};
 use sandbox::{Ledger, Sandbox, gateway_router};
 use serde_json::Value;
 use store::{Paging, Settings, Table};
@@ -28,7 +28,7 @@ pub struct RemoteTable {
 impl RemoteTable {
     /// Creates the table, and imports three subscriptions that are due tomorrow.
     pub async fn new() -> Self {
-        let engine = Engine::memory();
+        let engine = Engine::in_memory();
         let table = Table::new(engine.client(), "payments");
         table.create_if_absent().await.unwrap();
         let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -248,11 +248,11 @@ async fn account_and_subscription_are_changed_by_command() {
 #[tokio::test(flavor = "multi_thread")]
 async fn card_link_opens_a_page_at_the_gateway_that_returns_to_the_api() {
     let remote = RemoteTable::new().await;
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let gateway = format!("http://{}", listener.local_addr().unwrap());
     sandbox.set_url(&gateway);
-    tokio::spawn(serve(listener, gateway_router(sandbox.clone()), Limits::default()));
+    tokio::spawn(serve_http(listener, gateway_router(sandbox.clone()), ServerLimits::default()));
     let link = ["account", "card-link", "acme", "--gateway", &gateway, "--api", "https://api.example.com/", "--json"];
     let setup = remote.json(&link);
     assert_eq!((&setup["status"], &setup["subscriptions"]), (&"open".into(), &Value::Null));
@@ -299,10 +299,10 @@ async fn findings_are_shown_until_a_person_resolves_them() {
     let (code, text, _) = remote.run(&["audit"]);
     assert!(code == 1 && text.contains("resolved") && text.contains("1 violation"), "{text}");
 
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let gateway = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, gateway_router(sandbox), Limits::default()));
+    tokio::spawn(serve_http(listener, gateway_router(sandbox), ServerLimits::default()));
     let resolve = |extra: &[&str]| {
         let arguments = ["findings", "resolve", "acme", "pay_1", "--gateway", &gateway, "--because", "a test"];
         remote.run(&[&arguments, extra].concat())
@@ -326,7 +326,7 @@ async fn interrupted_audit_continues_after_its_last_account_and_is_stored() {
 
     // Damage a subscription of every account. Store an audit that was interrupted after the first account.
     let table = Table::new(remote.engine.client(), "payments");
-    let mut partitions = table.partitions();
+    let mut partitions = table.account_partitions();
     let first = partitions.next().await.unwrap().unwrap();
     let position = partitions.position().map(str::to_owned);
     let mut damaged = vec![first.subscriptions[0].clone()];

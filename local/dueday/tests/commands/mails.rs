@@ -61,7 +61,7 @@ impl PaidShop {
 
     /// Returns the recipients of all mails that the mail server has accepted.
     fn recipients(&self) -> Vec<String> {
-        self.server.received().into_iter().flat_map(|mail| mail.to).collect()
+        self.server.received_mails().into_iter().flat_map(|mail| mail.to).collect()
     }
 
     /// Returns the number of messages in the queue `name`.
@@ -82,7 +82,7 @@ impl PaidShop {
 async fn refused_recipients_delay_no_other_notice_and_are_counted_apart() {
     for (code, text) in [(452, "4.2.2 mailbox full"), (554, "refused")] {
         let shop = PaidShop::open().await;
-        shop.server.refuse(ADDRESSES[0], RefusedAt::Recipient, code, text);
+        shop.server.refuse_mails_to(ADDRESSES[0], RefusedAt::Recipient, code, text);
         let messages = shop.send_notices();
         assert_eq!(shop.recipients(), [LAST_ADDRESS], "{messages}");
         let response = format!("RCPT TO with {code} {text} <<redacted>>");
@@ -92,7 +92,7 @@ async fn refused_recipients_delay_no_other_notice_and_are_counted_apart() {
         let statuses = [0, 1, 2].map(|n| shop.mail_status(n));
         assert_eq!(statuses, ["deliverable", "bounced", "deliverable"]);
 
-        shop.server.accept(ADDRESSES[0]);
+        shop.server.accept_mails_to(ADDRESSES[0]);
         shop.send_notices();
         assert_eq!(shop.recipients(), [LAST_ADDRESS, ADDRESSES[0]]);
         assert_eq!(shop.waiting("NoticesDelayed"), json!(0));
@@ -102,7 +102,7 @@ async fn refused_recipients_delay_no_other_notice_and_are_counted_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn address_that_does_not_exist_is_marked_and_its_notice_is_finished() {
     let shop = PaidShop::open().await;
-    shop.server.refuse(ADDRESSES[0], RefusedAt::Recipient, 501, "5.1.3 bad address");
+    shop.server.refuse_mails_to(ADDRESSES[0], RefusedAt::Recipient, 501, "5.1.3 bad address");
     shop.send_notices();
     assert_eq!(shop.recipients(), [LAST_ADDRESS]);
     assert_eq!(shop.mail_status(0), "bounced");
@@ -112,7 +112,7 @@ async fn address_that_does_not_exist_is_marked_and_its_notice_is_finished() {
 #[tokio::test(flavor = "multi_thread")]
 async fn notice_for_which_the_whole_service_seems_to_fail_waits_behind_the_others() {
     let shop = PaidShop::open().await;
-    shop.server.refuse(ADDRESSES[0], RefusedAt::Recipient, 421, "closing");
+    shop.server.refuse_mails_to(ADDRESSES[0], RefusedAt::Recipient, 421, "closing");
     let messages = shop.send_notices();
     assert!(messages.contains("mails cannot be sent") && messages.contains("421"), "{messages}");
     shop.send_notices();

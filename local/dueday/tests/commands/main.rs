@@ -1,5 +1,5 @@
 //! Tests that run `dueday` as a process, and tests of the files that must match the code: the template, its
-//! permissions, the models for NoSQL Workbench and the documents.
+//! permissions and the documents.
 
 mod action_log;
 mod architecture;
@@ -39,7 +39,6 @@ mod orders;
 mod orders_address;
 mod orders_audit;
 mod orders_examples;
-mod orders_model;
 mod orders_replace;
 mod orders_stock;
 mod orders_working_day;
@@ -71,4 +70,3 @@ mod template_tokens;
 mod terminal;
 mod trace_logs;
 mod why;
-mod workbench;

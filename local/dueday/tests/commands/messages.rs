@@ -13,7 +13,7 @@ use billing::{Subscription, SubscriptionId};
 use emulator::Engine;
 use store::Table;
 use terminal::{dueday, output};
-use testkit::sample;
+use testkit::{sample_account, sample_subscription};
 use ulid::Ulid;
 
 /// Terms of Rust, its libraries and the AWS SDK, which a user of the command cannot understand.
@@ -239,11 +239,11 @@ async fn subscriptions_lists_readable_items_and_reports_an_unreadable_one() {
     write_demo_folder(data);
     let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
     let table = Table::new(engine.client(), "dueday");
-    table.create_account(&sample::account()).await.unwrap();
+    table.create_account(&sample_account()).await.unwrap();
     let today = chrono::Utc::now().date_naive();
     for n in 1..=2u128 {
         let id = SubscriptionId::new(Ulid::from_parts(1, n));
-        table.create_subscription(&Subscription { id, ..sample::subscription(3, today) }, None).await.unwrap();
+        table.create_subscription(&Subscription { id, ..sample_subscription(3, today) }, None).await.unwrap();
     }
     let sk = format!("SUB#{}#SKU#gold", Ulid::from_parts(1, 1));
     let spoil = table.client().update_item().table_name("dueday").update_expression("SET PaymentAmount = :amount");

@@ -90,7 +90,7 @@ fn change_that_cannot_be_undone_is_made_only_after_a_confirmation() {
 #[test]
 fn progress_bar_of_an_import_begins_empty_and_without_an_estimate() {
     let folder = tempfile::tempdir().unwrap();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/try_out/demo.csv");
     let (code, text) = in_terminal(&folder.path().join("data"), &["import", file], "");
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("0%  0 rows") && !text.contains("left"), "{text:?}");

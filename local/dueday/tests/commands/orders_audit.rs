@@ -29,7 +29,7 @@ fn key_of(item: &Item) -> Item {
 }
 
 /// Returns whether the partition key of `item` begins with `pk`, and its sort key with `sk`.
-fn has_key(item: &Item, (pk, sk): (&str, &str)) -> bool {
+fn has_key(item: &Item, pk: &str, sk: &str) -> bool {
     item["PK"].as_s().unwrap().starts_with(pk) && item["SK"].as_s().unwrap().starts_with(sk)
 }
 
@@ -37,7 +37,7 @@ fn has_key(item: &Item, (pk, sk): (&str, &str)) -> bool {
 #[tokio::main]
 async fn delete_first_item(data: &Path, pk: &str, sk: &str) {
     let (engine, items) = open(data, "dueday").await;
-    let item = items.iter().find(|item| has_key(item, (pk, sk))).unwrap();
+    let item = items.iter().find(|item| has_key(item, pk, sk)).unwrap();
     engine.client().delete_item().table_name("dueday").set_key(Some(key_of(item))).send().await.unwrap();
 }
 
@@ -45,7 +45,7 @@ async fn delete_first_item(data: &Path, pk: &str, sk: &str) {
 #[tokio::main]
 async fn delete_order(data: &Path, account: &str) {
     let (engine, items) = open(data, ORDERS).await;
-    let own = items.iter().find(|item| has_key(item, ("ORDER#", &format!("CUSTOMER#{account}")))).unwrap();
+    let own = items.iter().find(|item| has_key(item, "ORDER#", &format!("CUSTOMER#{account}"))).unwrap();
     for item in items.iter().filter(|item| item["PK"] == own["PK"]) {
         engine.client().delete_item().table_name(ORDERS).set_key(Some(key_of(item))).send().await.unwrap();
     }
@@ -56,7 +56,7 @@ async fn delete_order(data: &Path, account: &str) {
 #[tokio::main]
 async fn make_unreadable(data: &Path, pk: &str, sk: &str) -> (String, Item) {
     let (engine, items) = open(data, ORDERS).await;
-    let item = items.into_iter().find(|item| has_key(item, (pk, sk))).unwrap();
+    let item = items.into_iter().find(|item| has_key(item, pk, sk)).unwrap();
     engine.client().put_item().table_name(ORDERS).set_item(Some(key_of(&item))).send().await.unwrap();
     (format!("{} {}", item["PK"].as_s().unwrap(), item["SK"].as_s().unwrap()), item)
 }

@@ -222,7 +222,7 @@ fn output_of_the_demo_and_of_a_simulation_matches_its_snapshot_except_for_number
     let folder = tempfile::tempdir().unwrap();
     // The demo quotes this folder in the commands that it suggests.
     let data = folder.path().join("a b");
-    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/try_out/demo.csv");
     let simulate = ["simulate", "--from", "2027-01-01", "--months", "1", "--file", demo];
     let transcript = [&["demo"][..], &simulate].map(|arguments| {
         let (code, stdout, _) = output(dueday(&data).args(arguments));

@@ -97,7 +97,7 @@ async fn restored_table_whose_gateway_lists_no_days_is_confirmed_only_with_a_rea
     for (next, arguments, refusal) in [
         (listed, &with_reason[..], "the gateway lists the payments of each day from 2027-01-30 to 2027-01-30: run"),
         // A comparison that an earlier version of Dueday made, which did not compare the customers.
-        (unlisted, &with_reason[..], "2027-01-30 has no comparison of payments"),
+        (unlisted, &with_reason[..], "the latest comparison of 2027-01-30 compared no payments"),
         (by_customer, &with_reason[..2], "only the customers in the backup were compared: look for the payments"),
     ] {
         stored = table.update_reconciliation(&stored, next).await.unwrap();

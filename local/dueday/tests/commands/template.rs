@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
-use config::{ReadBy, Variable};
+use config::{EnvVariable, ReadingFunction};
 use deployment::environment_variables;
 use emulator::Engine;
 use notices::TYPES_WITH_NOTICE;
@@ -12,7 +12,7 @@ use orders_table::OrdersTable;
 use serde_yaml_ng::Value;
 use store::Table;
 use sweep::{CONCURRENCY, PAGE_ROWS};
-use testkit::sample;
+use testkit::sample_account;
 
 use crate::stack;
 
@@ -111,7 +111,7 @@ pub async fn describe_table(client: &Client, table: &str) -> TableDescription {
 
 #[tokio::test]
 async fn template_declares_the_table_that_the_code_creates() {
-    let table = Table::new(Engine::memory().client(), "dueday");
+    let table = Table::new(Engine::in_memory().client(), "dueday");
     table.create_if_absent().await.unwrap();
     let declared = &template()["Resources"]["Table"]["Properties"];
     assert_declared(declared, &describe_table(table.client(), "dueday").await);
@@ -129,7 +129,7 @@ async fn template_declares_the_table_that_the_code_creates() {
 
 #[tokio::test]
 async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_nothing() {
-    let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+    let table = OrdersTable::new(Engine::in_memory().client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let template = template();
     let declared = &template["Resources"]["OrdersTable"];
@@ -151,7 +151,7 @@ async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_n
 
 #[tokio::test]
 async fn template_publishes_the_stream_of_the_order_desks_table_like_that_of_the_payments_table() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     OrdersTable::new(engine.client(), "dueday-orders").create_if_absent().await.unwrap();
     engine.stream("dueday-orders").unwrap();
     let made = engine.client().describe_table().table_name("dueday-orders").send().await.unwrap().table.unwrap();
@@ -182,7 +182,7 @@ async fn template_publishes_the_stream_of_the_order_desks_table_like_that_of_the
 
 #[tokio::test]
 async fn template_enables_the_stream_and_filters_for_items_of_accounts() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = Table::new(engine.client(), "dueday");
     table.create_if_absent().await.unwrap();
     let stream = engine.stream("dueday").unwrap();
@@ -193,8 +193,8 @@ async fn template_enables_the_stream_and_filters_for_items_of_accounts() {
         made.stream_specification.unwrap().stream_view_type.unwrap().as_str()
     );
 
-    table.put_account(&sample::account()).await.unwrap();
-    let batch = stream.after(None, 10).unwrap();
+    table.put_account(&sample_account()).await.unwrap();
+    let batch = stream.records_after(None, 10).unwrap();
     let key = batch["Records"][0]["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap();
     let function = &resources["EventsFunction"]["Properties"];
     let started = &function["Events"]["Stream"]["Properties"];
@@ -292,7 +292,7 @@ fn template_sends_only_the_order_desks_routes_to_its_api_function() {
     let paths = |document: &serde_json::Value| -> Vec<String> {
         document["paths"].as_object().unwrap().keys().cloned().collect()
     };
-    let (orders, others) = (paths(&orders_api::document()), paths(&api::document()));
+    let (orders, others) = (paths(&orders_api::openapi_document()), paths(&api::openapi_document()));
     assert!(orders.iter().all(|path| is_matched(path)), "{orders:?}");
     assert!(!others.iter().any(|path| is_matched(path)), "{others:?}");
     for event in events.as_mapping().unwrap().values() {
@@ -306,7 +306,7 @@ fn template_sends_only_the_order_desks_routes_to_its_api_function() {
 fn template_sets_every_variable_the_functions_read() {
     /// Variables that the template does not set, because a function gets only what AWS must give it: the table stores the
     /// policy and the numbers of shards and buckets, and `DUEDAY_MAIL_SETTINGS` contains the settings of mails.
-    const NOT_SET: [Variable; 20] = [
+    const NOT_SET: [EnvVariable; 20] = [
         PAGE_ROWS,
         CONCURRENCY,
         store::SHARDS,
@@ -333,22 +333,22 @@ fn template_sets_every_variable_the_functions_read() {
         of["Environment"]["Variables"].as_mapping().unwrap().keys().map(text).collect()
     };
     for (read_by, of) in [
-        (ReadBy::Every, &template["Globals"]["Function"]),
-        (ReadBy::OrdersApi, &template["Resources"]["OrdersApiFunction"]["Properties"]),
-        (ReadBy::Api, &template["Resources"]["ApiFunction"]["Properties"]),
-        (ReadBy::Reminders, &template["Resources"]["RemindersFunction"]["Properties"]),
-        (ReadBy::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
-        (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
-        (ReadBy::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
-        (ReadBy::Notices, &template["Resources"]["NoticesFunction"]["Properties"]),
-        (ReadBy::Webhooks, &template["Resources"]["WebhooksFunction"]["Properties"]),
-        (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
-        (ReadBy::Sandbox, &template["Resources"]["SandboxFunction"]["Properties"]),
-        (ReadBy::Reconcile, &template["Resources"]["ReconcileFunction"]["Properties"]),
-        (ReadBy::Audit, &template["Resources"]["AuditFunction"]["Properties"]),
-        (ReadBy::Erase, &template["Resources"]["EraseFunction"]["Properties"]),
+        (ReadingFunction::Every, &template["Globals"]["Function"]),
+        (ReadingFunction::OrdersApi, &template["Resources"]["OrdersApiFunction"]["Properties"]),
+        (ReadingFunction::Api, &template["Resources"]["ApiFunction"]["Properties"]),
+        (ReadingFunction::Reminders, &template["Resources"]["RemindersFunction"]["Properties"]),
+        (ReadingFunction::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
+        (ReadingFunction::Events, &template["Resources"]["EventsFunction"]["Properties"]),
+        (ReadingFunction::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
+        (ReadingFunction::Notices, &template["Resources"]["NoticesFunction"]["Properties"]),
+        (ReadingFunction::Webhooks, &template["Resources"]["WebhooksFunction"]["Properties"]),
+        (ReadingFunction::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
+        (ReadingFunction::Sandbox, &template["Resources"]["SandboxFunction"]["Properties"]),
+        (ReadingFunction::Reconcile, &template["Resources"]["ReconcileFunction"]["Properties"]),
+        (ReadingFunction::Audit, &template["Resources"]["AuditFunction"]["Properties"]),
+        (ReadingFunction::Erase, &template["Resources"]["EraseFunction"]["Properties"]),
     ] {
-        let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
+        let is_read = |variable: &&EnvVariable| variable.read_by.contains(&read_by);
         let read = environment_variables()
             .chain(rest::VARIABLES)
             .chain(api::VARIABLES)

@@ -15,7 +15,7 @@ fn web_pages_of_allowed_origins_may_send_every_request_of_the_api() {
     let template = template();
     let cors = &template["Resources"]["Api"]["Properties"]["CorsConfiguration"];
     let listed = |name: &str| -> BTreeSet<String> { cors[name].as_sequence().unwrap().iter().map(text).collect() };
-    let document = rest::openapi::merged_document(api::document(), orders_api::document());
+    let document = rest::openapi::merge_openapi_documents(api::openapi_document(), orders_api::openapi_document());
     let document: serde_json::Value = serde_json::to_value(&document).unwrap();
     let (mut methods, mut headers) = (BTreeSet::new(), BTreeSet::from(["authorization".to_owned()]));
     for (method, operation) in

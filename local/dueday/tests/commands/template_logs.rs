@@ -174,7 +174,7 @@ fn template_metric_filters_match_log_lines_as_text_and_as_json() {
     for is_json in [true, false] {
         let kept = LogBuffer::default();
         let writer = kept.clone();
-        let lines = logs::line_layer(is_json, move || writer.clone());
+        let lines = logs::create_line_layer(is_json, move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
             COUNTED_MESSAGES.iter().for_each(|(_, text)| tracing::error!(error = "a \"reason\"", "{text}"));
         });
@@ -191,7 +191,7 @@ fn template_metric_filters_match_log_lines_as_text_and_as_json() {
 fn json_lines_have_the_level_and_the_timestamp_that_lambda_reads() {
     let kept = LogBuffer::default();
     let writer = kept.clone();
-    let lines = logs::line_layer(true, move || writer.clone());
+    let lines = logs::create_line_layer(true, move || writer.clone());
     tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
         tracing::error!("a failure");
     });

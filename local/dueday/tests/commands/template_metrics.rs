@@ -7,17 +7,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use billing::{ReceivedEvent, Secret, WebhookEndpoint};
+use billing::{ReceivedEvent, SigningSecret, WebhookEndpoint};
 use chrono::{NaiveDate, TimeDelta};
 use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
 use embedded_metrics::{CURRENCY, FUNCTION_NAME, MetricsLayer, NAMESPACE};
-use emulator::Limits;
-use notices::Notices;
-use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, Sender};
+use emulator::ServerLimits;
+use notices::CustomerNotifier;
+use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, WebhookSender};
 use serde_yaml_ng::Value;
 use sweep::BatchRequest;
-use testkit::{RecordedMails, config, encryption_keys, sample};
+use testkit::{RecordedMails, encryption_keys, read_test_config, sample_account, sample_subscription};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 use ulid::Ulid;
@@ -76,20 +76,20 @@ async fn run_day(start_function: impl Fn(&str) -> DefaultGuard) {
     let noon = day.and_hms_opt(12, 0, 0).unwrap().and_utc();
     let clock = SimulatedClock::new(noon, 7);
     let mails = Arc::new(RecordedMails::default());
-    let config = config(&[("DUEDAY_MERCHANT", "Shop")]).unwrap();
+    let config = read_test_config(&[("DUEDAY_MERCHANT", "Shop")]).unwrap();
     let system = InMemoryDeployment::new(config, clock, mails).await.unwrap();
     let table = &system.deployment.table;
-    table.put_account(&sample::account()).await.unwrap();
+    table.put_account(&sample_account()).await.unwrap();
     for n in [30, 31] {
-        let subscription = sample::subscription(n, "2027-01-01".parse().unwrap());
+        let subscription = sample_subscription(n, "2027-01-01".parse().unwrap());
         table.create_subscription(&subscription, None).await.unwrap();
     }
     let (request, deadline) = (BatchRequest::for_date(day), noon + TimeDelta::hours(1));
-    let reminders = system.deployment.reminders().await.unwrap();
+    let reminders = system.deployment.reminder_batch().await.unwrap();
     let function = start_function("RemindersFunction");
     reminders.run(&request, deadline).await.unwrap();
     drop(function);
-    let payments = system.deployment.payments().await.unwrap();
+    let payments = system.deployment.payment_batch().await.unwrap();
     let function = start_function("PaymentsFunction");
     let report = payments.run(&request, deadline).await.unwrap();
     drop(function);
@@ -112,7 +112,7 @@ fn paid_event() -> String {
 async fn send_notice(system: &InMemoryDeployment) {
     let Deployment { table, config, .. } = &system.deployment;
     let mails = Arc::new(RecordedMails::default());
-    let notices = Notices::new(table.clone(), mails.clone(), config.merchant.clone(), system.clock.clone());
+    let notices = CustomerNotifier::new(table.clone(), mails.clone(), config.merchant.clone(), system.clock.clone());
     assert_eq!(
         notices_function::send_notices(&notices, [("m-1".to_owned(), paid_event())]).await,
         Vec::<String>::new()
@@ -125,16 +125,16 @@ async fn deliver_event(system: &InMemoryDeployment) {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let accepting = Router::new().route("/accepts", post(|| async { StatusCode::OK }));
-    tokio::spawn(emulator::serve(listener, accepting, Limits::default()));
+    tokio::spawn(emulator::serve_http(listener, accepting, ServerLimits::default()));
     let table = &system.deployment.table;
     let secrets = EndpointSecrets::new(encryption_keys(), system.clock.clone());
     for (n, path) in [(1, "accepts"), (2, "does-not-exist")] {
         let id = Ulid::from_parts(1, n);
-        let secret = secrets.encrypt(id, &Secret::new([1; 32]));
+        let secret = secrets.encrypt(id, &SigningSecret::new([1; 32]));
         let endpoint = WebhookEndpoint::new(id, format!("{url}/{path}").parse().unwrap(), secret, system.clock.now());
         table.create_webhook_endpoint(&endpoint, None).await.unwrap();
     }
-    let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
+    let sender = WebhookSender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
     let deliverer = Deliverer::new(table.clone(), sender, encryption_keys(), system.clock.clone());
     let event = ReceivedEvent::read(&paid_event()).unwrap();
     for key in deliverer.fan_out(&[event]).await.unwrap() {

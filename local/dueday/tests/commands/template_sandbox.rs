@@ -19,7 +19,7 @@ fn yaml(value: &Value) -> String {
 
 #[tokio::test]
 async fn template_declares_the_sandbox_table_and_deploys_the_whole_sandbox_or_nothing() {
-    let client = Engine::memory().client();
+    let client = Engine::in_memory().client();
     SandboxTable::new(client.clone(), "dueday-sandbox", Arc::new(SystemClock)).create_if_absent().await.unwrap();
     let template = template();
     let declared = &template["Resources"]["SandboxTable"]["Properties"];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use encryption::EncryptionKeys;
 use serde_yaml_ng::Value;
-use ses::Ses;
+use ses::SesMailer;
 
 use crate::template::{statements_of_function, template, text};
 
@@ -184,7 +184,7 @@ fn template_passes_the_configuration_set_in_the_mail_url() {
         assert_eq!(text(&otherwise.value), "MailUrl", "{function}");
         let named = text(&named.value).replace("${MailConfigurationSet}", "receipts_1-a");
         for url in [named.as_str(), "ses:"] {
-            assert!(Ses::new(url, "Shop <billing@example.com>", &sdk).is_ok(), "{function}: {url}");
+            assert!(SesMailer::new(url, "Shop <billing@example.com>", &sdk).is_ok(), "{function}: {url}");
         }
     }
 }

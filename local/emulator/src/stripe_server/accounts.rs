@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{BegunAndResponse, JsonResponse, ServerState, error_response};
+use super::{BegunAndResponse, JsonResponse, ServerState, stripe_error_response};
 
 /// A customer that was created by the API.
 pub(super) struct Customer {
@@ -14,8 +14,8 @@ pub(super) struct Customer {
 }
 
 /// Returns the error for a restricted key without `permission`. The message contains the permission ("Error handling").
-pub(super) fn missing_permission(permission: &str) -> JsonResponse {
-    let (status, mut body) = error_response(403, "invalid_request_error", None);
+pub(super) fn missing_permission_response(permission: &str) -> JsonResponse {
+    let (status, mut body) = stripe_error_response(403, "invalid_request_error", None);
     body["error"]["message"] = Value::from(format!(
         "The provided key 'rk_test_*********ndin' does not have the required permissions for this endpoint on account \
          'acct_standin'. Having the '{permission}' permission would allow this request to continue."
@@ -24,8 +24,8 @@ pub(super) fn missing_permission(permission: &str) -> JsonResponse {
 }
 
 /// Returns the error for a customer that does not exist ("Error codes", `resource_missing`).
-pub(super) fn missing_customer(status: u16) -> JsonResponse {
-    let (status, mut body) = error_response(status, "invalid_request_error", Some("resource_missing"));
+pub(super) fn missing_customer_response(status: u16) -> JsonResponse {
+    let (status, mut body) = stripe_error_response(status, "invalid_request_error", Some("resource_missing"));
     body["error"]["param"] = "customer".into();
     (status, body)
 }
@@ -43,7 +43,7 @@ impl ServerState {
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         if parameters.keys().any(|name| name != "description" && metadata(name).is_none()) {
-            return (false, super::invalid_request("parameter_unknown"));
+            return (false, super::invalid_request_response("parameter_unknown"));
         }
         let named = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
         let customer = Customer { id: format!("cus_made{:06}", self.customers.len() + 1), metadata: named.collect() };
@@ -60,7 +60,7 @@ impl ServerState {
         }
         match self.customers.iter().find(|customer| customer.id == id) {
             Some(customer) => (StatusCode::OK, customer.json()),
-            None => missing_customer(404),
+            None => missing_customer_response(404),
         }
     }
 }

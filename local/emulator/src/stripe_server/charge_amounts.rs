@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{JsonResponse, error_response};
+use super::{JsonResponse, stripe_error_response};
 
 /// The smallest and the largest amount in a currency, and the step, in the smallest unit of the currency at Stripe.
 struct ChargeAmounts {
@@ -14,49 +14,49 @@ struct ChargeAmounts {
 }
 
 /// Returns the amounts in a currency without a step.
-const fn amounts(currency: &'static str, smallest: i64, largest: i64) -> ChargeAmounts {
+const fn amounts_without_step(currency: &'static str, smallest: i64, largest: i64) -> ChargeAmounts {
     ChargeAmounts { currency, smallest, largest, step: 1 }
 }
 
 /// Returns the amounts in a currency with three decimals: the last digit must be 0.
-const fn three_decimals(currency: &'static str) -> ChargeAmounts {
+const fn amounts_with_three_decimals(currency: &'static str) -> ChargeAmounts {
     ChargeAmounts { currency, smallest: 10, largest: 99_999_999, step: 10 }
 }
 
 /// Returns the amounts in a currency without decimals whose amounts nevertheless have two zeros at the end.
-const fn zero_decimals_in_hundredths(currency: &'static str) -> ChargeAmounts {
+const fn amounts_in_hundredths_without_decimals(currency: &'static str) -> ChargeAmounts {
     ChargeAmounts { currency, smallest: 100, largest: 99_999_999, step: 100 }
 }
 
 /// The currencies of this stand-in. It refuses all others, although Stripe knows more.
 const CHARGE_AMOUNTS: [ChargeAmounts; 27] = [
-    amounts("usd", 50, 99_999_999),
-    amounts("aed", 200, 99_999_999),
-    amounts("chf", 50, 99_999_999),
-    amounts("cop", 50, 999_999_999_999),
-    amounts("czk", 1_500, 99_999_999),
-    amounts("dkk", 250, 99_999_999),
-    amounts("eur", 50, 99_999_999),
-    amounts("gbp", 30, 99_999_999),
-    amounts("hkd", 400, 99_999_999),
-    amounts("huf", 17_500, 999_999_999_999),
-    amounts("idr", 50, 999_999_999_999),
-    amounts("inr", 50, 999_999_999),
-    amounts("jpy", 50, 999_999_999_999),
-    amounts("krw", 50, 99_999_999),
-    amounts("mga", 1, 99_999_999),
-    amounts("mxn", 1_000, 99_999_999),
-    amounts("pln", 200, 99_999_999),
-    amounts("sek", 300, 99_999_999),
-    amounts("thb", 1_000, 99_999_999),
-    amounts("twd", 1, 99_999_999),
-    three_decimals("bhd"),
-    three_decimals("jod"),
-    three_decimals("kwd"),
-    three_decimals("omr"),
-    three_decimals("tnd"),
-    zero_decimals_in_hundredths("isk"),
-    zero_decimals_in_hundredths("ugx"),
+    amounts_without_step("usd", 50, 99_999_999),
+    amounts_without_step("aed", 200, 99_999_999),
+    amounts_without_step("chf", 50, 99_999_999),
+    amounts_without_step("cop", 50, 999_999_999_999),
+    amounts_without_step("czk", 1_500, 99_999_999),
+    amounts_without_step("dkk", 250, 99_999_999),
+    amounts_without_step("eur", 50, 99_999_999),
+    amounts_without_step("gbp", 30, 99_999_999),
+    amounts_without_step("hkd", 400, 99_999_999),
+    amounts_without_step("huf", 17_500, 999_999_999_999),
+    amounts_without_step("idr", 50, 999_999_999_999),
+    amounts_without_step("inr", 50, 999_999_999),
+    amounts_without_step("jpy", 50, 999_999_999_999),
+    amounts_without_step("krw", 50, 99_999_999),
+    amounts_without_step("mga", 1, 99_999_999),
+    amounts_without_step("mxn", 1_000, 99_999_999),
+    amounts_without_step("pln", 200, 99_999_999),
+    amounts_without_step("sek", 300, 99_999_999),
+    amounts_without_step("thb", 1_000, 99_999_999),
+    amounts_without_step("twd", 1, 99_999_999),
+    amounts_with_three_decimals("bhd"),
+    amounts_with_three_decimals("jod"),
+    amounts_with_three_decimals("kwd"),
+    amounts_with_three_decimals("omr"),
+    amounts_with_three_decimals("tnd"),
+    amounts_in_hundredths_without_decimals("isk"),
+    amounts_in_hundredths_without_decimals("ugx"),
 ];
 
 /// The codes of the currencies in which the stand-in accepts charges, in capitals.
@@ -65,9 +65,9 @@ pub fn stripe_currencies() -> impl Iterator<Item = String> {
 }
 
 /// Returns the error response to a charge of `amount` in `currency`; `None` if the amount is accepted.
-pub(super) fn amount_error(amount: i64, currency: &str) -> Option<JsonResponse> {
+pub(super) fn amount_error_response(amount: i64, currency: &str) -> Option<JsonResponse> {
     let refuse = |code: Option<&str>, parameter: &str| {
-        let (status, mut body) = error_response(400, "invalid_request_error", code);
+        let (status, mut body) = stripe_error_response(400, "invalid_request_error", code);
         body["error"]["param"] = json!(parameter);
         Some((status, body))
     };

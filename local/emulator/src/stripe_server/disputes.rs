@@ -82,7 +82,7 @@ impl StripeServer {
     ///
     /// # Panics
     /// If the PaymentIntent does not exist or has not succeeded, or its dispute cannot change to `status`.
-    pub fn dispute(&self, id: &str, status: &'static str) -> String {
+    pub fn set_dispute_status(&self, id: &str, status: &'static str) -> String {
         self.open_or_update_dispute(id, status, "fraudulent")
     }
 
@@ -90,7 +90,7 @@ impl StripeServer {
     /// money. Returns the dispute's id.
     ///
     /// # Panics
-    /// Under the same conditions as [`StripeServer::dispute`].
+    /// Under the same conditions as [`StripeServer::set_dispute_status`].
     pub fn open_inquiry(&self, id: &str) -> String {
         self.open_or_update_dispute(id, "warning_needs_response", "unrecognized")
     }
@@ -100,7 +100,7 @@ impl StripeServer {
     /// status `succeeded`. Returns the dispute's id.
     ///
     /// # Panics
-    /// Under the same conditions as [`StripeServer::dispute`].
+    /// Under the same conditions as [`StripeServer::set_dispute_status`].
     pub fn reverse_bank_debit(&self, id: &str, reason: &'static str) -> String {
         self.open_or_update_dispute(id, "lost", reason)
     }
@@ -110,7 +110,7 @@ impl StripeServer {
     /// # Panics
     /// If the PaymentIntent does not exist or has not succeeded.
     pub fn fail_debit_after_success(&self, id: &str, code: &'static str) {
-        let (now, mut state) = (self.clock.now(), self.state());
+        let (now, mut state) = (self.clock.now(), self.lock_state());
         let intent = state.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
         intent.apply_due_bank_outcome(now);
         assert_eq!(intent.status, "succeeded", "{id}");
@@ -120,7 +120,7 @@ impl StripeServer {
     /// Opens a dispute of the PaymentIntent `id` with `status` and `reason`, or changes the status of its existing
     /// dispute to `status`. Returns the dispute's id.
     fn open_or_update_dispute(&self, id: &str, status: &'static str, reason: &'static str) -> String {
-        let (now, mut state) = (self.clock.now(), self.state());
+        let (now, mut state) = (self.clock.now(), self.lock_state());
         if let Some(existing) = state.disputes.iter_mut().find(|dispute| dispute.payment_intent == id) {
             assert!(is_status_change_allowed(existing.status, status), "{} cannot become {status}", existing.status);
             existing.status = status;
@@ -149,7 +149,7 @@ impl StripeServer {
     /// # Panics
     /// If the PaymentIntent does not exist.
     pub fn refund_in_the_dashboard(&self, id: &str, amount: i64, status: &'static str) -> String {
-        let (now, mut state) = (self.clock.now(), self.state());
+        let (now, mut state) = (self.clock.now(), self.lock_state());
         let intent = state.intents.iter().find(|intent| intent.id == id).expect("a PaymentIntent").clone();
         let refund = Refund::new(&state.refunds, &intent, amount, now).with_status(status);
         let id = refund.id.clone();
@@ -159,12 +159,12 @@ impl StripeServer {
 
     /// Returns the amount and status of each refund, the oldest first.
     pub fn refunds(&self) -> Vec<(i64, &'static str)> {
-        self.state().refunds.iter().map(|refund| (refund.amount, refund.status)).collect()
+        self.lock_state().refunds.iter().map(|refund| (refund.amount, refund.status)).collect()
     }
 
     /// Sets the status of the refund `id`, as the bank's response does.
     pub fn set_refund_status(&self, id: &str, status: &'static str) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(refund) = state.refunds.iter_mut().find(|refund| refund.id == id) {
             refund.status = status;
         }
@@ -175,9 +175,9 @@ impl StripeServer {
     ///
     /// # Panics
     /// If the object does not exist.
-    pub fn event(&self, id: &str, kind: &str, object_id: &str) -> String {
+    pub fn event_body(&self, id: &str, kind: &str, object_id: &str) -> String {
         let now = self.clock.now();
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.advance_to(now);
         let object = state.find_object(object_id, now).or_else(|| state.find_charge(object_id)).expect("an object");
         let event = json!({
@@ -194,6 +194,6 @@ impl StripeServer {
 
     /// Sets the fault of all further requests for which no other fault was set; `None` means no fault.
     pub fn set_permanent_fault(&self, fault: Option<StripeFault>) {
-        self.state().permanent_fault = fault;
+        self.lock_state().permanent_fault = fault;
     }
 }

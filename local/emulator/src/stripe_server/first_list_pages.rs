@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request};
+use super::{JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request_response};
 
 impl ServerState {
     /// Returns the first list page of the list at `path`, the newest objects first.
@@ -38,11 +38,11 @@ impl ServerState {
 /// list.
 pub(super) fn first_list_page(url: &str, all: &[Value], parameters: &BTreeMap<String, String>) -> JsonResponse {
     if parameters.keys().any(|name| name != "limit") {
-        return invalid_request("parameter_unknown");
+        return invalid_request_response("parameter_unknown");
     }
     let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
     let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
-        return invalid_request("parameter_invalid_integer");
+        return invalid_request_response("parameter_invalid_integer");
     };
     let data = &all[..limit.min(all.len())];
     (StatusCode::OK, json!({"object": "list", "url": url, "has_more": all.len() > limit, "data": data}))
@@ -50,7 +50,7 @@ pub(super) fn first_list_page(url: &str, all: &[Value], parameters: &BTreeMap<St
 
 /// Returns the range of creation times, in seconds since 1970, that `parameters` select; `None` if one of
 /// these parameters is not an integer.
-pub(super) fn created_range(parameters: &BTreeMap<String, String>) -> Option<Range<i64>> {
+pub(super) fn requested_creation_times(parameters: &BTreeMap<String, String>) -> Option<Range<i64>> {
     let bound = |name: &str, default: i64| parameters.get(name).map_or(Some(default), |text| text.parse().ok());
     Some(bound("created[gte]", i64::MIN)?..bound("created[lt]", i64::MAX)?)
 }

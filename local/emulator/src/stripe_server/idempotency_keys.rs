@@ -48,7 +48,8 @@ impl IdempotencyKeys {
     pub fn store(
         &mut self,
         key: &str,
-        (method_and_path, parameters): (String, BTreeMap<String, String>),
+        method_and_path: String,
+        parameters: BTreeMap<String, String>,
         response: (StatusCode, Value),
         now: DateTime<Utc>,
     ) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::{HeaderMap, HeaderValue, header};
-use gateways::{Response, Transport};
+use gateways::{HttpResponse, StripeTransport};
 
 use super::requests::{SHOULD_RETRY, StripeRequest};
 use super::{STRIPE_KEY, StripeServer};
@@ -27,18 +27,18 @@ pub struct InProcessTransport(pub Arc<StripeServer>);
 
 impl InProcessTransport {
     /// Returns the Stripe adapter with the transport `transport` and the key that the stand-in accepts.
-    pub fn adapter(transport: Arc<dyn Transport>) -> Stripe {
+    pub fn stripe_adapter(transport: Arc<dyn StripeTransport>) -> Stripe {
         Stripe::with_transport(transport, STRIPE_KEY, BASE_URL, TIMEOUT)
     }
 }
 
 #[async_trait]
-impl Transport for InProcessTransport {
+impl StripeTransport for InProcessTransport {
     fn http_client(&self) -> reqwest::Client {
         HTTP_CLIENT.clone()
     }
 
-    async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
+    async fn send(&self, request: reqwest::Request) -> Result<HttpResponse, String> {
         let form = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
         let form = std::str::from_utf8(form).map_err(|error| error.to_string())?;
         let parameters = request.url().query().unwrap_or(form);
@@ -52,7 +52,7 @@ impl Transport for InProcessTransport {
         if response.should_retry {
             headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
         }
-        Ok(Response { status: response.status, headers, body: response.body.to_string().into_bytes() })
+        Ok(HttpResponse { status: response.status, headers, body: response.body.to_string().into_bytes() })
     }
 
     async fn wait(&self, _delay: Duration) {}

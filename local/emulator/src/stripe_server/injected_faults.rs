@@ -1,6 +1,6 @@
 //! The faults that the stand-in for Stripe can have.
 
-use super::{JsonResponse, error_response};
+use super::{JsonResponse, stripe_error_response};
 
 /// A fault of a request to the stand-in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,12 +54,31 @@ pub enum StripeFault {
 }
 
 impl StripeFault {
+    /// Returns the error of a request that is refused before it begins; `None` for other faults.
+    pub(super) fn refusal_response(self) -> Option<JsonResponse> {
+        match self {
+            Self::RateLimited | Self::RateLimitedFor(_) => {
+                Some(stripe_error_response(429, "invalid_request_error", Some("rate_limit")))
+            }
+            Self::LockTimeout => Some(stripe_error_response(429, "invalid_request_error", Some("lock_timeout"))),
+            Self::InProgress => Some(stripe_error_response(409, "idempotency_error", Some("idempotency_key_in_use"))),
+            Self::NotBegun | Self::Busy => Some(stripe_error_response(503, "api_error", None)),
+            Self::Forbidden => {
+                Some(stripe_error_response(403, "invalid_request_error", Some("more_permissions_required")))
+            }
+            Self::ApiErrorBefore => Some(stripe_error_response(402, "api_error", None)),
+            _ => None,
+        }
+    }
+
     /// Returns the error that replaces the true response of a request that took effect; `None` for other faults.
     pub(super) fn replacement_response(self) -> Option<JsonResponse> {
         match self {
-            Self::LostAfter => Some(error_response(502, "api_error", None)),
-            Self::BusyAfter => Some(error_response(503, "api_error", None)),
-            Self::ConflictAfter => Some(error_response(409, "idempotency_error", Some("idempotency_key_in_use"))),
+            Self::LostAfter => Some(stripe_error_response(502, "api_error", None)),
+            Self::BusyAfter => Some(stripe_error_response(503, "api_error", None)),
+            Self::ConflictAfter => {
+                Some(stripe_error_response(409, "idempotency_error", Some("idempotency_key_in_use")))
+            }
             _ => None,
         }
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Intent, MisleadingView, decline_json};
+use super::{MisleadingView, StandInPaymentIntent, decline_json};
 
-impl Intent {
+impl StandInPaymentIntent {
     /// Returns the JSON of the PaymentIntent in a list or in the response that creates it, with its latest charge
     /// expanded if `is_expanded` is true ("Expanding responses" in the API reference).
     pub(super) fn listed_json(&self, is_expanded: bool) -> Value {

@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::accounts::{is_missing_customer, missing_customer};
-use super::charge_amounts::amount_error;
-use super::first_list_pages::created_range;
+use super::accounts::{is_missing_customer, missing_customer_response};
+use super::charge_amounts::amount_error_response;
+use super::first_list_pages::requested_creation_times;
 use super::{
-    BANK_PROCESSING_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour,
-    decline_json, error_response, invalid_request,
+    BANK_PROCESSING_TIME, BegunAndResponse, JsonResponse, MAX_PAGE_ITEMS, PaymentMethodBehaviour, ServerState,
+    StandInPaymentIntent, behaviour_of_payment_method, decline_json, invalid_request_response, stripe_error_response,
 };
 
 impl ServerState {
@@ -35,43 +35,45 @@ impl ServerState {
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str()) && metadata(name).is_none()) {
-            return (false, invalid_request("parameter_unknown"));
+            return (false, invalid_request_response("parameter_unknown"));
         }
         let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
         let Some(amount) = get("amount").parse::<i64>().ok().filter(|amount| *amount > 0) else {
-            return (false, invalid_request("parameter_invalid_integer"));
+            return (false, invalid_request_response("parameter_invalid_integer"));
         };
         let currency = get("currency").to_owned();
         if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_lowercase()) {
-            return (false, invalid_request("parameter_invalid"));
+            return (false, invalid_request_response("parameter_invalid"));
         }
-        if let Some(error) = amount_error(amount, &currency) {
+        if let Some(error) = amount_error_response(amount, &currency) {
             return (false, error);
         }
         if [("confirm", "true"), ("off_session", "true")].iter().any(|(name, value)| get(name) != *value) {
-            return (false, invalid_request("parameter_missing"));
+            return (false, invalid_request_response("parameter_missing"));
         }
         // A payment that allows redirects needs a return URL. The stand-in supports no return URL, so redirects must be
         // disallowed.
         if get("automatic_payment_methods[allow_redirects]") != "never" {
-            return (false, invalid_request("parameter_missing"));
+            return (false, invalid_request_response("parameter_missing"));
         }
         if !get("customer").starts_with("cus_") {
-            return (false, invalid_request("resource_missing"));
+            return (false, invalid_request_response("resource_missing"));
         }
         if is_missing_customer(get("customer")) {
-            return (false, missing_customer(400));
+            return (false, missing_customer_response(400));
         }
-        let Some(behaviour) = behaviour(get("payment_method")) else {
-            return (false, invalid_request("resource_missing"));
+        let Some(behaviour) = behaviour_of_payment_method(get("payment_method")) else {
+            return (false, invalid_request_response("resource_missing"));
         };
         let (status, error, bank_outcome) = match behaviour {
-            Behaviour::Succeeds => ("succeeded", None, None),
-            Behaviour::Declines(code) => ("requires_payment_method", Some(self.decline_code.unwrap_or(code)), None),
-            Behaviour::Processes(then) => ("processing", None, Some((now + BANK_PROCESSING_TIME, then))),
+            PaymentMethodBehaviour::Succeeds => ("succeeded", None, None),
+            PaymentMethodBehaviour::Declines(code) => {
+                ("requires_payment_method", Some(self.decline_code.unwrap_or(code)), None)
+            }
+            PaymentMethodBehaviour::Processes(then) => ("processing", None, Some((now + BANK_PROCESSING_TIME, then))),
         };
         let named = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
-        let intent = Intent {
+        let intent = StandInPaymentIntent {
             id: format!("pi_{:06}", self.intents.len() + 1),
             status,
             metadata: named.collect(),
@@ -101,16 +103,16 @@ impl ServerState {
     /// Cancels a PaymentIntent ("Cancel a PaymentIntent").
     pub(super) fn cancel_intent(&mut self, id: &str, parameters: &BTreeMap<String, String>) -> BegunAndResponse {
         if !parameters.is_empty() {
-            return (false, invalid_request("parameter_unknown"));
+            return (false, invalid_request_response("parameter_unknown"));
         }
         let Some(intent) = self.intents.iter_mut().find(|intent| intent.id == id) else {
-            return (false, error_response(404, "invalid_request_error", Some("resource_missing")));
+            return (false, stripe_error_response(404, "invalid_request_error", Some("resource_missing")));
         };
         if intent.status.starts_with("requires_") {
             intent.status = "canceled";
             return (true, (StatusCode::OK, intent.current_json()));
         }
-        let (status, mut body) = invalid_request("payment_intent_unexpected_state");
+        let (status, mut body) = invalid_request_response("payment_intent_unexpected_state");
         body["error"]["payment_intent"] = intent.current_json();
         (true, (status, body))
     }
@@ -120,23 +122,25 @@ impl ServerState {
         const KNOWN_PARAMETERS: [&str; 6] =
             ["expand[0]", "customer", "created[gte]", "created[lt]", "limit", "starting_after"];
         if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
-            return invalid_request("parameter_unknown");
+            return invalid_request_response("parameter_unknown");
         }
         let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
         let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
-            return invalid_request("parameter_invalid_integer");
+            return invalid_request_response("parameter_invalid_integer");
         };
-        let Some(range) = created_range(parameters) else { return invalid_request("parameter_invalid_integer") };
+        let Some(range) = requested_creation_times(parameters) else {
+            return invalid_request_response("parameter_invalid_integer");
+        };
         let is_unknown = |customer: &String| is_missing_customer(customer) || self.deleted_customers.contains(customer);
         if parameters.get("customer").is_some_and(is_unknown) {
-            return missing_customer(400);
+            return missing_customer_response(400);
         }
-        let is_wanted = |intent: &&Intent| {
+        let is_wanted = |intent: &&StandInPaymentIntent| {
             parameters.get("customer").is_none_or(|customer| intent.customer == *customer)
                 && range.contains(&intent.created.timestamp())
         };
         let newest_first = self.intents.iter().rev();
-        let found: Vec<&Intent> = match parameters.get("starting_after") {
+        let found: Vec<&StandInPaymentIntent> = match parameters.get("starting_after") {
             None => newest_first.filter(is_wanted).collect(),
             Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).filter(is_wanted).collect(),
         };

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::{Intent, JsonResponse, ServerState, StripeFault, StripeServer};
+use super::{JsonResponse, ServerState, StandInPaymentIntent, StripeFault, StripeServer};
 
 /// How responses contradict a PaymentIntent that has succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl MisleadingView {
 
     /// Returns the misleading JSON of `intent`, as lists show it, with its latest charge expanded if `is_expanded` is
     /// true.
-    pub(super) fn listed_json(self, intent: &Intent, is_expanded: bool) -> Value {
+    pub(super) fn listed_json(self, intent: &StandInPaymentIntent, is_expanded: bool) -> Value {
         let charge = intent.id.replace("pi_", "ch_");
         let with_charge = |mut shown: Value, status: &str| {
             if is_expanded {
@@ -92,14 +92,14 @@ impl ServerState {
     pub(super) fn retrieve_intent(&self, id: &str, parameters: &BTreeMap<String, String>) -> JsonResponse {
         let is_known = |(name, value): (&String, &String)| name == "expand[0]" && value == "latest_charge";
         if !parameters.iter().all(is_known) {
-            return super::invalid_request("parameter_unknown");
+            return super::invalid_request_response("parameter_unknown");
         }
         let intent = self.intents.iter().find(|intent| intent.id == id);
         let shown = intent.map(|intent| intent.retrieved_json(!parameters.is_empty()));
         let foreign = (1..=self.foreign_objects.count).find(|number| id == format!("pi_foreign_{number}"));
         match shown.or_else(|| foreign.map(|number| foreign_object("/v1/payment_intents", number, 0))) {
             Some(shown) => (StatusCode::OK, shown),
-            None => super::error_response(404, "invalid_request_error", Some("resource_missing")),
+            None => super::stripe_error_response(404, "invalid_request_error", Some("resource_missing")),
         }
     }
 
@@ -116,7 +116,7 @@ impl ServerState {
     }
 
     /// Changes `response`, the response to the request `method_and_path`, if `fault` is a misleading response.
-    pub(super) fn mislead(
+    pub(super) fn change_misleading_response(
         &mut self,
         fault: StripeFault,
         method_and_path: &str,
@@ -159,7 +159,7 @@ impl ServerState {
 impl StripeServer {
     /// Lets responses contradict the PaymentIntent `id`; `None` ends that.
     pub fn set_misleading_view(&self, id: &str, view: Option<MisleadingView>) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(intent) = state.intents.iter_mut().find(|intent| intent.id == id) {
             intent.misleading = view;
         }
@@ -168,12 +168,12 @@ impl StripeServer {
     /// Adds `count` PaymentIntents, refunds and disputes of another program, with a currency and a status that Dueday
     /// does not know, to the lists of the account.
     pub fn set_foreign_objects(&self, count: usize) {
-        self.state().foreign_objects.count = count;
+        self.lock_state().foreign_objects.count = count;
     }
 
     /// Changes the currency of the PaymentIntent `id`, for example to a currency that Dueday does not know.
     pub fn set_currency_of_intent(&self, id: &str, currency: &str) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(intent) = state.intents.iter_mut().find(|intent| intent.id == id) {
             intent.currency = currency.to_owned();
         }
@@ -181,7 +181,7 @@ impl StripeServer {
 
     /// Changes the currency of the refund `id`, for example to a currency that Dueday does not know.
     pub fn set_currency_of_refund(&self, id: &str, currency: &str) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(refund) = state.refunds.iter_mut().find(|refund| refund.id == id) {
             refund.currency = currency.to_owned();
         }
@@ -189,7 +189,7 @@ impl StripeServer {
 
     /// Lets the status and the metadata of the refund `id` be `null`, which Stripe's API allows.
     pub fn hide_fields_of_refund(&self, id: &str) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(refund) = state.refunds.iter_mut().find(|refund| refund.id == id) {
             refund.has_null_fields = true;
         }

@@ -110,7 +110,7 @@ impl RandomFaults {
 impl StripeServer {
     /// Returns the instant at which the next deferred request is executed; `None` if no request is deferred.
     pub fn next_deferred_request(&self) -> Option<DateTime<Utc>> {
-        self.state().deferred_requests.iter().map(|request| request.execute_at).min()
+        self.lock_state().deferred_requests.iter().map(|request| request.execute_at).min()
     }
 }
 
@@ -123,7 +123,7 @@ impl ServerState {
         self.deferred_requests = waiting;
         for DeferredRequest { method_and_path, parameters, received_at, .. } in due {
             let Some((_, path)) = method_and_path.split_once(' ') else { continue };
-            self.execute((&Method::POST, "", path), &parameters, received_at);
+            self.execute(&Method::POST, "", path, &parameters, received_at);
         }
     }
 }

@@ -6,8 +6,10 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::first_list_pages::created_range;
-use super::{BegunAndResponse, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request};
+use super::first_list_pages::requested_creation_times;
+use super::{
+    BegunAndResponse, JsonResponse, MAX_PAGE_ITEMS, ServerState, StandInPaymentIntent, invalid_request_response,
+};
 
 /// A refund.
 pub(super) struct Refund {
@@ -25,7 +27,7 @@ pub(super) struct Refund {
 impl Refund {
     /// Creates a refund of `amount` of the PaymentIntent `intent`. `before` contains all existing refunds; their number
     /// determines the id of the new refund.
-    pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64, now: DateTime<Utc>) -> Self {
+    pub(super) fn new(before: &[Refund], intent: &StandInPaymentIntent, amount: i64, now: DateTime<Utc>) -> Self {
         Self {
             id: format!("re_{:06}", before.len() + 1),
             status: "succeeded",
@@ -72,11 +74,11 @@ impl ServerState {
         let is_known =
             |name: &String| ["payment_intent", "amount"].contains(&name.as_str()) || metadata(name).is_some();
         if !parameters.keys().all(is_known) {
-            return (false, invalid_request("parameter_unknown"));
+            return (false, invalid_request_response("parameter_unknown"));
         }
         let named = parameters.get("payment_intent").map(String::as_str).unwrap_or_default();
         let Some(intent) = self.intents.iter().find(|intent| intent.id == named && intent.status == "succeeded") else {
-            return (false, invalid_request("resource_missing"));
+            return (false, invalid_request_response("resource_missing"));
         };
         let before: i64 = self
             .refunds
@@ -87,13 +89,13 @@ impl ServerState {
         let left = intent.amount - before;
         let amount_to_refund = parameters.get("amount").map_or(Some(left), |amount| amount.parse().ok());
         let Some(amount) = amount_to_refund.filter(|amount| *amount >= 1) else {
-            return (false, invalid_request("parameter_invalid_integer"));
+            return (false, invalid_request_response("parameter_invalid_integer"));
         };
         if left == 0 {
-            return (false, invalid_request("charge_already_refunded"));
+            return (false, invalid_request_response("charge_already_refunded"));
         }
         if amount > left {
-            return (false, invalid_request("amount_too_large"));
+            return (false, invalid_request_response("amount_too_large"));
         }
         let metadata_entries = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
         let refund = Refund { metadata: metadata_entries.collect(), ..Refund::new(&self.refunds, intent, amount, now) };
@@ -134,12 +136,12 @@ impl ServerState {
         const KNOWN_PARAMETERS: [&str; 5] =
             ["payment_intent", "created[gte]", "created[lt]", "limit", "starting_after"];
         if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
-            return invalid_request("parameter_unknown");
+            return invalid_request_response("parameter_unknown");
         }
         let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
-        let range = created_range(parameters);
+        let range = requested_creation_times(parameters);
         let (Some(limit), Some(range)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), range) else {
-            return invalid_request("parameter_invalid_integer");
+            return invalid_request_response("parameter_invalid_integer");
         };
         let (payment, after) = (parameters.get("payment_intent"), parameters.get("starting_after"));
         let found: Vec<Value> = newest_first

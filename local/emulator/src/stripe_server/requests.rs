@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde_json::Value;
 
-use super::accounts::missing_permission;
+use super::accounts::missing_permission_response;
 use super::{
-    STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeServer, error_response, invalid_request,
-    parse_parameters,
+    STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeServer, invalid_request_response,
+    parse_parameters, stripe_error_response,
 };
 
 /// The header that states whether the client may repeat the request.
@@ -50,19 +50,20 @@ impl StripeServer {
             || header("content-type") == Some(FORM_CONTENT_TYPE);
         let key = header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
         let (status, body) = if key != STRIPE_KEY && key != STRIPE_RESTRICTED_KEY {
-            error_response(401, "invalid_request_error", None)
+            stripe_error_response(401, "invalid_request_error", None)
         } else if header("stripe-version") != Some(STRIPE_VERSION) || !is_form {
-            invalid_request("parameter_invalid")
+            invalid_request_response("parameter_invalid")
         } else if key == STRIPE_RESTRICTED_KEY && request.path == "/v1/account" {
-            missing_permission("rak_accounts_kyc_basic_read")
+            missing_permission_response("rak_accounts_kyc_basic_read")
         } else if key == STRIPE_RESTRICTED_KEY && request.path == "/v1/webhook_endpoints" {
-            missing_permission("rak_webhook_read")
+            missing_permission_response("rak_webhook_read")
         } else {
             match parse_parameters(request.parameters) {
-                None => invalid_request("parameter_invalid"),
+                None => invalid_request_response("parameter_invalid"),
                 Some(parameters) => {
-                    let target = (request.method, header("host").unwrap_or_default(), request.path);
-                    self.respond_with_fault(target, header("idempotency-key"), parameters, fault)
+                    let host = header("host").unwrap_or_default();
+                    let key = header("idempotency-key");
+                    self.respond_with_fault(request.method, host, request.path, key, parameters, fault)
                 }
             }
         };
@@ -83,11 +84,11 @@ impl StripeServer {
 const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// Responds to an HTTP request from a customer's browser (to a checkout page) or from a program (to the API).
-pub(super) async fn http_handler(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
+pub(super) async fn handle_http_request(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body: Bytes = to_bytes(body, 1_000_000).await.unwrap_or_default();
     let (now, form) = (server.clock.now(), std::str::from_utf8(&body).unwrap_or_default());
-    if let Some(page) = server.state().respond_to_browser(&parts.method, parts.uri.path(), form, now) {
+    if let Some(page) = server.lock_state().respond_to_browser(&parts.method, parts.uri.path(), form, now) {
         return page;
     }
     let parameters = if parts.method == Method::GET {

@@ -7,7 +7,10 @@ use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::{BegunAndResponse, JsonResponse, ServerState, behaviour, error_response, invalid_request};
+use super::{
+    BegunAndResponse, JsonResponse, ServerState, behaviour_of_payment_method, invalid_request_response,
+    stripe_error_response,
+};
 use sandbox::card_page;
 
 /// The lifetime of a session: 24 hours, Stripe's default ("Expire a Session").
@@ -89,26 +92,26 @@ impl ServerState {
             "customer_email",
         ];
         if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str()) && !name.starts_with("metadata[")) {
-            return (false, invalid_request("parameter_unknown"));
+            return (false, invalid_request_response("parameter_unknown"));
         }
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
         if get("mode") != "setup" || get("payment_method_types[0]") != "card" {
-            return (false, invalid_request("parameter_missing"));
+            return (false, invalid_request_response("parameter_missing"));
         }
         if !["success_url", "cancel_url"].iter().all(|name| get(name).starts_with("http")) {
-            return (false, invalid_request("url_invalid"));
+            return (false, invalid_request_response("url_invalid"));
         }
         // A session is either for an existing customer or creates a new customer.
         let customer = parameters.get("customer").cloned();
         if customer.is_some()
             && (parameters.contains_key("customer_email") || parameters.contains_key("customer_creation"))
         {
-            return (false, invalid_request("parameter_invalid"));
+            return (false, invalid_request_response("parameter_invalid"));
         }
         if customer.as_deref().is_some_and(|customer| customer.ends_with("_gone")) {
-            let (status, mut body) = invalid_request("resource_missing");
+            let (status, mut body) = invalid_request_response("resource_missing");
             body["error"]["param"] = "customer".into();
             return (false, (status, body));
         }
@@ -141,11 +144,11 @@ impl ServerState {
         let is_expanded = match parameters.iter().collect::<Vec<_>>().as_slice() {
             [] => false,
             [(name, value)] if *name == "expand[]" && *value == "setup_intent.payment_method" => true,
-            _ => return invalid_request("parameter_unknown"),
+            _ => return invalid_request_response("parameter_unknown"),
         };
         match self.sessions.iter().find(|session| session.id == id) {
             Some(session) => (StatusCode::OK, session.json(now, is_expanded)),
-            None => error_response(404, "invalid_request_error", Some("resource_missing")),
+            None => stripe_error_response(404, "invalid_request_error", Some("resource_missing")),
         }
     }
 
@@ -162,14 +165,15 @@ impl ServerState {
             return Some((StatusCode::NOT_FOUND, "the checkout page does not exist").into_response());
         };
         if session.status(now) != "open" {
-            return Some(card_page::redirect_to(&session.cancel_url));
+            return Some(card_page::redirect_to_return_url(&session.cancel_url));
         }
         if method != Method::POST {
-            return Some(card_page::render(&session.cancel_url));
+            return Some(card_page::render_card_page(&session.cancel_url));
         }
-        let method =
-            card_page::submitted_payment_method(body).map(String::from).filter(|method| behaviour(method).is_some());
+        let method = card_page::submitted_payment_method(body)
+            .map(String::from)
+            .filter(|method| behaviour_of_payment_method(method).is_some());
         session.payment_method = method.map(|method| (method, now));
-        Some(card_page::redirect_to(&session.success_url))
+        Some(card_page::redirect_to_return_url(&session.success_url))
     }
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::first_list_pages::first_list_page;
-use super::{BegunAndResponse, JsonResponse, ServerState, invalid_request};
+use super::{BegunAndResponse, JsonResponse, ServerState, invalid_request_response};
 
 /// A webhook endpoint that was created by the API.
 pub(super) struct WebhookEndpoint {
@@ -39,12 +39,12 @@ impl ServerState {
     /// Creates a webhook endpoint ("Create a webhook endpoint").
     pub(super) fn create_webhook_endpoint(&mut self, parameters: &BTreeMap<String, String>) -> BegunAndResponse {
         if parameters.keys().any(|name| name != "url" && !is_event_parameter(name)) {
-            return (false, invalid_request("parameter_unknown"));
+            return (false, invalid_request_response("parameter_unknown"));
         }
         let events = parameters.iter().filter(|(name, _)| is_event_parameter(name)).map(|(_, event)| event.clone());
         let enabled_events: Vec<String> = events.collect();
         let Some(url) = parameters.get("url").filter(|_| !enabled_events.is_empty()) else {
-            return (false, invalid_request("parameter_missing"));
+            return (false, invalid_request_response("parameter_missing"));
         };
         let id = format!("we_{:06}", self.webhook_endpoints.len() + 1);
         let endpoint = WebhookEndpoint { id, url: url.clone(), enabled_events };

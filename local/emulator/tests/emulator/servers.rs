@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
-use emulator::{Engine, Limits, serve};
+use emulator::{Engine, ServerLimits, serve_http};
 use tokio::net::TcpListener;
 
 /// An `Authorization` header with invented credentials.
@@ -41,7 +41,7 @@ fn response_status(response: &str) -> u16 {
 
 #[test]
 fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let served = engine.serve("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = served.address;
     let own_host = address.to_string();
@@ -89,7 +89,7 @@ fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
 
 /// Starts a server whose path `/` responds, whose path `/unread` responds without reading the body, whose path `/limited`
 /// reads at most four bytes, and whose path `/never` never responds. Returns its address.
-async fn start_server(limits: Limits) -> SocketAddr {
+async fn start_server(limits: ServerLimits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let routes = Router::new()
@@ -97,7 +97,7 @@ async fn start_server(limits: Limits) -> SocketAddr {
         .route("/unread", post(|| async { "unread" }))
         .route("/limited", post(|_: Bytes| async { "read" }).layer(DefaultBodyLimit::max(4)))
         .route("/never", post(std::future::pending::<()>));
-    tokio::spawn(serve(listener, routes, limits));
+    tokio::spawn(serve_http(listener, routes, limits));
     address
 }
 
@@ -107,8 +107,8 @@ async fn run_blocking_client<T: Send + 'static>(client: impl FnOnce() -> T + Sen
 }
 
 /// Returns limits with the time limit `request_timeout` for a request.
-fn limits(request_timeout: Duration) -> Limits {
-    Limits { max_connections: 4, request_timeout, max_connection_age: Duration::from_secs(3_600) }
+fn limits(request_timeout: Duration) -> ServerLimits {
+    ServerLimits { max_connections: 4, request_timeout, max_connection_age: Duration::from_secs(3_600) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,7 +137,7 @@ async fn serve_ends_incomplete_requests_and_slow_handlers() {
 async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_every_connection() {
     // The long time limit closes no connection in this test. The server must close connections without a complete
     // request to accept the further connection.
-    let address = start_server(Limits { max_connections: 32, ..limits(Duration::from_secs(3_600)) }).await;
+    let address = start_server(ServerLimits { max_connections: 32, ..limits(Duration::from_secs(3_600)) }).await;
     run_blocking_client(move || {
         for sent in ["", "GET / HTTP/1.1\r\nHost: "] {
             let open: Vec<TcpStream> = (0..300)
@@ -157,7 +157,7 @@ async fn serve_responds_at_once_when_silent_clients_and_incomplete_requests_use_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_server_closes_an_idle_connection_but_no_connection_with_a_request_in_progress() {
-    let address = start_server(Limits { max_connections: 1, ..limits(Duration::from_secs(60)) }).await;
+    let address = start_server(ServerLimits { max_connections: 1, ..limits(Duration::from_secs(60)) }).await;
     run_blocking_client(move || {
         let get = |stream: &mut TcpStream| {
             stream.write_all(http_request("GET", &address.to_string(), &[], "").as_bytes()).unwrap();
@@ -192,7 +192,7 @@ async fn full_server_closes_an_idle_connection_but_no_connection_with_a_request_
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_closes_a_connection_after_its_maximum_duration() {
     let wait = Duration::from_secs(60);
-    let address = start_server(Limits { max_connection_age: Duration::from_millis(50), ..limits(wait) }).await;
+    let address = start_server(ServerLimits { max_connection_age: Duration::from_millis(50), ..limits(wait) }).await;
     run_blocking_client(move || {
         let keep_alive = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
         assert!(send_request(address, &keep_alive).ends_with("here"));

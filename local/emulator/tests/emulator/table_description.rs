@@ -72,7 +72,7 @@ fn table_is_described_like_by_the_engine_but_without_counts() {
 
 #[test]
 fn table_with_features_that_dueday_does_not_use_is_described_by_the_engine() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let throughput = json!({ "ReadCapacityUnits": 5, "WriteCapacityUnits": 5 });
     engine.execute("CreateTable", &table("provisioned", &json!({ "ProvisionedThroughput": throughput }))).unwrap();
     let described = engine.execute("DescribeTable", &json!({ "TableName": "provisioned" })).unwrap();

@@ -1,7 +1,7 @@
 //! The actions of the customer in the model. They can happen at any moment. Each action reads the stored subscription
 //! and writes the result in one step, so no other write can happen between the read and the write.
 
-use billing::{Changes, PaymentMethod, Period, Settlement, Subscription};
+use billing::{PaymentMethod, Period, Settlement, Subscription, SubscriptionChanges};
 
 use crate::flaw::Flaw;
 use crate::subscription_model::{State, SubscriptionModel};
@@ -35,16 +35,22 @@ impl CustomerAction {
 /// Applies `action` to the subscription in `state`. Returns `None` if the action is refused or changes nothing.
 pub fn apply_customer_action(model: &SubscriptionModel, state: &mut State, action: CustomerAction) -> Option<()> {
     let (before, lead, today) = (state.stored.clone(), model.policy.lead, state.today());
-    let changed = |changes: Changes| before.change(&changes, lead, today).ok().map(Settlement::from);
+    let changed = |changes: SubscriptionChanges| before.apply_changes(&changes, lead, today).ok().map(Settlement::from);
     let Settlement { subscription: mut after, waived, .. } = match action {
         CustomerAction::Pause => before.pause(today).ok().map(Settlement::from),
         CustomerAction::Resume => before.resume(model.policy.on_resume, lead, today, state.now).ok(),
         CustomerAction::Cancel => Some(before.cancel(today, state.now)),
         CustomerAction::CancelAtPeriodEnd => before.cancel_at_period_end(today).ok().map(Settlement::from),
         CustomerAction::Uncancel => before.uncancel(lead, today).ok().map(Settlement::from),
-        CustomerAction::NewCard => changed(Changes { payment_method: Some(other_card(&before)), ..Changes::default() }),
-        CustomerAction::NewPrice => changed(Changes { amount: Some(before.price.minor() + 100), ..Changes::default() }),
-        CustomerAction::NewPaymentDay => changed(Changes { payment_day: 15.try_into().ok(), ..Changes::default() }),
+        CustomerAction::NewCard => {
+            changed(SubscriptionChanges { payment_method: Some(other_card(&before)), ..SubscriptionChanges::default() })
+        }
+        CustomerAction::NewPrice => {
+            changed(SubscriptionChanges { amount: Some(before.price.minor() + 100), ..SubscriptionChanges::default() })
+        }
+        CustomerAction::NewPaymentDay => {
+            changed(SubscriptionChanges { payment_day: 15.try_into().ok(), ..SubscriptionChanges::default() })
+        }
     }?;
     match (action, model.flaw) {
         (CustomerAction::Cancel, Flaw::CancelRemovesOpenAttemptFromIndex) => after.next_payment_on = None,

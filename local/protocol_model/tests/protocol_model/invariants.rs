@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use billing::{PaymentStatus, Period, Status};
+use billing::{PaymentStatus, Period, SubscriptionStatus};
 use chrono::{TimeDelta, Utc};
 use stateright::Property;
 
@@ -100,7 +100,7 @@ fn settles_without_faults(model: &SubscriptionModel, state: &State) -> bool {
 fn is_settled(state: &State) -> bool {
     let stored = &state.stored;
     let is_owed = stored.status.is_chargeable() && stored.due_on <= state.today();
-    stored.attempt.is_none() && !is_owed && stored.status != Status::PastDue
+    stored.attempt.is_none() && !is_owed && stored.status != SubscriptionStatus::PastDue
 }
 
 /// Runs worker 0 until it is idle, if the subscription's date in the index has been reached. Every charge succeeds, and

@@ -22,7 +22,7 @@ use mimalloc::MiMalloc;
 use stateright::{Checker, HasDiscoveries, Model};
 use store::{Claim, ClaimOutcome, SubscriptionKey, Table};
 use subscription_model::{LEASE, SubscriptionModel, parse_instants};
-use testkit::sample;
+use testkit::sample_account;
 use ulid::Ulid;
 
 // The allocator mimalloc is faster than the default allocator: the exploration allocates in two threads.
@@ -219,11 +219,11 @@ async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
         max_customer_actions: 2,
         ..SubscriptionModel::new()
     };
-    let table = Table::new(Engine::memory().client(), "dueday");
+    let table = Table::new(Engine::in_memory().client(), "dueday");
     table.create_if_absent().await.unwrap();
     let (mut held, mut refused, mut taken_over) = (0, 0, 0);
     for (n, (stored, shown, now)) in reachable_items(&model, 400).into_iter().enumerate() {
-        let account = Account { id: format!("account-{n}").parse().unwrap(), ..sample::account() };
+        let account = Account { id: format!("account-{n}").parse().unwrap(), ..sample_account() };
         let stored = Subscription { account: account.id.clone(), ..stored };
         table.put_account(&account).await.unwrap();
         table.create_subscription(&stored, None).await.unwrap();
@@ -252,7 +252,8 @@ async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
                 Some(held) => ClaimOutcome::Claimed(Box::new(Subscription { version: before.version + 1, ..held })),
                 None => ClaimOutcome::Refused(Some(Box::new(before))),
             };
-            let claimed = table.take_over(&SubscriptionKey::from_subscription(&stored), &seen, claim).await.unwrap();
+            let claimed =
+                table.take_over_attempt(&SubscriptionKey::from_subscription(&stored), &seen, claim).await.unwrap();
             assert_eq!(claimed, expected);
             taken_over += u32::from(matches!(claimed, ClaimOutcome::Claimed(_)));
         }

@@ -11,7 +11,7 @@ use billing::{CatchUp, LeadDays, Money, Payment, PaymentStatus, Period, Policy, 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use sandbox::rules::IDEMPOTENCY_KEY_LIFETIME;
 use stateright::{Model, Property};
-use testkit::sample;
+use testkit::sample_subscription;
 
 use crate::customer::{self, CustomerAction};
 use crate::flaw::Flaw;
@@ -112,7 +112,7 @@ impl SubscriptionModel {
                 "2026-02-01T07:00:00Z",
                 "2026-02-03T07:00:00Z",
             ]),
-            subscription: sample::subscription(31, "2026-01-10".parse().unwrap()),
+            subscription: sample_subscription(31, "2026-01-10".parse().unwrap()),
             policy: Policy { dunning: "1".parse().unwrap(), lead: LeadDays::default(), ..Policy::default() },
             workers: 2,
             max_delay: TimeDelta::minutes(10),

@@ -2,8 +2,8 @@
 //! a new attempt, the worker claims, charges and settles. For an attempt in doubt, it takes over, looks up and settles.
 
 use billing::{
-    Attempt, ClaimRefusal, ClaimToken, Outcome, Period, Resolution, Status, Subscription, claim_refusal, resolve,
-    settle,
+    Attempt, AttemptOutcome, ClaimRefusal, ClaimToken, InDoubtResolution, Period, Subscription, SubscriptionStatus,
+    claim_refusal, resolve_attempt_in_doubt, settle_open_attempt,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::{ChargeRequest, ChargeResponse};
@@ -43,7 +43,7 @@ pub enum Phase {
     /// The gateway responded that the idempotency key was used for a request with other parameters.
     KeyReused { held: Subscription },
     /// The worker writes the outcome of its attempt `held`, on condition that the item still equals `stored`.
-    Settling { stored: Subscription, held: Attempt, outcome: Outcome },
+    Settling { stored: Subscription, held: Attempt, outcome: AttemptOutcome },
 }
 
 type Instant = DateTime<Utc>;
@@ -63,8 +63,9 @@ pub fn claim_payment(
     is_answered: bool,
 ) {
     state.workers[worker].today = state.today();
-    let (token, until) = (unique_claim_token(model, state, worker), state.now + CHARGE_PERMISSION);
-    request_claim(model, state, worker, (indexed_date, token, until), is_answered);
+    let token = unique_claim_token(model, state, worker);
+    let until = state.now + CHARGE_PERMISSION;
+    request_claim(model, state, worker, indexed_date, token, until, is_answered);
 }
 
 /// Returns the subscription after a claim; `None` if the claim is refused. The condition in this function must agree
@@ -76,7 +77,7 @@ pub fn item_after_claim(
     now: Instant,
 ) -> Option<Subscription> {
     let is_due = stored.next_payment_on == Some(indexed_date)
-        && matches!(stored.status, Status::Active | Status::PastDue)
+        && matches!(stored.status, SubscriptionStatus::Active | SubscriptionStatus::PastDue)
         && stored.attempt.is_none()
         && stored.cancel_from.is_none_or(|from| from > Period::from_day(stored.due_on));
     let no = stored.attempt_seq + 1;
@@ -99,7 +100,9 @@ fn request_claim(
     model: &SubscriptionModel,
     state: &mut State,
     worker: usize,
-    (indexed_date, token, until): (NaiveDate, ClaimToken, Instant),
+    indexed_date: NaiveDate,
+    token: ClaimToken,
+    until: Instant,
     is_answered: bool,
 ) {
     let today = state.workers[worker].today;
@@ -156,7 +159,7 @@ pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is
     let next = match phase {
         Phase::Idle | Phase::Waiting { .. } => phase,
         Phase::Claiming { indexed_date, token, until } => {
-            return request_claim(model, state, worker, (indexed_date, token, until), is_answered);
+            return request_claim(model, state, worker, indexed_date, token, until, is_answered);
         }
         Phase::RemovingFromIndex { before, after } => {
             if state.stored.version == before.version {
@@ -165,25 +168,27 @@ pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is
             Phase::Idle
         }
         Phase::TakingOver { attempt, token, until } => {
-            take_over_attempt(model, state, attempt, (token, until), is_answered)
+            take_over_attempt(model, state, attempt, token, until, is_answered)
         }
         Phase::LookingUp { held, until } => look_up_payment(model, state, held, until),
         Phase::Charging { held, until } => send_charge(state, worker, held, until),
         Phase::KeyReused { held } => {
             let attempt = attempt_of(&held);
-            match resolve(
+            match resolve_attempt_in_doubt(
                 &held,
                 attempt,
                 &state.payments_created_at_or_after(attempt.claimed_at - LOOK_BACK),
                 state.now,
             ) {
-                Resolution::Settle(outcome) => settling_phase(&held, outcome),
-                Resolution::Processing => Phase::Idle,
-                Resolution::ChargeAgain => settling_phase(&held, Outcome::Rejected { code: "key_in_use".to_owned() }),
+                InDoubtResolution::Settle(outcome) => settling_phase(&held, outcome),
+                InDoubtResolution::Processing => Phase::Idle,
+                InDoubtResolution::ChargeAgain => {
+                    settling_phase(&held, AttemptOutcome::Rejected { code: "key_in_use".to_owned() })
+                }
             }
         }
         Phase::Settling { stored, held, outcome } => {
-            write_settlement(model, state, today, (stored, held, outcome), is_answered)
+            write_settlement(model, state, today, stored, held, outcome, is_answered)
         }
     };
     state.workers[worker].phase = next;
@@ -208,7 +213,8 @@ fn take_over_attempt(
     model: &SubscriptionModel,
     state: &mut State,
     attempt: Attempt,
-    (token, until): (ClaimToken, Instant),
+    token: ClaimToken,
+    until: Instant,
     is_answered: bool,
 ) -> Phase {
     let is_own_claim = |open: &Attempt| open.no == attempt.no && open.claim_token == token;
@@ -231,13 +237,13 @@ fn look_up_payment(model: &SubscriptionModel, state: &State, held: Subscription,
         Flaw::NoLookUp => Vec::new(),
         _ => state.payments_created_at_or_after(attempt.claimed_at - LOOK_BACK),
     };
-    match resolve(&held, attempt, &payments, state.now) {
-        Resolution::Settle(outcome) => settling_phase(&held, outcome),
-        Resolution::Processing => Phase::Idle,
-        Resolution::ChargeAgain if model.flaw == Flaw::PermissionRenewedByLookUp => {
+    match resolve_attempt_in_doubt(&held, attempt, &payments, state.now) {
+        InDoubtResolution::Settle(outcome) => settling_phase(&held, outcome),
+        InDoubtResolution::Processing => Phase::Idle,
+        InDoubtResolution::ChargeAgain if model.flaw == Flaw::PermissionRenewedByLookUp => {
             Phase::Charging { held, until: state.now + CHARGE_PERMISSION }
         }
-        Resolution::ChargeAgain => Phase::Charging { held, until },
+        InDoubtResolution::ChargeAgain => Phase::Charging { held, until },
     }
 }
 
@@ -260,9 +266,9 @@ pub fn receive_response(_: &SubscriptionModel, state: &mut State, flight: &Reque
         return;
     }
     worker.phase = match response {
-        ChargeResponse::Succeeded(payment) => settling_phase(held, Outcome::Succeeded(payment)),
-        ChargeResponse::Declined(decline) => settling_phase(held, Outcome::Declined(decline)),
-        ChargeResponse::Rejected { code } => settling_phase(held, Outcome::Rejected { code }),
+        ChargeResponse::Succeeded(payment) => settling_phase(held, AttemptOutcome::Succeeded(payment)),
+        ChargeResponse::Declined(decline) => settling_phase(held, AttemptOutcome::Declined(decline)),
+        ChargeResponse::Rejected { code } => settling_phase(held, AttemptOutcome::Rejected { code }),
         ChargeResponse::KeyReused => Phase::KeyReused { held: held.clone() },
         ChargeResponse::Processing
         | ChargeResponse::Unknown { .. }
@@ -277,7 +283,7 @@ pub fn receive_response(_: &SubscriptionModel, state: &mut State, flight: &Reque
 pub fn stop_waiting(model: &SubscriptionModel, state: &mut State, worker: usize) {
     let Phase::Waiting { held } = &state.workers[worker].phase else { return };
     state.workers[worker].phase = match model.flaw {
-        Flaw::NewKeyInDoubt => settling_phase(held, Outcome::Rejected { code: "time_out".to_owned() }),
+        Flaw::NewKeyInDoubt => settling_phase(held, AttemptOutcome::Rejected { code: "time_out".to_owned() }),
         _ => Phase::Idle,
     };
 }
@@ -287,19 +293,20 @@ fn write_settlement(
     model: &SubscriptionModel,
     state: &mut State,
     today: NaiveDate,
-    (mut stored, held, outcome): (Subscription, Attempt, Outcome),
+    mut stored: Subscription,
+    mut held: Attempt,
+    outcome: AttemptOutcome,
     is_answered: bool,
 ) -> Phase {
     let mut basis = stored.clone();
-    let mut held = held;
     if model.flaw == Flaw::RejectionSettledWithoutClaim {
         // Because of the broken rule, the settlement uses the claim token of the worker that now holds the claim.
         held.claim_token = basis.attempt.as_ref().map_or(held.claim_token, |open| open.claim_token);
     }
     if model.flaw == Flaw::SettleIgnoresStatus {
-        basis.status = Status::Active;
+        basis.status = SubscriptionStatus::Active;
     }
-    let Ok(settlement) = settle(&basis, &held, &outcome, &model.policy, today, state.now) else {
+    let Ok(settlement) = settle_open_attempt(&basis, &held, &outcome, &model.policy, today, state.now) else {
         return Phase::Idle;
     };
     if state.write_settlement(&stored, &settlement, model.flaw != Flaw::SettleUnconditionally) {
@@ -318,7 +325,7 @@ fn write_settlement(
 }
 
 /// Returns the phase in which the worker writes `outcome` for the attempt that it holds.
-fn settling_phase(held: &Subscription, outcome: Outcome) -> Phase {
+fn settling_phase(held: &Subscription, outcome: AttemptOutcome) -> Phase {
     Phase::Settling { stored: held.clone(), held: attempt_of(held).clone(), outcome }
 }
 

@@ -9,12 +9,12 @@ use clock::Clock as _;
 use rand::Rng as _;
 use serde_json::{Value, json};
 use store::RunCounts;
-use sweep::{BatchRequest, Outcome, RunReport, Sweep, SweepError, Task};
+use sweep::{BatchRequest, BatchTask, Outcome, RunReport, Sweep, SweepError};
 
-use super::process::Process;
-use super::world::World;
+use super::process::SimulatedProcess;
+use super::world::SimulatedWorld;
 use crate::calendar::month_of;
-use crate::oracle::{CompletedRun, CustomerAction, RequestOutcome, Role};
+use crate::oracle::{ActorRole, CompletedRun, CustomerAction, RequestOutcome};
 use crate::schedule::ActorId;
 use crate::simulated_gateway::GatewayEvent;
 use crate::stored_items::SubscriptionName;
@@ -28,23 +28,31 @@ const MAX_INVOCATIONS: u32 = 30;
 const MAX_TRIES: u32 = 4;
 
 /// Executes a run of the payment batch for `date`.
-pub async fn run_payments(world: Rc<World>, process: Rc<Process>, date: NaiveDate) {
-    run_sweep(&world, &process, &process.payments, Role::Payments, date).await;
+pub async fn run_payments(world: Rc<SimulatedWorld>, process: Rc<SimulatedProcess>, date: NaiveDate) {
+    run_sweep(&world, &process, &process.payments, ActorRole::Payments, date).await;
 }
 
 /// Executes a run of the reminder batch for `date`.
-pub async fn run_reminders(world: Rc<World>, process: Rc<Process>, date: NaiveDate) {
-    run_sweep(&world, &process, &process.reminders, Role::Reminders, date).await;
+pub async fn run_reminders(world: Rc<SimulatedWorld>, process: Rc<SimulatedProcess>, date: NaiveDate) {
+    run_sweep(&world, &process, &process.reminders, ActorRole::Reminders, date).await;
 }
 
 /// Executes a run of `sweep` for `date` with one or more invocations, and reports a complete run to the oracle.
-async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, role: Role, date: NaiveDate) {
-    let (started_at, mut next, mut rows_left) = (world.clock.now(), None, 0);
+async fn run_sweep<T: BatchTask>(
+    world: &SimulatedWorld,
+    process: &SimulatedProcess,
+    sweep: &Sweep<T>,
+    role: ActorRole,
+    date: NaiveDate,
+) {
+    let started_at = world.clock.now();
+    let mut next = None;
+    let mut rows_left = 0;
     for _ in 0..MAX_INVOCATIONS {
         let request = BatchRequest { next: next.take(), ..BatchRequest::for_date(date) };
         let is_local = world.rng.borrow_mut().random_ratio(1, 3);
         let deadline = process.clock.now() + INVOCATION_TIME_LIMITS[usize::from(is_local)];
-        let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };
+        let Some(report) = check_run_report(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
         rows_left += match counts {
             // Of the reminders, only the failed reminders are counted as left for a later run. Reminders that another
@@ -65,7 +73,10 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
 
 /// Returns the report of a run; `None` if the run ended with an error. Adds a violation if the counts in the report do
 /// not add up.
-fn checked_report<O: Outcome>(world: &World, report: Result<RunReport<O>, SweepError>) -> Option<RunReport<O>> {
+fn check_run_report<O: Outcome>(
+    world: &SimulatedWorld,
+    report: Result<RunReport<O>, SweepError>,
+) -> Option<RunReport<O>> {
     let report = report.ok()?;
     if !report.adds_up() {
         world.oracle().violations.push(format!("the counts of a run do not add up: {:?}", report.counts));
@@ -73,10 +84,19 @@ fn checked_report<O: Outcome>(world: &World, report: Result<RunReport<O>, SweepE
     Some(report)
 }
 
+/// An API request, which an actor sends until it gets a response.
+struct ApiRequest<'a> {
+    method: &'a str,
+    path: &'a str,
+    /// The idempotency key of the request, if it has one.
+    key: Option<String>,
+    body: &'a Value,
+}
+
 /// Sends the API request for a customer's `action`, and reports its outcome to the oracle.
 pub async fn send_customer_request(
-    world: Rc<World>,
-    process: Rc<Process>,
+    world: Rc<SimulatedWorld>,
+    process: Rc<SimulatedProcess>,
     actor: ActorId,
     (account, id): SubscriptionName,
     action: CustomerAction,
@@ -104,20 +124,29 @@ pub async fn send_customer_request(
         }
     };
     let key = (method == "POST").then(|| format!("request-{actor}"));
-    if let Some(outcome) = send_until_outcome(&world, &process, actor, (method, &path, key, &body)).await {
+    let request = ApiRequest { method, path: &path, key, body: &body };
+    if let Some(outcome) = send_request_until_outcome(&world, &process, actor, request).await {
         world.oracle().record_api_response(actor, world.clock.now(), outcome);
     }
 }
 
 /// Sends the API request that creates a subscription.
-pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: ActorId, account: String, new: Value) {
+pub async fn create_subscription(
+    world: Rc<SimulatedWorld>,
+    process: Rc<SimulatedProcess>,
+    actor: ActorId,
+    account: String,
+    new: Value,
+) {
     let path = format!("/accounts/{account}/subscriptions");
     let key = Some(format!("create-{actor}"));
-    let created = send_until_outcome(&world, &process, actor, ("POST", &path, key, &new)).await;
+    let request = ApiRequest { method: "POST", path: &path, key, body: &new };
+    let created = send_request_until_outcome(&world, &process, actor, request).await;
     // A person sends the same sign-up again, without the key of the first request. It must be refused, unless the first
     // subscription was cancelled in the meantime: then the oracle finds nothing wrong either.
     if created == Some(RequestOutcome::Done) && world.rng.borrow_mut().random_ratio(1, 2) {
-        let again = send_until_outcome(&world, &process, actor, ("POST", &path, None, &new)).await;
+        let request_without_key = ApiRequest { method: "POST", path: &path, key: None, body: &new };
+        let again = send_request_until_outcome(&world, &process, actor, request_without_key).await;
         if again == Some(RequestOutcome::Done) && world.oracle().active_subscriptions_of(&account, &new) > 1 {
             world.oracle().violations.push(format!("{account} was signed up twice: {new}"));
         }
@@ -127,11 +156,11 @@ pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: 
 /// Sends the same request with the same idempotency key until a response states whether the change was made. Returns
 /// `None` if [`MAX_TRIES`] requests got no such response, or after another response: this response is a violation,
 /// unless an item of the account was corrupted.
-async fn send_until_outcome(
-    world: &World,
-    process: &Process,
+async fn send_request_until_outcome(
+    world: &SimulatedWorld,
+    process: &SimulatedProcess,
     actor: ActorId,
-    (method, path, key, body): (&str, &str, Option<String>, &Value),
+    ApiRequest { method, path, key, body }: ApiRequest<'_>,
 ) -> Option<RequestOutcome> {
     for _ in 0..MAX_TRIES {
         match process.send_api_request(method, path, key.as_deref(), &body.to_string()).await {
@@ -145,7 +174,9 @@ async fn send_until_outcome(
             }
             // If an item of the account was corrupted, any other response is accepted: the account may be unreadable,
             // or the subscription may be missing.
-            (..) if path.split('/').nth(2).is_some_and(|account| world.oracle().is_corrupted(account)) => return None,
+            (..) if path.split('/').nth(2).is_some_and(|account| world.oracle().is_account_corrupted(account)) => {
+                return None;
+            }
             (status, problem) => {
                 world.oracle().violations.push(format!("{method} {path} {body} got the response {status}: {problem}"));
                 return None;
@@ -157,7 +188,7 @@ async fn send_until_outcome(
 
 /// Resolves the open payment attempt of `subscription`, like an operator who looks up the payments on the website of
 /// the gateway. Does nothing if the attempt is not in doubt, or if a later batch run can settle the attempt.
-pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscription: SubscriptionName) {
+pub async fn resolve_attempt(world: Rc<SimulatedWorld>, process: Rc<SimulatedProcess>, subscription: SubscriptionName) {
     let (Ok(account), Ok(id)) = (subscription.0.parse(), subscription.1.parse()) else { return };
     let table = &process.deployment.table;
     let Ok(Some(stored)) = table.get_subscription(&account, id).await else { return };
@@ -181,18 +212,18 @@ pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscriptio
     let (gateway, today) = (process.deployment.gateway.as_ref(), world.day_of(process.clock.now()));
     let engine = process.deployment.charging_engine();
     // The result is ignored, because the oracle checks what the engine writes to the table.
-    drop(engine.resolve_attempt(Some(gateway), (&account, id), &stated, today).await);
+    drop(engine.resolve_attempt(Some(gateway), &account, id, &stated, today).await);
 }
 
 /// Delivers an event of Stripe to the webhook receiver of `process`.
-pub async fn deliver_event(world: Rc<World>, process: Rc<Process>, event: GatewayEvent) {
+pub async fn deliver_event(world: Rc<SimulatedWorld>, process: Rc<SimulatedProcess>, event: GatewayEvent) {
     if let (Some(stripe), Some(receiver)) = (&world.stripe, &process.receiver) {
         stripe.send_event(&event, receiver, process.process_schedule.clone(), process.injector.clone()).await;
     }
 }
 
 /// Switches charging on (if `is_on` is true) or off, for the whole deployment.
-pub async fn switch_charging(process: Rc<Process>, is_on: bool) {
+pub async fn switch_charging(process: Rc<SimulatedProcess>, is_on: bool) {
     for _ in 0..MAX_TRIES {
         if process.deployment.table.set_charging(is_on, None).await.is_ok() {
             return;

@@ -9,9 +9,9 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::SimulatedWorld;
 use crate::item_audit::repairs_of_items;
-use crate::json::{date, instant, number, text};
+use crate::json::{read_date_attribute, read_instant_attribute, read_number_attribute, read_text_attribute};
 
 /// On each day, a subscription of each account is changed with a probability of 1 divided by this number.
 const CHANGE_ONE_IN: u32 = 400;
@@ -33,20 +33,20 @@ impl ClockAhead {
     /// Changes and repairs one subscription of each account that is chosen at random on `day`. Adds a violation if the
     /// audit misses a change, proposes no repair, or still finds the change after the repair. Leaves out corrupted
     /// accounts.
-    pub fn change_and_repair(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
+    pub fn change_and_repair(&mut self, world: &SimulatedWorld, checker: InvariantChecker, day: NaiveDate) {
         let now = world.clock.now();
         let checker = InvariantChecker { today: world.day_of(now), now, ..checker };
         for account in world.history.account_ids() {
-            if !self.rng.random_ratio(1, CHANGE_ONE_IN) || world.oracle().is_corrupted(&account) {
+            if !self.rng.random_ratio(1, CHANGE_ONE_IN) || world.oracle().is_account_corrupted(&account) {
                 continue;
             }
             let items = world.history.items_of_account(&account);
-            let changed = items.iter().find_map(|item| Some((item, written_ahead(item)?)));
+            let changed = items.iter().find_map(|item| Some((item, item_written_by_fast_clock(item)?)));
             let Some((stored, ahead)) = changed else { continue };
             if !world.history.audit_account(&account, checker).is_empty() {
                 continue;
             }
-            if let Err(violation) = repair(world, checker, &account, (stored, ahead)) {
+            if let Err(violation) = repair_clock_damage(world, checker, &account, stored, &ahead) {
                 world.oracle().violations.push(format!("{day}: {account}: {violation}"));
                 return;
             }
@@ -60,14 +60,15 @@ impl ClockAhead {
 /// # Errors
 /// The violation, if the audit misses the change, proposes no repair of it, or still finds it after the repair, or if
 /// the repair is wrong according to the oracle.
-fn repair(
-    world: &World,
+fn repair_clock_damage(
+    world: &SimulatedWorld,
     checker: InvariantChecker,
     account: &str,
-    (stored, ahead): (&Value, Value),
+    stored: &Value,
+    ahead: &Value,
 ) -> Result<(), String> {
     let table = &world.config.table.name;
-    world.history.write_item(table, &ahead)?;
+    world.history.write_item(table, ahead)?;
     if world.history.audit_account(account, checker).is_empty() {
         return Err(format!("the audit misses a clock that was ahead: {ahead}"));
     }
@@ -76,12 +77,12 @@ fn repair(
         return Err(format!("the audit proposes {} repairs of {ahead}", repairs.len()));
     };
     let mut repaired = ahead.clone();
-    set(&mut repaired, "NextPaymentDate", repair.repaired.next_payment_on.map(|on| on.to_string()));
+    set_text_attribute(&mut repaired, "NextPaymentDate", repair.repaired.next_payment_on.map(|on| on.to_string()));
     let attempt = repair.repaired.attempt.as_ref();
-    set(&mut repaired, "AttemptAt", attempt.map(|attempt| stored_time(attempt.claimed_at)));
-    set(&mut repaired, "AttemptLease", attempt.map(|attempt| stored_time(attempt.leased_until)));
-    count_write(&mut repaired);
-    world.oracle().record_clock_repair((checker.now, checker.today), stored, &repaired)?;
+    set_text_attribute(&mut repaired, "AttemptAt", attempt.map(|attempt| format_stored_time(attempt.claimed_at)));
+    set_text_attribute(&mut repaired, "AttemptLease", attempt.map(|attempt| format_stored_time(attempt.leased_until)));
+    increment_item_version(&mut repaired);
+    world.oracle().record_clock_repair(checker.now, checker.today, stored, &repaired)?;
     world.history.write_item(table, &repaired)?;
     match world.history.audit_account(account, checker).as_slice() {
         [] => Ok(()),
@@ -92,25 +93,25 @@ fn repair(
 /// Returns the item of a subscription as a run with a clock that was ahead leaves it: the lease of an open attempt, or
 /// the next payment date, is too late by [`DAYS_AHEAD`]. Returns `None` for other items and for subscriptions that are
 /// not charged.
-fn written_ahead(item: &Value) -> Option<Value> {
-    text(item, "SK")?.strip_prefix("SUB#")?;
+fn item_written_by_fast_clock(item: &Value) -> Option<Value> {
+    read_text_attribute(item, "SK")?.strip_prefix("SUB#")?;
     let mut ahead = item.clone();
     if item.get("AttemptNo").is_some() {
         for name in ["AttemptAt", "AttemptLease"] {
-            let at = instant(item, name)? + TimeDelta::days(DAYS_AHEAD.cast_signed());
-            set(&mut ahead, name, Some(stored_time(at)));
+            let at = read_instant_attribute(item, name)? + TimeDelta::days(DAYS_AHEAD.cast_signed());
+            set_text_attribute(&mut ahead, name, Some(format_stored_time(at)));
         }
     } else {
-        matches!(text(item, "Status")?, "active" | "past_due").then_some(())?;
-        let on = date(item, "NextPaymentDate")?.checked_add_days(Days::new(DAYS_AHEAD))?;
-        set(&mut ahead, "NextPaymentDate", Some(on.to_string()));
+        matches!(read_text_attribute(item, "Status")?, "active" | "past_due").then_some(())?;
+        let on = read_date_attribute(item, "NextPaymentDate")?.checked_add_days(Days::new(DAYS_AHEAD))?;
+        set_text_attribute(&mut ahead, "NextPaymentDate", Some(on.to_string()));
     }
-    count_write(&mut ahead);
+    increment_item_version(&mut ahead);
     Some(ahead)
 }
 
 /// Sets the text attribute `name` of `item`, or removes the attribute if `value` is `None`.
-fn set(item: &mut Value, name: &str, value: Option<String>) {
+fn set_text_attribute(item: &mut Value, name: &str, value: Option<String>) {
     match (value, item.as_object_mut()) {
         (Some(value), Some(attributes)) => drop(attributes.insert(name.to_owned(), json!({"S": value}))),
         (None, Some(attributes)) => drop(attributes.remove(name)),
@@ -119,12 +120,12 @@ fn set(item: &mut Value, name: &str, value: Option<String>) {
 }
 
 /// Adds one to the version of `item`, as every write does.
-fn count_write(item: &mut Value) {
-    let version = number::<u64>(item, "Version").unwrap_or_default() + 1;
+fn increment_item_version(item: &mut Value) {
+    let version = read_number_attribute::<u64>(item, "Version").unwrap_or_default() + 1;
     item["Version"] = json!({"N": version.to_string()});
 }
 
 /// Returns `at` as the table stores it.
-fn stored_time(at: DateTime<Utc>) -> String {
+fn format_stored_time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

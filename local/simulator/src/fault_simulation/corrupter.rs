@@ -10,9 +10,9 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-use super::world::World;
-use crate::corruptions::{Corruption, corruptions_of_attribute, kind_of_account_item, reason_audit_may_miss};
-use crate::json::number;
+use super::world::SimulatedWorld;
+use crate::corruptions::{AttributeCorruption, corruptions_of_attribute, kind_of_account_item, reason_audit_may_miss};
+use crate::json::read_number_attribute;
 
 /// On each day, an item of each account that is not yet corrupted is corrupted with a probability of 1 divided by this
 /// number.
@@ -38,23 +38,23 @@ pub struct InjectedCorruption {
 
 /// Corrupts at most one item of each account, on a random day. A second corruption of an account could hide the first
 /// corruption from the audit.
-pub struct Corrupter {
+pub struct ItemCorrupter {
     rng: ChaCha8Rng,
     pub injected: Vec<InjectedCorruption>,
 }
 
-impl Corrupter {
+impl ItemCorrupter {
     pub fn new(seed: u64) -> Self {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), injected: Vec::new() }
     }
 
     /// Corrupts one item of each account that is chosen at random on `day`. Adds a violation if the audit reports an
     /// error before the corruption, or misses a corruption that the audit must find.
-    pub fn corrupt_items(&mut self, world: &World, checker: InvariantChecker, day: NaiveDate) {
+    pub fn corrupt_items(&mut self, world: &SimulatedWorld, checker: InvariantChecker, day: NaiveDate) {
         let now = world.clock.now();
         let checker = InvariantChecker { today: world.day_of(now), now, ..checker };
         for account in world.history.account_ids() {
-            if world.oracle().is_corrupted(&account) || !self.rng.random_ratio(1, CORRUPTION_ONE_IN) {
+            if world.oracle().is_account_corrupted(&account) || !self.rng.random_ratio(1, CORRUPTION_ONE_IN) {
                 continue;
             }
             let before = world.history.audit_account(&account, checker);
@@ -66,27 +66,31 @@ impl Corrupter {
             }
             let Some((kind, corruption)) = self.corrupt_item(world, &account) else { continue };
             world.oracle().record_corrupted_account(&account);
-            let found: BTreeSet<String> =
-                world.history.audit_account(&account, checker).iter().filter_map(|text| invariant_of(text)).collect();
-            let name = corruption.what.split(' ').next().unwrap_or_default();
+            let found: BTreeSet<String> = world
+                .history
+                .audit_account(&account, checker)
+                .iter()
+                .filter_map(|text| invariant_name_in_violation(text))
+                .collect();
+            let name = corruption.description.split(' ').next().unwrap_or_default();
             if found.is_empty() && reason_audit_may_miss(&kind, name).is_none() {
-                let Corruption { what, item } = &corruption;
-                world.oracle().violations.push(format!("{day}: the audit misses {kind}: {what}, now {item}"));
+                let AttributeCorruption { description, item } = &corruption;
+                world.oracle().violations.push(format!("{day}: the audit misses {kind}: {description}, now {item}"));
             }
-            self.injected.push(InjectedCorruption { day, account, kind, what: corruption.what, found });
+            self.injected.push(InjectedCorruption { day, account, kind, what: corruption.description, found });
         }
     }
 
     /// Corrupts a random attribute of a random item of `account`. In two of three cases, the item is a subscription.
     /// Expired items are left out, because DynamoDB would have deleted them. Returns the kind of the item and the
     /// corruption; `None` if the table refused all tries.
-    fn corrupt_item(&mut self, world: &World, account: &str) -> Option<(String, Corruption)> {
+    fn corrupt_item(&mut self, world: &SimulatedWorld, account: &str) -> Option<(String, AttributeCorruption)> {
         let now = world.clock.now().timestamp();
         for _ in 0..MAX_TRIES {
             let wants_subscription = self.rng.random_ratio(2, 3);
             let is_wanted = |item: &Value| {
                 kind_of_account_item(item).is_some_and(|kind| kind.starts_with("SUB") == wants_subscription)
-                    && number::<i64>(item, "TTL").is_none_or(|expires| expires >= now)
+                    && read_number_attribute::<i64>(item, "TTL").is_none_or(|expires| expires >= now)
             };
             let items: Vec<Value> = world.history.items_of_account(account).into_iter().filter(is_wanted).collect();
             let Some(item) = items.choose(&mut self.rng) else { continue };
@@ -106,6 +110,6 @@ impl Corrupter {
 }
 
 /// Returns the name of the violated invariant from `violation`, the description of a violation by the audit.
-fn invariant_of(violation: &str) -> Option<String> {
+fn invariant_name_in_violation(violation: &str) -> Option<String> {
     violation.split(' ').nth(1).map(str::to_owned)
 }

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use emulator::run_times_on;
+use emulator::batch_run_times_on;
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use rand_chacha::ChaCha8Rng;
@@ -74,7 +74,7 @@ pub enum PlannedTask {
 
 /// The kind of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outage {
+pub enum SimulatedOutage {
     /// The whole system is down: no run starts.
     System,
     /// No request reaches the gateway.
@@ -88,7 +88,7 @@ pub struct DayPlanner {
     /// The current number of shards.
     pub shards: u32,
     /// The current outage, and the number of days that it still lasts, including today.
-    outage: Option<(Outage, u32)>,
+    outage: Option<(SimulatedOutage, u32)>,
     /// The number of days with an outage so far.
     pub outage_days: u32,
 }
@@ -99,10 +99,10 @@ impl DayPlanner {
     }
 
     /// Advances to the next day, and returns the kind of outage on that day; `None` if there is no outage.
-    pub fn advance_to_next_day(&mut self, rng: &mut ChaCha8Rng) -> Option<Outage> {
+    pub fn advance_to_next_day(&mut self, rng: &mut ChaCha8Rng) -> Option<SimulatedOutage> {
         self.outage = self.outage.and_then(|(kind, days)| Some((kind, days.checked_sub(1).filter(|left| *left > 0)?)));
         if self.outage.is_none() && rng.random_ratio(1, OUTAGE_ONE_IN) {
-            let kind = if rng.random() { Outage::System } else { Outage::Gateway };
+            let kind = if rng.random() { SimulatedOutage::System } else { SimulatedOutage::Gateway };
             // Some outages last longer than a month.
             let days = if rng.random_ratio(1, 12) { 40 } else { rng.random_range(1..=5) };
             self.outage = Some((kind, days));
@@ -117,73 +117,48 @@ impl DayPlanner {
         day: NaiveDate,
         zone: Tz,
         subscriptions: u32,
-        outage: Option<Outage>,
+        outage: Option<SimulatedOutage>,
         rng: &mut ChaCha8Rng,
     ) -> Vec<(DateTime<Utc>, PlannedTask)> {
         let mut tasks = Vec::new();
-        let runs = run_times(day, zone);
-        let after = |time: DateTime<Utc>, minutes: i64, rng: &mut ChaCha8Rng| {
-            time + TimeDelta::seconds(rng.random_range(0..=minutes * 60))
-        };
-        if outage != Some(Outage::System) {
-            for (time, is_second) in runs.into_iter().zip([false, true]) {
-                // The second run of a day is not always started.
-                if is_second && rng.random() {
-                    continue;
-                }
-                // A run may start twice at nearly the same time, or not at all.
-                let run_count =
-                    |rng: &mut ChaCha8Rng| 1 + u32::from(rng.random_ratio(1, 5)) - u32::from(rng.random_ratio(1, 6));
-                for _ in 0..run_count(rng) {
-                    tasks.push((after(time, 6, rng), PlannedTask::RunReminders(day)));
-                }
-                for _ in 0..run_count(rng) {
-                    // An operator may start a run for an earlier date.
-                    let date = if rng.random_ratio(1, 30) { day - Days::new(rng.random_range(1..4)) } else { day };
-                    tasks.push((after(time, 10, rng), PlannedTask::RunPayments(date)));
-                }
-                // Sometimes the payment batch runs once more. The leases of the earlier run may expire before this run
-                // starts.
-                if rng.random_ratio(1, 10) {
-                    tasks.push((after(time + TimeDelta::minutes(20), 50, rng), PlannedTask::RunPayments(day)));
-                }
-            }
+        if outage != Some(SimulatedOutage::System) {
+            tasks.extend(plan_runs(day, zone, rng));
         }
-        if outage != Some(Outage::System) && rng.random_ratio(1, 12) {
-            // Sometimes an operator starts runs late in the evening, and these runs continue after midnight.
-            let late = runs[0] + TimeDelta::minutes(17 * 60 + 40);
-            tasks.push((after(late, 19, rng), PlannedTask::RunPayments(day)));
-            tasks.push((after(late, 19, rng), PlannedTask::RunReminders(day)));
-        }
-        for _ in 0..subscriptions {
-            if rng.random_ratio(1, REQUEST_ONE_IN) {
-                let is_near_runs = rng.random_ratio(1, 2);
-                let at = if is_near_runs {
-                    after(runs[0] - TimeDelta::minutes(3), 20, rng)
-                } else {
-                    random_time(day, zone, rng)
-                };
-                tasks.push((at, PlannedTask::SendCustomerRequest));
-            }
-        }
+        tasks.extend(plan_customer_requests(day, zone, subscriptions, rng));
+        tasks.extend(self.plan_operator_tasks(day, zone, rng));
+        tasks
+    }
+
+    /// Plans the tasks of operators on a day with faults, except the runs that they start.
+    fn plan_operator_tasks(
+        &mut self,
+        day: NaiveDate,
+        zone: Tz,
+        rng: &mut ChaCha8Rng,
+    ) -> Vec<(DateTime<Utc>, PlannedTask)> {
+        let mut tasks = Vec::new();
+        let runs = batch_run_times(day, zone);
         if rng.random_ratio(1, NEW_SUBSCRIPTION_ONE_IN) {
-            tasks.push((random_time(day, zone, rng), PlannedTask::CreateSubscription));
+            tasks.push((random_time_near_first_run(day, zone, rng), PlannedTask::CreateSubscription));
         }
         if rng.random_ratio(1, 2) {
-            tasks.push((after(runs[1] + TimeDelta::hours(2), 90, rng), PlannedTask::ResolveAttempt));
+            let at = random_time_after(runs[1] + TimeDelta::hours(2), 90, rng);
+            tasks.push((at, PlannedTask::ResolveAttempt));
         }
         if rng.random_ratio(1, CHARGING_OFF_ONE_IN) {
-            tasks.push((after(runs[0], 8, rng), PlannedTask::SwitchCharging(false)));
-            tasks.push((after(runs[1] - TimeDelta::hours(1), 120, rng), PlannedTask::SwitchCharging(true)));
+            tasks.push((random_time_after(runs[0], 8, rng), PlannedTask::SwitchCharging(false)));
+            let on_at = random_time_after(runs[1] - TimeDelta::hours(1), 120, rng);
+            tasks.push((on_at, PlannedTask::SwitchCharging(true)));
         }
         if rng.random_ratio(1, CEILING_ONE_IN) {
             let ceiling = rng.random_range(0..MAX_CEILING);
             tasks.push((runs[0] - TimeDelta::hours(1), PlannedTask::SetCeiling(Some(ceiling))));
-            tasks.push((after(runs[0] + TimeDelta::minutes(5), 180, rng), PlannedTask::SetCeiling(None)));
+            let removed_at = random_time_after(runs[0] + TimeDelta::minutes(5), 180, rng);
+            tasks.push((removed_at, PlannedTask::SetCeiling(None)));
         }
         if self.shards < MAX_SHARDS && rng.random_ratio(1, NEW_SHARD_ONE_IN) {
             self.shards += 1;
-            tasks.push((after(runs[0], 8, rng), PlannedTask::SetShards(self.shards)));
+            tasks.push((random_time_after(runs[0], 8, rng), PlannedTask::SetShards(self.shards)));
         }
         tasks
     }
@@ -193,18 +168,81 @@ impl DayPlanner {
         let both = |time| {
             [(time, PlannedTask::RunReminders(day)), (time + TimeDelta::minutes(20), PlannedTask::RunPayments(day))]
         };
-        run_times(day, zone).into_iter().flat_map(both).collect()
+        batch_run_times(day, zone).into_iter().flat_map(both).collect()
     }
 }
 
 /// Returns the two instants of a day at which both batches run.
-fn run_times(day: NaiveDate, zone: Tz) -> [DateTime<Utc>; 2] {
-    run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), zone)
+fn batch_run_times(day: NaiveDate, zone: Tz) -> [DateTime<Utc>; 2] {
+    batch_run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), zone)
+}
+
+/// Plans the runs of both batches on a day with faults on which the system is not down.
+fn plan_runs(day: NaiveDate, zone: Tz, rng: &mut ChaCha8Rng) -> Vec<(DateTime<Utc>, PlannedTask)> {
+    let mut tasks = Vec::new();
+    let runs = batch_run_times(day, zone);
+    for (time, is_second) in runs.into_iter().zip([false, true]) {
+        // The second run of a day is not always started.
+        if is_second && rng.random() {
+            continue;
+        }
+        // A run may start twice at nearly the same time, or not at all.
+        let run_count =
+            |rng: &mut ChaCha8Rng| 1 + u32::from(rng.random_ratio(1, 5)) - u32::from(rng.random_ratio(1, 6));
+        for _ in 0..run_count(rng) {
+            tasks.push((random_time_after(time, 6, rng), PlannedTask::RunReminders(day)));
+        }
+        for _ in 0..run_count(rng) {
+            // An operator may start a run for an earlier date.
+            let date = if rng.random_ratio(1, 30) { day - Days::new(rng.random_range(1..4)) } else { day };
+            tasks.push((random_time_after(time, 10, rng), PlannedTask::RunPayments(date)));
+        }
+        // Sometimes the payment batch runs once more. The leases of the earlier run may expire before this run starts.
+        if rng.random_ratio(1, 10) {
+            let at = random_time_after(time + TimeDelta::minutes(20), 50, rng);
+            tasks.push((at, PlannedTask::RunPayments(day)));
+        }
+    }
+    if rng.random_ratio(1, 12) {
+        // Sometimes an operator starts runs late in the evening, and these runs continue after midnight.
+        let late = runs[0] + TimeDelta::minutes(17 * 60 + 40);
+        tasks.push((random_time_after(late, 19, rng), PlannedTask::RunPayments(day)));
+        tasks.push((random_time_after(late, 19, rng), PlannedTask::RunReminders(day)));
+    }
+    tasks
+}
+
+/// Plans the requests of the customers of `subscriptions` subscriptions. Half of them are sent near the first runs.
+fn plan_customer_requests(
+    day: NaiveDate,
+    zone: Tz,
+    subscriptions: u32,
+    rng: &mut ChaCha8Rng,
+) -> Vec<(DateTime<Utc>, PlannedTask)> {
+    let mut tasks = Vec::new();
+    let [first_run, _] = batch_run_times(day, zone);
+    for _ in 0..subscriptions {
+        if rng.random_ratio(1, REQUEST_ONE_IN) {
+            let is_near_runs = rng.random_ratio(1, 2);
+            let at = if is_near_runs {
+                random_time_after(first_run - TimeDelta::minutes(3), 20, rng)
+            } else {
+                random_time_near_first_run(day, zone, rng)
+            };
+            tasks.push((at, PlannedTask::SendCustomerRequest));
+        }
+    }
+    tasks
+}
+
+/// Returns a random instant from `time` to `minutes` minutes after it.
+fn random_time_after(time: DateTime<Utc>, minutes: i64, rng: &mut ChaCha8Rng) -> DateTime<Utc> {
+    time + TimeDelta::seconds(rng.random_range(0..=minutes * 60))
 }
 
 /// Returns a random instant, from 5 hours before the first run of the day to 15 hours after it.
-fn random_time(day: NaiveDate, zone: Tz, rng: &mut ChaCha8Rng) -> DateTime<Utc> {
-    let first_run = run_times(day, zone)[0];
+fn random_time_near_first_run(day: NaiveDate, zone: Tz, rng: &mut ChaCha8Rng) -> DateTime<Utc> {
+    let first_run = batch_run_times(day, zone)[0];
     first_run + TimeDelta::minutes(rng.random_range(-300..=900))
 }
 

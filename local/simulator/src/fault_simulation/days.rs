@@ -6,14 +6,14 @@ use std::rc::Rc;
 use billing::{NewSubscription, SubscriptionId};
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::day_planner::{DayPlanner, Outage, PlannedTask};
+use super::day_planner::{DayPlanner, PlannedTask, SimulatedOutage};
 use super::{FaultSimulation, actor_tasks, process};
 use crate::SimulationError;
-use crate::oracle::Role;
+use crate::oracle::ActorRole;
 use crate::population::NewSubscriber;
-use crate::schedule::{ActorId, Decision, now_or_panic};
+use crate::schedule::{ActorId, ScheduleDecision, poll_future_until_ready};
 
 /// If the gateway makes a late payment or sends an event within this time after the last call of a day, the payment or
 /// event still belongs to this day.
@@ -30,7 +30,8 @@ impl FaultSimulation {
         let process = self.world.idle_or_new_process(false)?;
         for NewSubscriber { account, subscription } in new_subscribers {
             let subscription = NewSubscription { id: SubscriptionId::new(self.world.clock.ulid()), ..subscription };
-            let created = now_or_panic(process.deployment.create_subscription(&account, subscription, day_before));
+            let created =
+                poll_future_until_ready(process.deployment.create_subscription(&account, subscription, day_before));
             created
                 .map_err(|source| SimulationError::CreateSubscription { account: account.id.to_string(), source })?;
         }
@@ -44,7 +45,7 @@ impl FaultSimulation {
         self.planned_tasks = {
             let mut rng = self.world.rng.borrow_mut();
             let outage = self.planner.advance_to_next_day(&mut rng);
-            self.world.faults.set_gateway_outage(outage == Some(Outage::Gateway));
+            self.world.faults.set_gateway_outage(outage == Some(SimulatedOutage::Gateway));
             self.planner.plan_with_faults(day, self.world.zone(), subscriptions, outage, &mut rng)
         };
         self.subscription_days += u64::from(subscriptions);
@@ -65,7 +66,7 @@ impl FaultSimulation {
     pub(super) fn stop_faults(&mut self) -> Result<(), SimulationError> {
         self.world.stop_faults();
         let process = self.world.idle_or_new_process(false)?;
-        Ok(now_or_panic(process.deployment.table.set_charging(true, None))?)
+        Ok(poll_future_until_ready(process.deployment.table.set_charging(true, None))?)
     }
 
     /// Executes the planned tasks of the day until all actors have finished, or until the oracle reports a violation.
@@ -89,18 +90,18 @@ impl FaultSimulation {
             let next_by_gateway = gateway.next_late_payment_time().into_iter().chain(gateway.next_event_time());
             let next = self.planned_tasks.last().map(|(at, _)| *at).into_iter().chain(next_by_gateway).min();
             match self.world.schedule.decide_next_step(next) {
-                Decision::Resume(actor) => {
+                ScheduleDecision::Resume(actor) => {
                     self.actors.resume(actor);
                     self.end_finished_actors();
                 }
-                Decision::TimePassed => {}
-                Decision::NoPendingCall if !self.actors.is_empty() => {
+                ScheduleDecision::TimePassed => {}
+                ScheduleDecision::NoPendingCall if !self.actors.is_empty() => {
                     self.world.oracle().violations.push("an actor waits although no call is pending".to_owned());
                 }
                 // All planned tasks have finished. A late payment or an event of the gateway within `SAME_DAY_LIMIT`
                 // still belongs to this day. A later payment or event belongs to the next day, because the runs of the
                 // next day may start earlier.
-                Decision::NoPendingCall => {
+                ScheduleDecision::NoPendingCall => {
                     match next.filter(|next| !self.planned_tasks.is_empty() || *next < now + SAME_DAY_LIMIT) {
                         Some(next) => self.world.clock.set(next.max(now)),
                         None => return Ok(()),
@@ -126,47 +127,43 @@ impl FaultSimulation {
     fn start_task(&mut self, task: PlannedTask) -> Result<(), SimulationError> {
         let world = self.world.clone();
         match task {
-            PlannedTask::RunPayments(date) => self.start_actor(Role::Payments, Some(date), false, |_, process| {
+            PlannedTask::RunPayments(date) => self.start_actor(ActorRole::Payments, Some(date), false, |_, process| {
                 actor_tasks::run_payments(world, process, date)
             }),
-            PlannedTask::RunReminders(date) => self.start_actor(Role::Reminders, Some(date), false, |_, process| {
-                actor_tasks::run_reminders(world, process, date)
-            }),
+            PlannedTask::RunReminders(date) => {
+                self.start_actor(ActorRole::Reminders, Some(date), false, |_, process| {
+                    actor_tasks::run_reminders(world, process, date)
+                })
+            }
             PlannedTask::SendCustomerRequest => {
                 let Some((subscription, action)) = self.random_customer_request() else { return Ok(()) };
-                let role = Role::Request { subscription: subscription.clone(), action: action.clone() };
+                let role = ActorRole::Request { subscription: subscription.clone(), action: action.clone() };
                 self.start_actor(role, None, false, |actor, process| {
                     actor_tasks::send_customer_request(world, process, actor, subscription, action)
                 })
             }
             PlannedTask::CreateSubscription => {
                 let Some((account, new)) = self.random_account_and_new_subscription() else { return Ok(()) };
-                self.start_actor(Role::Operator, None, false, |actor, process| {
+                self.start_actor(ActorRole::Operator, None, false, |actor, process| {
                     actor_tasks::create_subscription(world, process, actor, account, new)
                 })
             }
             PlannedTask::ResolveAttempt => {
                 let Some(subscription) = self.random_long_open_subscription() else { return Ok(()) };
-                self.start_actor(Role::Resolver, None, true, |_, process| {
+                self.start_actor(ActorRole::Resolver, None, true, |_, process| {
                     actor_tasks::resolve_attempt(world, process, subscription)
                 })
             }
-            PlannedTask::DeliverEvent(event) => self.start_actor(Role::Webhook, None, false, |_, process| {
+            PlannedTask::DeliverEvent(event) => self.start_actor(ActorRole::Webhook, None, false, |_, process| {
                 actor_tasks::deliver_event(world, process, event)
             }),
-            PlannedTask::SwitchCharging(is_on) => {
-                self.start_actor(Role::Operator, None, false, |_, process| actor_tasks::switch_charging(process, is_on))
-            }
+            PlannedTask::SwitchCharging(is_on) => self.start_actor(ActorRole::Operator, None, false, |_, process| {
+                actor_tasks::switch_charging(process, is_on)
+            }),
             PlannedTask::SetCeiling(ceiling) => {
                 let ceiling = ceiling.map_or("none".to_owned(), |ceiling| ceiling.to_string());
-                let update = json!({
-                    "TableName": self.world.config.table.name,
-                    "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
-                    "UpdateExpression": "SET PaymentLimits = :limits",
-                    "ExpressionAttributeValues": {":limits": {"M": {"max-charges": {"S": ceiling}}}},
-                });
-                self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;
-                Ok(())
+                let limits = json!({":limits": {"M": {"max-charges": {"S": ceiling}}}});
+                self.update_settings("SET PaymentLimits = :limits", limits)
             }
             PlannedTask::CopyTable => {
                 if let Some(backup) = &mut self.backup {
@@ -175,26 +172,31 @@ impl FaultSimulation {
                 Ok(())
             }
             PlannedTask::SetShards(shards) => {
-                let update = json!({
-                    "TableName": self.world.config.table.name,
-                    "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
-                    "UpdateExpression": "SET Shards = :n",
-                    "ExpressionAttributeValues": {":n": {"N": shards.to_string()}},
-                });
-                self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;
-                Ok(())
+                self.update_settings("SET Shards = :n", json!({":n": {"N": shards.to_string()}}))
             }
         }
     }
 
+    /// Updates the settings in the table with the update expression `expression` and its `values`.
+    fn update_settings(&self, expression: &str, values: Value) -> Result<(), SimulationError> {
+        let update = json!({
+            "TableName": self.world.config.table.name,
+            "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
+            "UpdateExpression": expression,
+            "ExpressionAttributeValues": values,
+        });
+        self.world.engine.execute("UpdateItem", &update).map_err(SimulationError::Engine)?;
+        Ok(())
+    }
+
     /// Starts an actor that executes `task` until the task finishes or a crash ends it. `date` and `is_prompt` are
-    /// explained at [`World::start_actor`].
+    /// explained at [`SimulatedWorld::start_actor`].
     fn start_actor<F: Future<Output = ()> + 'static>(
         &mut self,
-        role: Role,
+        role: ActorRole,
         date: Option<NaiveDate>,
         is_prompt: bool,
-        task: impl FnOnce(ActorId, Rc<process::Process>) -> F,
+        task: impl FnOnce(ActorId, Rc<process::SimulatedProcess>) -> F,
     ) -> Result<(), SimulationError> {
         let (actor, process) = self.world.start_actor(role, date, is_prompt)?;
         let (task, injector) = (task(actor, process.clone()), process.injector.clone());

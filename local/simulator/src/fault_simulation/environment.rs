@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use clock::SimulatedClock;
-use deployment::Config;
+use deployment::DeploymentConfig;
 use emulator::Engine;
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 use sandbox::{Ledger, Sandbox};
 
-use crate::history::History;
-use crate::oracle::{Oracle, Rules};
+use crate::history::TableHistory;
+use crate::oracle::{BillingRules, Oracle};
 use crate::random_faults::{FaultConfig, RandomFaults};
-use crate::schedule::Schedule;
+use crate::schedule::CallSchedule;
 use crate::simulated_gateway::{GatewayKind, SimulatedGateway};
 use crate::stripe_gateway::StripeGateway;
 use crate::unreliable_gateway::UnreliableGateway;
@@ -24,53 +24,63 @@ use crate::unreliable_gateway::UnreliableGateway;
 const GATEWAY_FAULTS_PER_PERCENT: f64 = 15.0;
 
 /// The environment of one simulation with faults, which all its processes share.
-pub struct Environment {
-    pub schedule: Schedule,
+pub struct SimulationEnvironment {
+    pub schedule: CallSchedule,
     pub clock: Arc<SimulatedClock>,
     pub engine: Engine,
-    pub config: Config,
+    pub config: DeploymentConfig,
     pub faults: Arc<RandomFaults>,
-    pub history: Arc<History>,
+    pub history: Arc<TableHistory>,
     pub gateway: Arc<dyn SimulatedGateway>,
     /// The same gateway as in `gateway` if that gateway is Stripe, otherwise `None`.
     pub stripe: Option<Arc<StripeGateway>>,
     pub oracle: Arc<Mutex<Oracle>>,
 }
 
-impl Environment {
+impl SimulationEnvironment {
     /// Creates an environment with an empty table, whose simulated clock begins at `now`. `seeds` gives each component
     /// the seed of its random number generator.
     pub fn new(
-        config: Config,
+        config: DeploymentConfig,
         now: DateTime<Utc>,
         fault_config: FaultConfig,
         gateway: GatewayKind,
         seeds: &mut ChaCha8Rng,
     ) -> Self {
-        let (engine, clock) = (Engine::memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
-        let schedule = Schedule::new(seeds.random(), clock.clone());
+        let (engine, clock) = (Engine::in_memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
+        let schedule = CallSchedule::new(seeds.random(), clock.clone());
         let policy = &config.table.configured_policy.policy;
-        let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(policy), policy.zone)));
-        let history = History::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
-        let (gateway_clock, gateway_schedule, gateway_oracle) = (clock.clone(), schedule.clone(), oracle.clone());
-        let gateway_fault_config = (seeds.random(), gateway_faults_per_thousand(fault_config.rate));
+        let oracle = Arc::new(Mutex::new(Oracle::new(BillingRules::from_policy(policy), policy.zone)));
+        let history =
+            TableHistory::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
+        let gateway_clock = clock.clone();
+        let gateway_schedule = schedule.clone();
+        let gateway_oracle = oracle.clone();
+        let gateway_seed = seeds.random();
+        let faults_per_thousand = gateway_faults_per_thousand(fault_config.rate);
         let (gateway, stripe): (Arc<dyn SimulatedGateway>, _) = match gateway {
             GatewayKind::Sandbox => {
-                let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+                let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), clock.clone()));
                 (
                     Arc::new(UnreliableGateway::new(
                         sandbox,
                         gateway_clock,
                         gateway_schedule,
                         gateway_oracle,
-                        gateway_fault_config,
+                        gateway_seed,
+                        faults_per_thousand,
                     )),
                     None,
                 )
             }
             GatewayKind::Stripe => {
-                let stripe =
-                    Arc::new(StripeGateway::new(gateway_clock, gateway_schedule, gateway_oracle, gateway_fault_config));
+                let stripe = Arc::new(StripeGateway::new(
+                    gateway_clock,
+                    gateway_schedule,
+                    gateway_oracle,
+                    gateway_seed,
+                    faults_per_thousand,
+                ));
                 (stripe.clone(), Some(stripe))
             }
         };

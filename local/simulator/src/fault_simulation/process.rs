@@ -12,8 +12,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use deployment::{Config, Deployment, Faulty};
-use emulator::{EngineConnection, Injector};
+use deployment::{Deployment, DeploymentConfig, FaultyService};
+use emulator::{EngineConnection, FaultInjector};
 use inbound::StripeEventHandler;
 use mail::{Mail, MailError, Mailer};
 use payments::PaymentBatch;
@@ -24,15 +24,15 @@ use sweep::Sweep;
 use tower::ServiceExt as _;
 use ulid::Ulid;
 
-use super::environment::Environment;
+use super::environment::SimulationEnvironment;
 use crate::history::ProcessObserver;
 use crate::oracle::Oracle;
-use crate::schedule::{ProcessSchedule, Schedule};
+use crate::schedule::{CallSchedule, ProcessSchedule};
 
 /// A simulated process of the deployment, which executes one actor's task at a time.
-pub struct Process {
+pub struct SimulatedProcess {
     pub process_schedule: Arc<ProcessSchedule>,
-    pub injector: Arc<Injector>,
+    pub injector: Arc<FaultInjector>,
     pub clock: Arc<SkewedClock>,
     pub deployment: Deployment,
     pub payments: Sweep<PaymentBatch>,
@@ -42,22 +42,22 @@ pub struct Process {
     api: OnceCell<Router>,
 }
 
-impl Process {
+impl SimulatedProcess {
     /// Starts a process with the configuration `config`, whose clock is ahead of the simulated clock by `skew`.
     /// `has_retries` states whether the AWS SDK of the process repeats failed requests.
     pub async fn start(
-        environment: &Environment,
-        config: Config,
+        environment: &SimulationEnvironment,
+        config: DeploymentConfig,
         skew: TimeDelta,
         has_retries: bool,
     ) -> Result<Self, TableError> {
         let process_schedule = Arc::new(ProcessSchedule::new(environment.schedule.clone(), environment.faults.clone()));
-        let injector = Arc::new(Injector::new(process_schedule.clone()));
+        let injector = Arc::new(FaultInjector::new(process_schedule.clone()));
         let observer =
             ProcessObserver { history: environment.history.clone(), process_schedule: process_schedule.clone() };
         let connection = EngineConnection::with_injector(injector.clone())
             .without_transaction_tokens()
-            .and_observer(Arc::new(observer));
+            .with_observer(Arc::new(observer));
         let connection = if has_retries { connection } else { connection.without_retries() };
         let gateway = environment.gateway.clone().gateway_of_process(process_schedule.clone(), injector.clone());
         let mailer = RecordingMailer {
@@ -71,11 +71,11 @@ impl Process {
             environment.engine.client_with_connection(Arc::new(connection)),
             config,
             gateway,
-            Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),
+            Arc::new(FaultyService::new(Arc::new(mailer), injector.clone())),
             clock.clone(),
         );
         let deployment = deployment.create_table_if_absent().await?;
-        let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
+        let (payments, reminders) = (deployment.payment_batch().await?, deployment.reminder_batch().await?);
         let table = &deployment.table;
         let receiver = environment.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), clock.clone()));
         Ok(Self { process_schedule, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
@@ -90,7 +90,8 @@ impl Process {
     pub async fn create_api(&self) -> Result<(), TableError> {
         if self.api.get().is_none() {
             let Deployment { table, config, .. } = &self.deployment;
-            let api = Api::new(table.clone(), config.api_config(), self.clock.clone()).await?;
+            let merchant = config.merchant.clone();
+            let api = Api::new(table.clone(), &config.table, merchant, self.clock.clone()).await?;
             // Ignores the result: `set` fails only if the API was created before, which the condition above excludes.
             let _ = self.api.set(api.router());
         }
@@ -142,7 +143,7 @@ impl Clock for SkewedClock {
 struct RecordingMailer {
     oracle: Arc<Mutex<Oracle>>,
     clock: Arc<SimulatedClock>,
-    schedule: Schedule,
+    schedule: CallSchedule,
     process_schedule: Arc<ProcessSchedule>,
 }
 
@@ -150,10 +151,10 @@ struct RecordingMailer {
 impl Mailer for RecordingMailer {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let mut oracle = self.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-        oracle.record_sent_mail(self.process_schedule.actor(), self.clock.now(), mail);
+        oracle.record_sent_mail(self.process_schedule.calling_actor(), self.clock.now(), mail);
         self.schedule.add_to_trace(&format!(
             "{} mail {} {}",
-            self.process_schedule.actor(),
+            self.process_schedule.calling_actor(),
             mail.to.as_str(),
             mail.text
         ));

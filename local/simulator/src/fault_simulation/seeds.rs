@@ -1,6 +1,6 @@
 //! Executes simulations with faults for many seeds. As many simulations run at the same time as the machine has cores.
 
-use deployment::Config;
+use deployment::DeploymentConfig;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +12,12 @@ use super::{FaultSimulationResult, simulate_with_repairs};
 use crate::SimulationError;
 use crate::history::SimulatedRecords;
 use crate::population::NewSubscriber;
-use crate::random_faults::FaultConfig;
 use crate::simulated_gateway::GatewayKind;
 
 /// The settings of a simulation with faults, apart from the seed.
 #[derive(Clone, Debug)]
 pub struct FaultSimulationSettings {
-    pub config: Config,
+    pub config: DeploymentConfig,
     pub new_subscribers: Vec<NewSubscriber>,
     pub from: NaiveDate,
     pub months: u32,
@@ -27,15 +26,16 @@ pub struct FaultSimulationSettings {
     pub gateway: GatewayKind,
 }
 
-/// Simulates `settings` with up to `count` seeds, starting with the seed `first`, as long as `should_continue` returns
-/// true. Calls `on_result` after each simulation. The field `records` of each returned result is empty. After a
+/// Simulates `settings` with up to `count` seeds, starting with the seed `first_seed`, as long as `should_continue`
+/// returns true. Calls `on_result` after each simulation. The field `records` of each returned result is empty. After a
 /// simulation that failed or found a violation, no further simulation is started.
 ///
 /// # Errors
 /// [`SimulationError`] if a simulation could not be completed.
 pub fn simulate_seeds(
     settings: &FaultSimulationSettings,
-    (first, count): (u64, u64),
+    first_seed: u64,
+    count: u64,
     should_continue: impl Fn() -> bool + Sync,
     on_result: impl Fn(&FaultSimulationResult) + Sync,
 ) -> Result<Vec<FaultSimulationResult>, SimulationError> {
@@ -47,11 +47,7 @@ pub fn simulate_seeds(
             if number >= count {
                 return;
             }
-            let FaultSimulationSettings { config, new_subscribers, from, months, fault_rate, gateway } =
-                settings.clone();
-            let fault_config = FaultConfig { rate: fault_rate, seed: first.wrapping_add(number) };
-            let result =
-                simulate_with_repairs(config, new_subscribers, (from, months), (fault_config, gateway), |_| {});
+            let result = simulate_with_repairs(settings.clone(), first_seed.wrapping_add(number), |_| {});
             let result = result.inspect(&on_result);
             let result = result.map(|result| FaultSimulationResult { records: SimulatedRecords::default(), ..result });
             if result.as_ref().map_or(true, |result| !result.violations.is_empty()) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::expected_subscription::{CustomerAction, ExpectedSubscription};
-use super::{Oracle, subscription_of};
+use super::{Oracle, subscription_of_item_key};
 use crate::change::ItemKey;
 use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
@@ -15,8 +15,8 @@ use crate::stored_items::SubscriptionName;
 /// A batch run, an API request, the webhook receiver or an operator that acts in the simulation, with the data that the
 /// oracle needs.
 #[derive(Clone, Debug)]
-pub struct Actor {
-    pub role: Role,
+pub struct SimulatedActor {
+    pub role: ActorRole,
     /// The amount by which the actor's clock is ahead of the simulated clock; negative if it is behind.
     pub skew: TimeDelta,
     /// The day on which the actor started, by its own clock.
@@ -27,7 +27,7 @@ pub struct Actor {
 
 /// The role of an actor.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum ActorRole {
     /// A run of the payment batch.
     Payments,
     /// A run of the reminder batch.
@@ -51,7 +51,7 @@ pub enum RequestOutcome {
 
 /// An actor that has not finished, and the oracle's records about it.
 pub(super) struct ActorState {
-    pub actor: Actor,
+    pub actor: SimulatedActor,
     /// Whether the actor has written to a subscription.
     pub has_written: bool,
     /// Whether the requested action was allowed in the state that the actor read last; `None` before the first read of
@@ -74,7 +74,7 @@ pub(super) struct ActorState {
 
 impl Oracle {
     /// Records that an actor started.
-    pub fn record_actor_start(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
+    pub fn record_actor_start(&mut self, id: ActorId, now: DateTime<Utc>, actor: SimulatedActor) {
         let active = ActorState {
             actor,
             has_written: false,
@@ -110,7 +110,7 @@ impl Oracle {
     /// Records whether the requested action is allowed in the state that the actor has just read.
     pub(super) fn record_whether_action_is_allowed(&mut self, id: ActorId) {
         let Some(active) = self.active_actors.get_mut(&id) else { return };
-        let Role::Request { subscription, action } = &active.actor.role else { return };
+        let ActorRole::Request { subscription, action } = &active.actor.role else { return };
         if active.has_written {
             return;
         }
@@ -122,7 +122,7 @@ impl Oracle {
     /// Checks the response to the customer request of actor `id`.
     pub fn record_api_response(&mut self, id: ActorId, now: DateTime<Utc>, outcome: RequestOutcome) {
         let Some(active) = self.active_actors.get(&id) else { return };
-        let Role::Request { subscription, action } = active.actor.role.clone() else { return };
+        let ActorRole::Request { subscription, action } = active.actor.role.clone() else { return };
         let was_allowed = active.was_allowed;
         match (outcome, was_allowed) {
             (RequestOutcome::Refused, Some(true)) if !active.has_written => {
@@ -141,7 +141,7 @@ impl Oracle {
 
     /// Records that an actor has read the settings: whether charging is switched on, and the ceiling (maximum number of
     /// charges per day).
-    pub fn record_read_settings(&mut self, id: ActorId, is_charging: bool, ceiling: Option<usize>) {
+    pub fn record_settings_read_by_actor(&mut self, id: ActorId, is_charging: bool, ceiling: Option<usize>) {
         if let Some(active) = self.active_actors.get_mut(&id) {
             // The actor may use any of the settings that it has read, so only the highest ceiling is certain to apply.
             active.ceiling = match active.has_read_settings {
@@ -154,11 +154,11 @@ impl Oracle {
     }
 
     /// Records that an actor has read these index rows.
-    pub fn record_read_index_rows(&mut self, id: ActorId, rows: &[ItemKey]) {
+    pub fn record_index_rows_read_by_actor(&mut self, id: ActorId, rows: &[ItemKey]) {
         if let Some(active) = self.active_actors.get_mut(&id)
             && !active.has_read_charging_off
         {
-            active.rows_read_while_on.extend(rows.iter().filter_map(subscription_of));
+            active.rows_read_while_on.extend(rows.iter().filter_map(subscription_of_item_key));
         }
     }
 }

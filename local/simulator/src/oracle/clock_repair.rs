@@ -4,8 +4,8 @@
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde_json::Value;
 
-use super::{Oracle, subscription_of};
-use crate::json::{date, instant, text};
+use super::{Oracle, subscription_of_item_key};
+use crate::json::{read_date_attribute, read_instant_attribute, read_text_attribute};
 use crate::stored_items::StoredStatus;
 
 /// A look-up lists the payments from this number of days before the claim, so a claim that is repaired to less than this
@@ -20,17 +20,20 @@ impl Oracle {
     /// The violation, if the repair is wrong.
     pub fn record_clock_repair(
         &mut self,
-        (now, today): (DateTime<Utc>, NaiveDate),
+        now: DateTime<Utc>,
+        today: NaiveDate,
         before: &Value,
         repaired: &Value,
     ) -> Result<(), String> {
-        let key = |name| text(repaired, name).map(str::to_owned);
-        let name = key("PK").zip(key("SK")).and_then(|key| subscription_of(&key)).ok_or("the item has no key")?;
+        let key = |name| read_text_attribute(repaired, name).map(str::to_owned);
+        let name =
+            key("PK").zip(key("SK")).and_then(|key| subscription_of_item_key(&key)).ok_or("the item has no key")?;
         let longest_gap = self.rules.longest_gap();
         let expected = self.expected_subscriptions.get_mut(&name).ok_or("the subscription is not expected")?;
-        let next = date(repaired, "NextPaymentDate");
+        let next = read_date_attribute(repaired, "NextPaymentDate");
         if let Some(open) = &mut expected.open {
-            let claim = instant(repaired, "AttemptAt").zip(instant(repaired, "AttemptLease"));
+            let claim =
+                read_instant_attribute(repaired, "AttemptAt").zip(read_instant_attribute(repaired, "AttemptLease"));
             let (claimed_at, leased_until) = claim.ok_or("the repair has removed the attempt")?;
             if claimed_at > open.claimed_at + LOOK_UP_MARGIN {
                 return Err(format!("a look-up misses payments from {} to {claimed_at}", open.claimed_at));
@@ -38,7 +41,7 @@ impl Oracle {
             if leased_until > now {
                 return Err(format!("the lease still ends at {leased_until}"));
             }
-            if next != date(before, "NextPaymentDate") {
+            if next != read_date_attribute(before, "NextPaymentDate") {
                 return Err(format!("the repair of a lease has changed the next payment date to {next:?}"));
             }
             (open.claimed_at, open.leased_until) = (claimed_at, leased_until);

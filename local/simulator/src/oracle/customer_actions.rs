@@ -2,14 +2,19 @@
 
 use chrono::NaiveDate;
 
-use super::Rules;
+use super::BillingRules;
 use super::expected_subscription::{CustomerAction, ExpectedSubscription};
 use crate::calendar::{Month, month_of, next_month};
 use crate::stored_items::StoredStatus::{self, Active, Cancelled, PastDue, Paused, Unpaid};
 
 impl ExpectedSubscription {
     /// Returns the expected subscription after `action` on `today`; `None` if the action must be refused.
-    pub fn predict_after_action(&self, action: &CustomerAction, today: NaiveDate, rules: &Rules) -> Option<Self> {
+    pub fn predict_after_action(
+        &self,
+        action: &CustomerAction,
+        today: NaiveDate,
+        rules: &BillingRules,
+    ) -> Option<Self> {
         let mut next = Self { new_waivers: Vec::new(), ..self.clone() };
         match action {
             CustomerAction::Pause => next.pause(today)?,
@@ -66,7 +71,7 @@ impl ExpectedSubscription {
 
     /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month becomes
     /// owed; the other months are waived. Returns `None` if the action must be refused.
-    fn resume(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
+    fn resume(&mut self, today: NaiveDate, rules: &BillingRules) -> Option<()> {
         match self.status {
             Active => return Some(()),
             PastDue | Unpaid | Cancelled => return None,
@@ -139,7 +144,7 @@ impl ExpectedSubscription {
     }
 
     /// Removes the planned end of the subscription; `None` if the action must be refused.
-    fn uncancel(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
+    fn uncancel(&mut self, today: NaiveDate, rules: &BillingRules) -> Option<()> {
         let was_ending = self.ends_on_due_date();
         let ends_on = self.ends.map(|ends| if was_ending { self.due } else { self.due_date_in(ends) });
         if self.status == Cancelled || ends_on.is_some_and(|on| on <= today) {
@@ -179,13 +184,13 @@ impl ExpectedSubscription {
     }
 
     /// Plans the next payment and its reminder.
-    fn plan_next_payment(&mut self, today: NaiveDate, rules: &Rules) {
+    fn plan_next_payment(&mut self, today: NaiveDate, rules: &BillingRules) {
         self.next_payment = Some(self.due.max(today));
         self.plan_reminder(today, rules);
     }
 
     /// Plans the reminder of the next payment, if that month will be charged and its due date has not passed.
-    fn plan_reminder(&mut self, today: NaiveDate, rules: &Rules) {
+    fn plan_reminder(&mut self, today: NaiveDate, rules: &BillingRules) {
         let is_planned = self.status == Active && self.open.is_none() && self.due >= today && !self.ends_on_due_date();
         self.next_reminder = is_planned.then(|| rules.reminder_date_before(self.due));
     }

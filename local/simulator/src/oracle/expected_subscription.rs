@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
 
-use super::status_of;
+use super::subscription_status_in_item;
 use crate::calendar::{Month, month_of};
-use crate::json::{date, instant, number, text};
+use crate::json::{read_date_attribute, read_instant_attribute, read_number_attribute, read_text_attribute};
 use crate::schedule::ActorId;
 use crate::stored_items::{StoredStatus, SubscriptionName};
 
@@ -111,38 +111,38 @@ pub struct ExpectedSubscription {
 impl ExpectedSubscription {
     /// Reads the first expected state of a new subscription from its item; `None` if the item cannot be read.
     pub fn from_item(subscription: &SubscriptionName, item: &Value) -> Option<Self> {
-        let open = match number(item, "AttemptNo") {
+        let open = match read_number_attribute(item, "AttemptNo") {
             None => None,
             Some(no) => Some(OpenAttempt {
                 no,
-                due: date(item, "AttemptDue")?,
-                amount: number(item, "AttemptAmount")?,
-                card: payment_method_id(item, "AttemptPayment")?.to_owned(),
+                due: read_date_attribute(item, "AttemptDue")?,
+                amount: read_number_attribute(item, "AttemptAmount")?,
+                card: read_payment_method_id(item, "AttemptPayment")?.to_owned(),
                 holder: 0,
                 is_chargeable: true,
-                held_since: instant(item, "AttemptAt")?,
-                leased_until: instant(item, "AttemptLease")?,
-                claimed_at: instant(item, "AttemptAt")?,
+                held_since: read_instant_attribute(item, "AttemptAt")?,
+                leased_until: read_instant_attribute(item, "AttemptLease")?,
+                claimed_at: read_instant_attribute(item, "AttemptAt")?,
             }),
         };
-        let due = date(item, "DueDate")?;
+        let due = read_date_attribute(item, "DueDate")?;
         Some(Self {
             name: subscription.clone(),
-            product: text(item, "ProductName")?.to_owned(),
-            currency: text(item, "Currency")?.to_owned(),
-            status: status_of(item)?,
-            days: vec![(month_of(due), number(item, "PaymentDay")?)],
-            prices: vec![(month_of(due), number(item, "PaymentAmount")?)],
-            card: payment_method_id(item, "PaymentDetails")?.to_owned(),
-            first_due: date(item, "FirstDueDate")?,
+            product: read_text_attribute(item, "ProductName")?.to_owned(),
+            currency: read_text_attribute(item, "Currency")?.to_owned(),
+            status: subscription_status_in_item(item)?,
+            days: vec![(month_of(due), read_number_attribute(item, "PaymentDay")?)],
+            prices: vec![(month_of(due), read_number_attribute(item, "PaymentAmount")?)],
+            card: read_payment_method_id(item, "PaymentDetails")?.to_owned(),
+            first_due: read_date_attribute(item, "FirstDueDate")?,
             due,
-            next_payment: date(item, "NextPaymentDate"),
-            next_reminder: date(item, "NextReminderDate"),
-            failed: number(item, "FailedAttempts")?,
-            rejections: number(item, "Rejections").unwrap_or(0),
-            first_declined: date(item, "FirstDeclinedDate"),
-            attempts: number(item, "AttemptSeq")?,
-            ends: month(item, "CancelPeriod"),
+            next_payment: read_date_attribute(item, "NextPaymentDate"),
+            next_reminder: read_date_attribute(item, "NextReminderDate"),
+            failed: read_number_attribute(item, "FailedAttempts")?,
+            rejections: read_number_attribute(item, "Rejections").unwrap_or(0),
+            first_declined: read_date_attribute(item, "FirstDeclinedDate"),
+            attempts: read_number_attribute(item, "AttemptSeq")?,
+            ends: read_month_attribute(item, "CancelPeriod"),
             was_unpaid: item.get("UnpaidSince").is_some(),
             open,
             reminder_claim: None,
@@ -150,12 +150,12 @@ impl ExpectedSubscription {
             paid: BTreeMap::new(),
             waived: BTreeMap::new(),
             new_waivers: Vec::new(),
-            changed_at: instant(item, "CreatedDate")?,
+            changed_at: read_instant_attribute(item, "CreatedDate")?,
         })
     }
 
     /// Returns the differences between `item` and the expected state.
-    pub fn differences(&self, item: &Value) -> Vec<String> {
+    pub fn find_differences(&self, item: &Value) -> Vec<String> {
         let mut differences = Vec::new();
         let mut compare = |attribute: &str, expected: String, found: String| {
             if expected != found {
@@ -163,44 +163,60 @@ impl ExpectedSubscription {
             }
         };
         let open = self.open.as_ref();
-        compare("the status", format!("{:?}", Some(self.status)), format!("{:?}", status_of(item)));
+        compare("the status", format!("{:?}", Some(self.status)), format!("{:?}", subscription_status_in_item(item)));
         let (day, price) = (self.payment_day_in(month_of(self.due)), self.price_in(month_of(self.due)));
-        compare("the payment day", format!("{:?}", Some(day)), format!("{:?}", number::<u32>(item, "PaymentDay")));
-        compare("the price", format!("{:?}", Some(price)), format!("{:?}", number::<i64>(item, "PaymentAmount")));
+        compare(
+            "the payment day",
+            format!("{:?}", Some(day)),
+            format!("{:?}", read_number_attribute::<u32>(item, "PaymentDay")),
+        );
+        compare(
+            "the price",
+            format!("{:?}", Some(price)),
+            format!("{:?}", read_number_attribute::<i64>(item, "PaymentAmount")),
+        );
         compare(
             "the card",
             format!("{:?}", Some(&*self.card)),
-            format!("{:?}", payment_method_id(item, "PaymentDetails")),
+            format!("{:?}", read_payment_method_id(item, "PaymentDetails")),
         );
-        compare("the due date", format!("{:?}", Some(self.due)), format!("{:?}", date(item, "DueDate")));
-        compare("the end month", format!("{:?}", self.ends), format!("{:?}", month(item, "CancelPeriod")));
+        compare("the due date", format!("{:?}", Some(self.due)), format!("{:?}", read_date_attribute(item, "DueDate")));
+        compare(
+            "the end month",
+            format!("{:?}", self.ends),
+            format!("{:?}", read_month_attribute(item, "CancelPeriod")),
+        );
         compare(
             "the first due date",
             format!("{:?}", Some(self.first_due)),
-            format!("{:?}", date(item, "FirstDueDate")),
+            format!("{:?}", read_date_attribute(item, "FirstDueDate")),
         );
         compare(
             "the next payment date",
             format!("{:?}", self.next_payment),
-            format!("{:?}", date(item, "NextPaymentDate")),
+            format!("{:?}", read_date_attribute(item, "NextPaymentDate")),
         );
         compare(
             "the next reminder date",
             format!("{:?}", self.next_reminder),
-            format!("{:?}", date(item, "NextReminderDate")),
+            format!("{:?}", read_date_attribute(item, "NextReminderDate")),
         );
-        compare("the number of open findings", "None".to_owned(), format!("{:?}", number::<u32>(item, "OpenFindings")));
+        compare(
+            "the number of open findings",
+            "None".to_owned(),
+            format!("{:?}", read_number_attribute::<u32>(item, "OpenFindings")),
+        );
         compare(
             "the number of the open attempt",
             format!("{:?}", open.map(|o| o.no)),
-            format!("{:?}", number::<u32>(item, "AttemptNo")),
+            format!("{:?}", read_number_attribute::<u32>(item, "AttemptNo")),
         );
         if let Some(open) = open {
             let frozen = (Some(open.due), Some(open.amount), Some(&*open.card));
             let found = (
-                date(item, "AttemptDue"),
-                number::<i64>(item, "AttemptAmount"),
-                payment_method_id(item, "AttemptPayment"),
+                read_date_attribute(item, "AttemptDue"),
+                read_number_attribute::<i64>(item, "AttemptAmount"),
+                read_payment_method_id(item, "AttemptPayment"),
             );
             compare("the due date, amount and card of the attempt", format!("{frozen:?}"), format!("{found:?}"));
         }
@@ -219,12 +235,12 @@ impl ExpectedSubscription {
 }
 
 /// Returns the id of the payment method that the attribute `name` contains.
-fn payment_method_id<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
-    text(item.get(name)?.get("M")?, "payment_method")
+fn read_payment_method_id<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
+    read_text_attribute(item.get(name)?.get("M")?, "payment_method")
 }
 
 /// Reads a month such as `2026-03` from the attribute `name`.
-fn month(item: &Value, name: &str) -> Option<Month> {
-    let (year, month) = text(item, name)?.split_once('-')?;
+fn read_month_attribute(item: &Value, name: &str) -> Option<Month> {
+    let (year, month) = read_text_attribute(item, name)?.split_once('-')?;
     Some((year.parse().ok()?, month.parse().ok()?))
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Oracle;
 use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
 use super::ledger::LedgerPayment;
-use super::written_records::{Receipt, RecordedFinding, Records};
+use super::written_records::{RecordedFinding, RecordedReceipt, WrittenRecords};
 use crate::calendar::month_of;
 use crate::stored_items::SubscriptionName;
 
@@ -29,7 +29,7 @@ impl Oracle {
     /// Records a payment that the gateway made only at `now`, after it had responded to the charge request with an
     /// error. `card` is the charged payment method.
     pub fn record_late_payment(&mut self, now: DateTime<Utc>, payment: &Payment, card: &str) {
-        let ledger_payment = LedgerPayment::of(payment, card);
+        let ledger_payment = LedgerPayment::from_payment(payment, card);
         let is_charged = |(_, other): (&String, &LedgerPayment)| other.is_succeeded_or_pending();
         let is_undetectable =
             self.ledger.payments_of_month(&ledger_payment.subscription, ledger_payment.due).any(is_charged);
@@ -43,7 +43,12 @@ impl Oracle {
 
     /// Checks and records findings (successful payments without a receipt) of `subscription`. A finding does not change
     /// the subscription.
-    pub(super) fn record_findings(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, records: &Records) {
+    pub(super) fn record_findings(
+        &mut self,
+        now: DateTime<Utc>,
+        subscription: &SubscriptionName,
+        records: &WrittenRecords,
+    ) {
         for finding in &records.findings {
             let expected = self
                 .expected_subscriptions
@@ -62,12 +67,13 @@ impl Oracle {
     /// and applies the write to `next`.
     pub(super) fn predict_after_late_success(
         &self,
-        (now, today): (DateTime<Utc>, NaiveDate),
+        now: DateTime<Utc>,
+        today: NaiveDate,
         next: &mut ExpectedSubscription,
-        records: &Records,
+        records: &WrittenRecords,
     ) -> Result<(), String> {
         match (&records.receipts[..], &records.failed_attempts[..], &records.findings[..]) {
-            ([receipt], [], []) => self.apply_receipt_of_closed_attempt((now, today), next, receipt),
+            ([receipt], [], []) => self.apply_receipt_of_closed_attempt(now, today, next, receipt),
             _ => Err(format!("the webhook receiver wrote unexpected records: {records:?}")),
         }
     }
@@ -76,9 +82,10 @@ impl Oracle {
     /// as paid in `next`.
     fn apply_receipt_of_closed_attempt(
         &self,
-        (now, today): (DateTime<Utc>, NaiveDate),
+        now: DateTime<Utc>,
+        today: NaiveDate,
         next: &mut ExpectedSubscription,
-        receipt: &Receipt,
+        receipt: &RecordedReceipt,
     ) -> Result<(), String> {
         let ledger_payment = self
             .ledger

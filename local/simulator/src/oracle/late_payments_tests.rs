@@ -7,20 +7,22 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
-use super::tests::{claim_attributes, date, morning, rules, subscription_item, subscription_name};
+use super::tests::{
+    claim_attributes, default_billing_rules, parse_date, six_o_clock_on, subscription_item, subscription_name,
+};
 use super::*;
 
 /// The id of the subscription that `subscription_name` returns.
 const SUBSCRIPTION_ID: &str = "01JZXCVBNM0123456789ABCDEF";
 
 /// Returns a payment of attempt 1 with this id.
-fn payment(id: &str, status: PaymentStatus, at: DateTime<Utc>) -> Payment {
+fn payment_of_first_attempt(id: &str, status: PaymentStatus, at: DateTime<Utc>) -> Payment {
     Payment {
         id: id.parse().unwrap(),
         table: None,
         account: subscription_name().0.parse().unwrap(),
         subscription: subscription_name().1.parse().unwrap(),
-        due_on: date("2028-01-31"),
+        due_on: parse_date("2028-01-31"),
         attempt_no: 1,
         amount: Money::new(1299, "EUR".parse().unwrap()),
         status,
@@ -43,27 +45,31 @@ fn item_with_open_attempt() -> Value {
 
 /// Returns an oracle for which actor 1 has claimed attempt 1 on its due date.
 fn oracle_with_open_attempt() -> Oracle {
-    let mut oracle = Oracle::new(rules(), Tz::UTC);
+    let mut oracle = Oracle::new(default_billing_rules(), Tz::UTC);
     oracle.record_table_request(
         0,
-        morning("2028-01-02"),
-        &[Change { key: subscription_key(), before: None, after: Some(subscription_item()) }],
+        six_o_clock_on("2028-01-02"),
+        &[ItemChange { key: subscription_key(), before: None, after: Some(subscription_item()) }],
     );
-    let today = date("2028-01-31");
-    let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today, date: None };
-    oracle.record_actor_start(1, morning("2028-01-31"), actor);
+    let today = parse_date("2028-01-31");
+    let actor = SimulatedActor { role: ActorRole::Payments, skew: TimeDelta::zero(), today, date: None };
+    oracle.record_actor_start(1, six_o_clock_on("2028-01-31"), actor);
     oracle.record_table_request(
         1,
-        morning("2028-01-31"),
-        &[Change { key: subscription_key(), before: Some(subscription_item()), after: Some(item_with_open_attempt()) }],
+        six_o_clock_on("2028-01-31"),
+        &[ItemChange {
+            key: subscription_key(),
+            before: Some(subscription_item()),
+            after: Some(item_with_open_attempt()),
+        }],
     );
     oracle
 }
 
 /// Returns the charge request of attempt 1, with the idempotency key `key-1`.
-fn charge_request() -> gateways::ChargeRequest {
+fn sample_charge_request() -> gateways::ChargeRequest {
     let Payment { account, subscription, due_on, attempt_no, amount, .. } =
-        payment("pi_0", PaymentStatus::Processing, morning("2028-01-31"));
+        payment_of_first_attempt("pi_0", PaymentStatus::Processing, six_o_clock_on("2028-01-31"));
     let payment_method =
         serde_json::from_value(json!({"customer": "cus_1", "payment_method": "pm_card_visa"})).unwrap();
     gateways::ChargeRequest {
@@ -81,7 +87,7 @@ fn charge_request() -> gateways::ChargeRequest {
 
 #[test]
 fn charge_after_a_late_payment_is_a_violation_if_a_look_up_could_have_found_it() {
-    let now = morning("2028-01-31") + TimeDelta::minutes(4);
+    let now = six_o_clock_on("2028-01-31") + TimeDelta::minutes(4);
     // The columns are: minutes from the late payment to the charge; status of the late payment; expected number of
     // violations; expected number of duplicates that no look-up could have prevented.
     for (minutes, status, violations, late_duplicates) in [
@@ -93,8 +99,8 @@ fn charge_after_a_late_payment_is_a_violation_if_a_look_up_could_have_found_it()
     ] {
         let mut oracle = oracle_with_open_attempt();
         let at = now - TimeDelta::minutes(minutes);
-        oracle.record_late_payment(at, &payment("pi_1", status.clone(), at), "pm_card_visa");
-        oracle.record_payment(1, now, &payment("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
+        oracle.record_late_payment(at, &payment_of_first_attempt("pi_1", status.clone(), at), "pm_card_visa");
+        oracle.record_payment(1, now, &payment_of_first_attempt("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
         assert_eq!(oracle.violations.len(), violations, "{minutes} {status:?}: {:?}", oracle.violations);
         assert!(oracle.violations.iter().all(|violation| violation.contains("was charged again by pi_2, after pi_1")));
         assert_eq!(oracle.counts.late_duplicates, late_duplicates, "{minutes} {status:?}");
@@ -104,10 +110,10 @@ fn charge_after_a_late_payment_is_a_violation_if_a_look_up_could_have_found_it()
 #[test]
 fn late_payment_after_the_charge_is_counted_as_a_late_duplicate() {
     let mut oracle = oracle_with_open_attempt();
-    let now = morning("2028-01-31") + TimeDelta::minutes(4);
-    oracle.record_payment(1, now, &payment("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
+    let now = six_o_clock_on("2028-01-31") + TimeDelta::minutes(4);
+    oracle.record_payment(1, now, &payment_of_first_attempt("pi_2", PaymentStatus::Succeeded, now), "pm_card_visa");
     let later = now + TimeDelta::hours(8);
-    oracle.record_late_payment(later, &payment("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
+    oracle.record_late_payment(later, &payment_of_first_attempt("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
     assert_eq!(
         (oracle.violations.len(), oracle.counts.late_payments, oracle.counts.late_duplicates),
         (0, 1, 1),
@@ -118,7 +124,7 @@ fn late_payment_after_the_charge_is_counted_as_a_late_duplicate() {
 
 #[test]
 fn rejection_is_valid_only_if_the_gateway_received_the_request_and_made_no_payment() {
-    let now = morning("2028-01-31") + TimeDelta::minutes(4);
+    let now = six_o_clock_on("2028-01-31") + TimeDelta::minutes(4);
     let mut rejected = subscription_item();
     rejected["NextPaymentDate"] = json!({"S": "2028-02-01"});
     rejected["AttemptSeq"] = json!({"N": "1"});
@@ -132,16 +138,25 @@ fn rejection_is_valid_only_if_the_gateway_received_the_request_and_made_no_payme
         (true, true, Some("was recorded as rejected, but the gateway has the payment pi_1")),
     ] {
         let mut oracle = oracle_with_open_attempt();
-        oracle.record_charge_request(now, &charge_request());
+        oracle.record_charge_request(now, &sample_charge_request());
         if is_received {
             oracle.record_received_charge("key-1");
         }
         if is_made {
-            oracle.record_payment(1, now, &payment("pi_1", PaymentStatus::Succeeded, now), "pm_card_visa");
+            oracle.record_payment(
+                1,
+                now,
+                &payment_of_first_attempt("pi_1", PaymentStatus::Succeeded, now),
+                "pm_card_visa",
+            );
         }
         let settled = [
-            Change { key: subscription_key(), before: Some(item_with_open_attempt()), after: Some(rejected.clone()) },
-            Change { key: record_key.clone(), before: None, after: Some(record.clone()) },
+            ItemChange {
+                key: subscription_key(),
+                before: Some(item_with_open_attempt()),
+                after: Some(rejected.clone()),
+            },
+            ItemChange { key: record_key.clone(), before: None, after: Some(record.clone()) },
         ];
         oracle.record_table_request(1, now, &settled);
         match expected_violation {
@@ -157,8 +172,8 @@ fn rejection_is_valid_only_if_the_gateway_received_the_request_and_made_no_payme
 
 #[test]
 fn finding_is_valid_only_for_a_successful_payment_of_a_month_that_is_not_due() {
-    let now = morning("2028-02-02");
-    let finding = |reason: &str| Change {
+    let now = six_o_clock_on("2028-02-02");
+    let finding = |reason: &str| ItemChange {
         key: ("ACC#acme".to_owned(), format!("FND#2028-01-31#SUB#{SUBSCRIPTION_ID}#pi_1")),
         before: None,
         after: Some(json!({"GatewayPaymentId": {"S": "pi_1"}, "Reason": {"S": reason}})),
@@ -173,11 +188,11 @@ fn finding_is_valid_only_for_a_successful_payment_of_a_month_that_is_not_due() {
         (declined, true, "paid_twice", false),
     ] {
         let mut oracle = oracle_with_open_attempt();
-        oracle.record_late_payment(now, &payment("pi_1", status.clone(), now), "pm_card_visa");
+        oracle.record_late_payment(now, &payment_of_first_attempt("pi_1", status.clone(), now), "pm_card_visa");
         if is_paid {
             let expected = oracle.expected_subscriptions.get_mut(&subscription_name()).unwrap();
             expected.paid.insert((2028, 1), "pi_2".to_owned());
-            (expected.due, expected.open) = (date("2028-02-29"), None);
+            (expected.due, expected.open) = (parse_date("2028-02-29"), None);
         }
         oracle.record_table_request(1, now, &[finding(reason)]);
         assert_eq!(oracle.violations.is_empty(), is_valid, "{status:?} {is_paid} {reason}: {:?}", oracle.violations);

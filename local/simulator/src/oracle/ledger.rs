@@ -6,7 +6,7 @@ use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use gateways::ChargeRequest;
 
-use super::{MAX_ROW_TIME, Oracle, Role};
+use super::{ActorRole, MAX_ROW_TIME, Oracle};
 use crate::calendar::month_of;
 use crate::schedule::{ActorId, SLOWEST_REQUEST};
 use crate::stored_items::SubscriptionName;
@@ -38,7 +38,7 @@ pub struct LedgerPayment {
 
 /// All payments that the gateway has made, and the oracle's data about their attempts.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct PaymentLedger {
     pub payments: BTreeMap<String, LedgerPayment>,
     /// The attempts that the gateway rejected.
     pub rejected: BTreeSet<(SubscriptionName, u32)>,
@@ -57,7 +57,7 @@ pub struct Ledger {
 
 impl LedgerPayment {
     /// Converts `payment`, which the gateway made with the payment method `card`. The result is not a late payment.
-    pub(super) fn of(payment: &Payment, card: &str) -> Self {
+    pub(super) fn from_payment(payment: &Payment, card: &str) -> Self {
         Self {
             subscription: (payment.account.to_string(), payment.subscription.to_string()),
             due: payment.due_on,
@@ -73,7 +73,7 @@ impl LedgerPayment {
     }
 }
 
-impl Ledger {
+impl PaymentLedger {
     /// Returns the payments of a subscription in the month of `due`.
     pub fn payments_of_month<'a>(
         &'a self,
@@ -152,8 +152,8 @@ impl Oracle {
         if self.ledger.payments.contains_key(payment.id.as_str()) {
             return;
         }
-        let ledger_payment = LedgerPayment::of(payment, card);
-        if let Err(reason) = self.check_charge((id, now), &ledger_payment) {
+        let ledger_payment = LedgerPayment::from_payment(payment, card);
+        if let Err(reason) = self.check_charge(id, now, &ledger_payment) {
             self.report_violation(now, &ledger_payment.subscription, reason);
         }
         if ledger_payment.is_succeeded_or_pending() {
@@ -187,7 +187,7 @@ impl Oracle {
 
     /// Checks that a charge belongs to the open attempt, and that the actor was allowed to send this charge. The actor
     /// id is 0 if the charge request timed out and arrived later.
-    fn check_charge(&self, (id, now): (ActorId, DateTime<Utc>), ledger_payment: &LedgerPayment) -> Result<(), String> {
+    fn check_charge(&self, id: ActorId, now: DateTime<Utc>, ledger_payment: &LedgerPayment) -> Result<(), String> {
         let LedgerPayment { subscription, due, no, .. } = ledger_payment;
         let expected =
             self.expected_subscriptions.get(subscription).ok_or("the charged subscription does not exist")?;
@@ -220,7 +220,7 @@ impl Oracle {
             ));
         }
         match self.active_actors.get(&id) {
-            Some(active) if active.actor.role != Role::Payments => {
+            Some(active) if active.actor.role != ActorRole::Payments => {
                 Err(format!("the payment due on {due} was charged by the role {:?}", active.actor.role))
             }
             Some(active) if active.has_read_row_after_charging_off(subscription) => {

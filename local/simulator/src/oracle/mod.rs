@@ -26,16 +26,16 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use crate::calendar::month_of;
-use crate::change::{Change, ItemKey};
-use crate::json::text;
+use crate::change::{ItemChange, ItemKey};
+use crate::json::read_text_attribute;
 use crate::schedule::ActorId;
 use crate::stored_items::{StoredStatus, SubscriptionName, display_name};
 
 use actors::ActorState;
-pub use actors::{Actor, RequestOutcome, Role};
+pub use actors::{ActorRole, RequestOutcome, SimulatedActor};
 pub use expected_subscription::{CustomerAction, ExpectedSubscription};
-use ledger::Ledger;
-pub use rules::Rules;
+use ledger::PaymentLedger;
+pub use rules::BillingRules;
 pub use runs::CompletedRun;
 
 /// The maximum time for which a batch run works on one row, including the time for which it is frozen.
@@ -66,7 +66,7 @@ pub struct OracleCounts {
 
 /// The oracle of one simulation.
 pub struct Oracle {
-    rules: Rules,
+    rules: BillingRules,
     zone: Tz,
     /// The expected state of each subscription, except for the subscriptions of corrupted accounts.
     expected_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
@@ -78,15 +78,25 @@ pub struct Oracle {
     /// The actors that have not finished.
     active_actors: BTreeMap<ActorId, ActorState>,
     /// All payments that the gateway has made.
-    ledger: Ledger,
+    ledger: PaymentLedger,
     pub counts: OracleCounts,
     /// The violations, in the order in which they were found.
     pub violations: Vec<String>,
 }
 
+/// A write to an existing subscription, with the other items that the same request wrote.
+struct SubscriptionWrite<'a> {
+    /// The item of the subscription before the write.
+    before: Option<&'a serde_json::Value>,
+    /// The item of the subscription after the write.
+    after: &'a serde_json::Value,
+    /// The payment records, waivers and findings of the same request.
+    records: &'a written_records::WrittenRecords,
+}
+
 impl Oracle {
     /// Creates the oracle of a deployment with these settings and this billing time zone.
-    pub fn new(rules: Rules, zone: Tz) -> Self {
+    pub fn new(rules: BillingRules, zone: Tz) -> Self {
         Self {
             rules,
             zone,
@@ -94,7 +104,7 @@ impl Oracle {
             unpredictable_subscriptions: BTreeMap::new(),
             corrupted_accounts: BTreeSet::new(),
             active_actors: BTreeMap::new(),
-            ledger: Ledger::default(),
+            ledger: PaymentLedger::default(),
             counts: OracleCounts::default(),
             violations: Vec::new(),
         }
@@ -131,16 +141,18 @@ impl Oracle {
     }
 
     /// Returns whether an item of `account` was corrupted.
-    pub fn is_corrupted(&self, account: &str) -> bool {
+    pub fn is_account_corrupted(&self, account: &str) -> bool {
         self.corrupted_accounts.contains(account)
     }
 
     /// Checks a table request of actor `id` that took effect at `now`. `changes` contains the items that the request
     /// wrote; a request without changes is a read.
-    pub fn record_table_request(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
+    pub fn record_table_request(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[ItemChange]) {
         let mut changed = BTreeSet::new();
         for change in changes {
-            changed.extend(subscription_of(&change.key).filter(|(account, _)| !self.is_corrupted(account)));
+            changed.extend(
+                subscription_of_item_key(&change.key).filter(|(account, _)| !self.is_account_corrupted(account)),
+            );
         }
         for subscription in &changed {
             self.counts.writes += 1;
@@ -154,11 +166,18 @@ impl Oracle {
     }
 
     /// Checks all changes of one request that concern `subscription`.
-    fn check_write(&mut self, id: ActorId, now: DateTime<Utc>, subscription: &SubscriptionName, changes: &[Change]) {
-        let is_of_subscription = |change: &&Change| subscription_of(&change.key).as_ref() == Some(subscription);
-        let written: Vec<&Change> = changes.iter().filter(is_of_subscription).collect();
+    fn check_write(
+        &mut self,
+        id: ActorId,
+        now: DateTime<Utc>,
+        subscription: &SubscriptionName,
+        changes: &[ItemChange],
+    ) {
+        let is_of_subscription =
+            |change: &&ItemChange| subscription_of_item_key(&change.key).as_ref() == Some(subscription);
+        let written: Vec<&ItemChange> = changes.iter().filter(is_of_subscription).collect();
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
-        let records = written_records::Records::of(&written);
+        let records = written_records::WrittenRecords::from_changes(&written);
         if item.is_none() && records.has_only_findings() {
             return self.record_findings(now, subscription, &records);
         }
@@ -173,7 +192,7 @@ impl Oracle {
             return self.check_new_subscription(id, now, subscription, after);
         };
         let before = item.and_then(|change| change.before.as_ref());
-        match self.check_transition(id, now, expected, (before, after), &records) {
+        match self.check_transition(id, now, expected, &SubscriptionWrite { before, after, records: &records }) {
             Ok(expected) => drop(self.expected_subscriptions.insert(subscription.clone(), expected)),
             Err(reason) => self.report_violation(now, subscription, reason),
         }
@@ -216,16 +235,14 @@ impl Oracle {
         id: ActorId,
         now: DateTime<Utc>,
         expected: ExpectedSubscription,
-        (before, after): (Option<&serde_json::Value>, &serde_json::Value),
-        records: &written_records::Records,
+        write: &SubscriptionWrite<'_>,
     ) -> Result<ExpectedSubscription, String> {
         let actor = self.active_actors.get(&id).map(|active| active.actor.clone());
         let actor = actor.ok_or("the write belongs to no active actor")?;
-        let predictions = self.possible_days(&actor, now).into_iter().map(|today| {
-            let predicted =
-                self.predict_subscription(id, &actor, (now, today), expected.clone(), (before, after), records)?;
-            let mut differences = predicted.differences(after);
-            differences.extend(predicted.waiver_difference(records));
+        let predictions = self.possible_days_of_write(&actor, now).into_iter().map(|today| {
+            let predicted = self.predict_subscription(id, &actor, now, today, expected.clone(), write)?;
+            let mut differences = predicted.find_differences(write.after);
+            differences.extend(predicted.waiver_difference(write.records));
             if differences.is_empty() { Ok(predicted) } else { Err(differences.join("; ")) }
         });
         let mut expected = predictions
@@ -234,10 +251,10 @@ impl Oracle {
         for (due, reason) in std::mem::take(&mut expected.new_waivers) {
             expected.waived.insert(month_of(due), reason.to_owned());
         }
-        if actor.role == Role::Webhook {
-            self.counts.receipts_by_event += records.receipts.len() as u64;
+        if actor.role == ActorRole::Webhook {
+            self.counts.receipts_by_event += write.records.receipts.len() as u64;
         }
-        for receipt in &records.receipts {
+        for receipt in &write.records.receipts {
             if !self.ledger.receipted.insert(receipt.payment.clone()) {
                 return Err(format!("the payment {} has two receipts", receipt.payment));
             }
@@ -247,11 +264,11 @@ impl Oracle {
 
     /// Returns the days on which the actor may have begun this write: yesterday and today, if the write may have begun
     /// before midnight, otherwise only today.
-    fn possible_days(&self, actor: &Actor, now: DateTime<Utc>) -> Vec<NaiveDate> {
-        if matches!(actor.role, Role::Request { .. }) {
+    fn possible_days_of_write(&self, actor: &SimulatedActor, now: DateTime<Utc>) -> Vec<NaiveDate> {
+        if matches!(actor.role, ActorRole::Request { .. }) {
             return vec![actor.today];
         }
-        let mut days: Vec<NaiveDate> = [now, now - MAX_ROW_TIME].map(|at| self.local_time(actor, at).1).into();
+        let mut days: Vec<NaiveDate> = [now, now - MAX_ROW_TIME].map(|at| self.local_time_of_actor(actor, at).1).into();
         days.dedup();
         days
     }
@@ -263,40 +280,41 @@ impl Oracle {
     fn predict_subscription(
         &self,
         id: ActorId,
-        actor: &Actor,
-        (now, today): (DateTime<Utc>, NaiveDate),
+        actor: &SimulatedActor,
+        now: DateTime<Utc>,
+        today: NaiveDate,
         expected: ExpectedSubscription,
-        (before, after): (Option<&serde_json::Value>, &serde_json::Value),
-        records: &written_records::Records,
+        write: &SubscriptionWrite<'_>,
     ) -> Result<ExpectedSubscription, String> {
         match &actor.role {
-            Role::Request { action, .. } => {
-                if !records.is_empty() && !records.has_only_waivers() {
+            ActorRole::Request { action, .. } => {
+                if !write.records.is_empty() && !write.records.has_only_waivers() {
                     return Err(format!("{action:?} wrote a receipt or an attempt record"));
                 }
                 expected
                     .predict_after_action(action, today, &self.rules)
                     .ok_or_else(|| format!("{action:?} was done, but had to be refused"))
             }
-            Role::Payments | Role::Resolver | Role::Webhook => {
-                self.predict_after_payment_write(id, actor, (now, today), expected, (before, after), records)
+            ActorRole::Payments | ActorRole::Resolver | ActorRole::Webhook => {
+                self.predict_after_payment_write(id, actor, now, today, expected, write)
             }
-            Role::Reminders => {
-                reminders::predict_after_reminder_write(id, (now + actor.skew, today), expected, (before, after))
+            ActorRole::Reminders => {
+                let local_now = now + actor.skew;
+                reminders::predict_after_reminder_write(id, local_now, today, expected, write.before, write.after)
             }
-            Role::Operator => Err("an operator task wrote to the subscription".to_owned()),
+            ActorRole::Operator => Err("an operator task wrote to the subscription".to_owned()),
         }
     }
 
     /// Returns the instant and the day that the actor's clock shows at `now`.
-    fn local_time(&self, actor: &Actor, now: DateTime<Utc>) -> (DateTime<Utc>, NaiveDate) {
+    fn local_time_of_actor(&self, actor: &SimulatedActor, now: DateTime<Utc>) -> (DateTime<Utc>, NaiveDate) {
         let local_now = now + actor.skew;
         (local_now, local_now.with_timezone(&self.zone).date_naive())
     }
 
     /// Reports a violation of a rule, unless the account of `subscription` was corrupted.
     fn report_violation(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, reason: String) {
-        if !self.is_corrupted(&subscription.0) {
+        if !self.is_account_corrupted(&subscription.0) {
             self.report_second_charge(now, subscription, reason);
         }
     }
@@ -308,7 +326,7 @@ impl Oracle {
 }
 
 /// Returns the subscription to which the item with this key belongs; `None` if it belongs to no subscription.
-fn subscription_of((pk, sk): &ItemKey) -> Option<SubscriptionName> {
+fn subscription_of_item_key((pk, sk): &ItemKey) -> Option<SubscriptionName> {
     let account = pk.strip_prefix("ACC#")?;
     let parts: Vec<&str> = sk.split('#').collect();
     let position = match *parts.first()? {
@@ -321,8 +339,8 @@ fn subscription_of((pk, sk): &ItemKey) -> Option<SubscriptionName> {
 }
 
 /// Returns the status in the item of a subscription; `None` if the status is missing or invalid.
-fn status_of(item: &serde_json::Value) -> Option<crate::stored_items::StoredStatus> {
-    crate::stored_items::StoredStatus::read(text(item, "Status")?)
+fn subscription_status_in_item(item: &serde_json::Value) -> Option<crate::stored_items::StoredStatus> {
+    crate::stored_items::StoredStatus::parse(read_text_attribute(item, "Status")?)
 }
 
 #[cfg(test)]

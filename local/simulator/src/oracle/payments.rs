@@ -5,10 +5,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
 
 use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
-use super::written_records::Records;
-use super::{Actor, Oracle, Role, Rules};
+use super::{ActorRole, BillingRules, Oracle, SimulatedActor, SubscriptionWrite};
 use crate::calendar::month_of;
-use crate::json::{instant, number, text};
+use crate::json::{read_instant_attribute, read_number_attribute, read_text_attribute};
 use crate::schedule::ActorId;
 use crate::stored_items::StoredStatus::Active;
 
@@ -20,15 +19,17 @@ impl Oracle {
     pub(super) fn predict_after_payment_write(
         &self,
         id: ActorId,
-        actor: &Actor,
-        (now, today): (DateTime<Utc>, NaiveDate),
+        actor: &SimulatedActor,
+        now: DateTime<Utc>,
+        today: NaiveDate,
         expected: ExpectedSubscription,
-        (before, after): (Option<&Value>, &Value),
-        records: &Records,
+        write: &SubscriptionWrite<'_>,
     ) -> Result<ExpectedSubscription, String> {
-        let attempt_no = |item: Option<&Value>| item.and_then(|item| number::<u32>(item, "AttemptNo"));
-        let holder_of = |item: Option<&Value>| item.and_then(|item| text(item, "AttemptBy").map(str::to_owned));
-        let lease = instant(after, "AttemptLease");
+        let &SubscriptionWrite { before, after, records } = write;
+        let attempt_no = |item: Option<&Value>| item.and_then(|item| read_number_attribute::<u32>(item, "AttemptNo"));
+        let holder_of =
+            |item: Option<&Value>| item.and_then(|item| read_text_attribute(item, "AttemptBy").map(str::to_owned));
+        let lease = read_instant_attribute(after, "AttemptLease");
         let mut next = ExpectedSubscription { new_waivers: Vec::new(), ..expected };
         match (attempt_no(before), attempt_no(Some(after))) {
             (None, Some(_)) if records.is_empty() => {
@@ -39,15 +40,15 @@ impl Oracle {
                 if self.active_actors.get(&id).is_some_and(|active| self.exceeds_ceiling(active)) {
                     return Err("an attempt was claimed, although the due payments exceed the ceiling".to_owned());
                 }
-                let claimed_at = instant(after, "AttemptAt").ok_or("an attempt has no claim instant")?;
-                next.claim_attempt((id, now), today, claimed_at, lease.ok_or("an attempt has no lease")?)?;
+                let claimed_at = read_instant_attribute(after, "AttemptAt").ok_or("an attempt has no claim instant")?;
+                next.claim_attempt(id, now, today, claimed_at, lease.ok_or("an attempt has no lease")?)?;
             }
             (Some(_), Some(_)) if holder_of(before) != holder_of(Some(after)) && records.is_empty() => {
-                next.take_over_attempt((id, now), actor, lease.ok_or("an attempt has no lease")?)?;
+                next.take_over_attempt(id, now, actor, lease.ok_or("an attempt has no lease")?)?;
             }
             (Some(_), None) => self.apply_settlement(id, actor, now, today, &mut next, records)?,
-            (None, None) if actor.role == Role::Webhook => {
-                self.predict_after_late_success((now, today), &mut next, records)?
+            (None, None) if actor.role == ActorRole::Webhook => {
+                self.predict_after_late_success(now, today, &mut next, records)?
             }
             (None, None) if next.ends_on_due_date() && next.is_chargeable() && next.due <= today => next.cancel(today),
             (None, None) if records.has_only_waivers() => next.waive_missed_months(today, &self.rules)?,
@@ -65,7 +66,8 @@ impl ExpectedSubscription {
     /// Opens a new attempt that the actor `holder` has claimed. Returns the violation if the claim is not allowed.
     fn claim_attempt(
         &mut self,
-        (holder, held_since): (ActorId, DateTime<Utc>),
+        holder: ActorId,
+        held_since: DateTime<Utc>,
         today: NaiveDate,
         claimed_at: DateTime<Utc>,
         leased_until: DateTime<Utc>,
@@ -100,12 +102,13 @@ impl ExpectedSubscription {
     /// Makes `actor` the holder of the open attempt. Returns the violation if the take-over is not allowed.
     fn take_over_attempt(
         &mut self,
-        (id, now): (ActorId, DateTime<Utc>),
-        actor: &Actor,
+        id: ActorId,
+        now: DateTime<Utc>,
+        actor: &SimulatedActor,
         leased_until: DateTime<Utc>,
     ) -> Result<(), String> {
         let local_now = now + actor.skew;
-        let is_chargeable = self.is_chargeable() && actor.role == Role::Payments;
+        let is_chargeable = self.is_chargeable() && actor.role == ActorRole::Payments;
         let open = self.open.as_mut().ok_or("a take-over was written, but no attempt is open")?;
         if open.leased_until > local_now {
             return Err(format!(
@@ -120,7 +123,7 @@ impl ExpectedSubscription {
 
     /// Waives the months that were not charged because of an outage. The last of these months is not waived, but
     /// charged now. Returns the violation if no month was missed.
-    fn waive_missed_months(&mut self, today: NaiveDate, rules: &Rules) -> Result<(), String> {
+    fn waive_missed_months(&mut self, today: NaiveDate, rules: &BillingRules) -> Result<(), String> {
         let last = self.last_due_date_up_to(today).map(month_of).unwrap_or(month_of(self.due));
         let latest = self.last_charged_month().unwrap_or(last).min(last);
         if rules.policy.catch_up != CatchUp::Latest || self.status != Active || latest <= month_of(self.due) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Oracle;
 use super::expected_subscription::{ExpectedSubscription, ReminderClaim};
-use crate::json::{instant, text};
+use crate::json::{read_instant_attribute, read_text_attribute};
 use crate::schedule::ActorId;
 use crate::stored_items::StoredStatus::Active;
 
@@ -16,15 +16,18 @@ use crate::stored_items::StoredStatus::Active;
 /// The violation, if the write is not allowed.
 pub fn predict_after_reminder_write(
     id: ActorId,
-    (local_now, today): (DateTime<Utc>, NaiveDate),
+    local_now: DateTime<Utc>,
+    today: NaiveDate,
     expected: ExpectedSubscription,
-    (before, after): (Option<&Value>, &Value),
+    before: Option<&Value>,
+    after: &Value,
 ) -> Result<ExpectedSubscription, String> {
-    let holder_of = |item: Option<&Value>| item.and_then(|item| text(item, "ReminderBy").map(str::to_owned));
+    let holder_of =
+        |item: Option<&Value>| item.and_then(|item| read_text_attribute(item, "ReminderBy").map(str::to_owned));
     let mut next = expected;
     match (holder_of(before), holder_of(Some(after))) {
         (holder_before, Some(holder)) if holder_before.as_ref() != Some(&holder) => {
-            let leased_until = instant(after, "ReminderLease").ok_or("a reminder claim has no lease")?;
+            let leased_until = read_instant_attribute(after, "ReminderLease").ok_or("a reminder claim has no lease")?;
             next.claim_reminder(id, local_now, today, leased_until)?;
         }
         (Some(_), None) => next.finish_reminder(id, today)?,
@@ -99,7 +102,7 @@ impl Oracle {
     /// Checks a mail that actor `id` sent: the mail must be the reminder that the actor has claimed.
     pub fn record_sent_mail(&mut self, id: ActorId, now: DateTime<Utc>, mail: &Mail) {
         self.counts.mails += 1;
-        let reminder_text = ReminderText::read(&mail.text);
+        let reminder_text = ReminderText::parse(&mail.text);
         let has_claim = |expected: &&mut ExpectedSubscription| {
             expected.reminder_claims().any(|claim| claim.holder == id && !claim.is_sent)
                 && reminder_text.as_ref().is_some_and(|reminder_text| reminder_text.product == expected.product)
@@ -108,7 +111,7 @@ impl Oracle {
         let claimed = self.expected_subscriptions.values_mut().find(has_claim);
         let violation = match (claimed, &reminder_text) {
             (Some(expected), Some(reminder_text)) => {
-                let amount = in_minor_units(&reminder_text.amount, &expected.currency);
+                let amount = parse_amount_in_minor_units(&reminder_text.amount, &expected.currency);
                 let claim = expected.reminder_claims_mut().find(|claim| claim.holder == id && !claim.is_sent);
                 let reminder = claim.and_then(|claim| {
                     claim.is_sent = true;
@@ -144,7 +147,7 @@ struct ReminderText {
 
 impl ReminderText {
     /// Reads the text of a reminder mail; `None` if a line is missing.
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let line = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
         let due = NaiveDate::parse_from_str(line("Due date")?, "%A, %B %d, %Y").ok()?;
         Some(Self { product: line("Product")?.to_owned(), amount: line("Amount")?.to_owned(), due })
@@ -152,7 +155,7 @@ impl ReminderText {
 }
 
 /// Converts an amount such as `€1,012.99` to minor units; `None` if its format does not match `currency`.
-fn in_minor_units(amount: &str, currency: &str) -> Option<i64> {
+fn parse_amount_in_minor_units(amount: &str, currency: &str) -> Option<i64> {
     let (sign, decimals) = match currency {
         "EUR" => ("€", 2),
         "USD" => ("$", 2),

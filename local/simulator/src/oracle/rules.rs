@@ -3,9 +3,9 @@
 use billing::{OnResume, Policy};
 use chrono::{Days, NaiveDate};
 
-/// The billing settings of a deployment, as the oracle applies them.
+/// The billing settings of the simulated deployment. The oracle predicts payments, retries and reminders from them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rules {
+pub struct BillingRules {
     pub policy: Policy,
     /// The numbers of days from each soft decline to the next try, in the order of the declines.
     gaps: Vec<u64>,
@@ -15,9 +15,9 @@ pub struct Rules {
     pub is_charged_on_resume: bool,
 }
 
-impl Rules {
+impl BillingRules {
     /// Creates the oracle's rules for a deployment that has the billing settings `policy`.
-    pub fn of(policy: &Policy) -> Self {
+    pub fn from_policy(policy: &Policy) -> Self {
         let gaps = policy.dunning.gaps().iter().copied().map(u64::from).collect();
         Self {
             gaps,

@@ -5,7 +5,7 @@ use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::expected_subscription::ExpectedSubscription;
-use super::{Oracle, Role};
+use super::{ActorRole, Oracle};
 use crate::calendar::{month_of, next_month};
 use crate::lagging_index::MAX_LAG;
 use crate::stored_items::display_name;
@@ -20,7 +20,7 @@ const MAX_EVENT_DELAY: TimeDelta = TimeDelta::days(4);
 /// A batch run that has read all due rows of the index.
 #[derive(Clone, Debug)]
 pub struct CompletedRun {
-    pub role: Role,
+    pub role: ActorRole,
     /// The due date up to which the run reads rows.
     pub date: NaiveDate,
     pub started_at: DateTime<Utc>,
@@ -34,7 +34,7 @@ impl Oracle {
     pub fn record_completed_run(&mut self, now: DateTime<Utc>, run: &CompletedRun) {
         let is_due = |on: Option<NaiveDate>| on.is_some_and(|on| on <= run.date);
         let is_left = |expected: &&ExpectedSubscription| match run.role {
-            Role::Reminders => {
+            ActorRole::Reminders => {
                 let is_leased = |claim: &super::expected_subscription::ReminderClaim| {
                     claim.leased_until + TimeDelta::minutes(6) > run.started_at
                 };

@@ -5,8 +5,8 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
 use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
 use super::ledger::LedgerPayment;
-use super::written_records::{FailedAttempt, Receipt, Records};
-use super::{Actor, MAX_ROW_TIME, Oracle, Role, Rules};
+use super::written_records::{RecordedFailedAttempt, RecordedReceipt, WrittenRecords};
+use super::{ActorRole, BillingRules, MAX_ROW_TIME, Oracle, SimulatedActor};
 use crate::calendar::{Month, month_of, next_month};
 use crate::schedule::ActorId;
 use crate::stored_items::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
@@ -27,11 +27,11 @@ impl Oracle {
     pub(super) fn apply_settlement(
         &self,
         id: ActorId,
-        actor: &Actor,
+        actor: &SimulatedActor,
         now: DateTime<Utc>,
         today: NaiveDate,
         next: &mut ExpectedSubscription,
-        records: &Records,
+        records: &WrittenRecords,
     ) -> Result<(), String> {
         let open = next.open.take().ok_or("an attempt was settled, but none was open")?;
         match (&records.receipts[..], &records.failed_attempts[..]) {
@@ -70,7 +70,7 @@ impl Oracle {
         &self,
         open: &OpenAttempt,
         next: &ExpectedSubscription,
-        receipt: &Receipt,
+        receipt: &RecordedReceipt,
     ) -> Result<(), String> {
         let ledger_payment = self.ledger.payments.get(&receipt.payment);
         let ledger_payment = ledger_payment.ok_or_else(|| {
@@ -109,11 +109,11 @@ impl Oracle {
     fn check_failed_attempt(
         &self,
         id: ActorId,
-        actor: &Actor,
+        actor: &SimulatedActor,
         now: DateTime<Utc>,
         open: &OpenAttempt,
         next: &ExpectedSubscription,
-        failed_attempt: &FailedAttempt,
+        failed_attempt: &RecordedFailedAttempt,
     ) -> Result<(), String> {
         if (failed_attempt.no, failed_attempt.due) != (open.no, open.due) {
             return Err(format!("{failed_attempt:?} was recorded, but the open attempt was {open:?}"));
@@ -131,7 +131,7 @@ impl Oracle {
         }
         let was_rejected = self.ledger.may_be_settled_as_rejected(&next.name, open.no, now);
         let is_expired = now + actor.skew - open.claimed_at > UNKNOWN_ATTEMPT_EXPIRY;
-        let has_no_payment = was_rejected || is_expired || actor.role == Role::Resolver;
+        let has_no_payment = was_rejected || is_expired || actor.role == ActorRole::Resolver;
         let declines = || {
             self.ledger.payments_of_attempt(&next.name, open.no).filter_map(|ledger_payment| {
                 match &ledger_payment.status {
@@ -165,15 +165,15 @@ impl Oracle {
 
 impl ExpectedSubscription {
     /// Applies a receipt: the month is paid, and the next month becomes due.
-    pub(super) fn mark_paid(&mut self, open: &OpenAttempt, payment: &str, today: NaiveDate, rules: &Rules) {
+    pub(super) fn mark_paid(&mut self, open: &OpenAttempt, payment: &str, today: NaiveDate, rules: &BillingRules) {
         let paid = month_of(open.due);
         self.paid.insert(paid, payment.to_owned());
         self.end_month(paid, today, rules);
     }
 
     /// Makes the month due that follows `ended`, a month that was paid or waived.
-    pub(super) fn end_month(&mut self, ended: Month, today: NaiveDate, rules: &Rules) {
-        let next = self.month_after(ended, today);
+    pub(super) fn end_month(&mut self, ended: Month, today: NaiveDate, rules: &BillingRules) {
+        let next = self.next_due_month_after(ended, today);
         if self.status != Cancelled {
             self.waive_months(next_month(ended), next, "unpaid");
         }
@@ -191,7 +191,7 @@ impl ExpectedSubscription {
     }
 
     /// Returns the month that becomes due when the month `paid` has been paid or waived.
-    fn month_after(&self, paid: Month, today: NaiveDate) -> Month {
+    fn next_due_month_after(&self, paid: Month, today: NaiveDate) -> Month {
         match self.ends {
             Some(ends) if self.status == Cancelled => ends,
             _ if !self.was_unpaid => next_month(paid),
@@ -203,7 +203,7 @@ impl ExpectedSubscription {
     }
 
     /// Applies a decline: the month is charged again later, or the subscription becomes unpaid.
-    fn mark_declined(&mut self, open: &OpenAttempt, is_hard: bool, today: NaiveDate, rules: &Rules) {
+    fn mark_declined(&mut self, open: &OpenAttempt, is_hard: bool, today: NaiveDate, rules: &BillingRules) {
         if !self.is_chargeable() {
             return self.schedule_retry(today);
         }

@@ -3,17 +3,17 @@
 use chrono::NaiveDate;
 
 use super::expected_subscription::ExpectedSubscription;
-use super::written_records::Records;
-use crate::calendar::{Month, month_before, month_of, next_month, payment_date};
+use super::written_records::WrittenRecords;
+use crate::calendar::{Month, month_of, next_month, payment_date, previous_month};
 
 /// Returns the value that applies in `month`. Each value in `terms` applies from its month on; the first value also
 /// applies to all earlier months. `None` if `terms` is empty.
-fn value_for_month<T: Copy>(terms: &[(Month, T)], month: Month) -> Option<T> {
+fn term_for_month<T: Copy>(terms: &[(Month, T)], month: Month) -> Option<T> {
     terms.iter().rfind(|(from, _)| *from <= month).or(terms.first()).map(|(_, term)| *term)
 }
 
 /// Sets the value that applies from the month `from` on, and removes all values that begin in this month or later.
-fn set_value_from<T>(terms: &mut Vec<(Month, T)>, from: Month, term: T) {
+fn set_term_from_month<T>(terms: &mut Vec<(Month, T)>, from: Month, term: T) {
     terms.retain(|(earlier, _)| *earlier < from);
     terms.push((from, term));
 }
@@ -21,7 +21,7 @@ fn set_value_from<T>(terms: &mut Vec<(Month, T)>, from: Month, term: T) {
 impl ExpectedSubscription {
     /// Returns the payment day in `month`.
     pub fn payment_day_in(&self, month: Month) -> u32 {
-        value_for_month(&self.days, month).unwrap_or(1)
+        term_for_month(&self.days, month).unwrap_or(1)
     }
 
     /// Returns whether the month that is due, or any later month, has a payment day other than `day`.
@@ -32,7 +32,7 @@ impl ExpectedSubscription {
 
     /// Returns the price of `month`.
     pub fn price_in(&self, month: Month) -> i64 {
-        value_for_month(&self.prices, month).unwrap_or_default()
+        term_for_month(&self.prices, month).unwrap_or_default()
     }
 
     /// Returns the due date of `month`. For the month that is due next, this is the stored due date.
@@ -74,7 +74,7 @@ impl ExpectedSubscription {
 
     /// Describes the difference between the expected and the written waivers; `None` if they are equal. Waiving a month
     /// twice or after its payment is a difference, too.
-    pub fn waiver_difference(&self, records: &Records) -> Option<String> {
+    pub fn waiver_difference(&self, records: &WrittenRecords) -> Option<String> {
         let written = records.waived.iter().map(|(due, reason)| (*due, reason.as_str()));
         let is_settled =
             |due: NaiveDate| self.paid.contains_key(&month_of(due)) || self.waived.contains_key(&month_of(due));
@@ -99,7 +99,7 @@ impl ExpectedSubscription {
     /// Sets a price. It applies from the first month that has not fallen due by `today` and has had no attempt.
     pub fn set_price(&mut self, price: i64, today: NaiveDate) {
         let first = self.due_dates().skip(self.months_with_attempt()).find(|due| *due > today);
-        set_value_from(&mut self.prices, first.map_or(month_of(self.due), month_of), price);
+        set_term_from_month(&mut self.prices, first.map_or(month_of(self.due), month_of), price);
     }
 
     /// Sets a payment day. It applies from the first month that has had no attempt and whose due date is after `today`,
@@ -109,7 +109,7 @@ impl ExpectedSubscription {
             |due: &NaiveDate| *due > today && payment_date(month_of(*due), day).is_some_and(|new| new > today);
         let first = self.due_dates().skip(self.months_with_attempt()).find(is_in_future);
         let first = first.map_or(month_of(self.due), month_of);
-        set_value_from(&mut self.days, first, day);
+        set_term_from_month(&mut self.days, first, day);
         let moved = payment_date(first, day).unwrap_or(NaiveDate::MAX);
         if first != month_of(self.due) || moved == self.due {
             return false;
@@ -129,6 +129,6 @@ impl ExpectedSubscription {
 
     /// Returns the last month that is charged; `None` if no end is set.
     pub fn last_charged_month(&self) -> Option<Month> {
-        self.ends.map(month_before)
+        self.ends.map(previous_month)
     }
 }

@@ -3,14 +3,14 @@
 
 use chrono::NaiveDate;
 
-use crate::change::Change;
-use crate::json::{flag, number, text};
+use crate::change::ItemChange;
+use crate::json::{read_bool_attribute, read_number_attribute, read_text_attribute};
 
 /// The records of one write to a subscription.
 #[derive(Clone, Debug, Default)]
-pub struct Records {
-    pub receipts: Vec<Receipt>,
-    pub failed_attempts: Vec<FailedAttempt>,
+pub struct WrittenRecords {
+    pub receipts: Vec<RecordedReceipt>,
+    pub failed_attempts: Vec<RecordedFailedAttempt>,
     /// The due date and the reason of each waived month.
     pub waived: Vec<(NaiveDate, String)>,
     /// The successful payments without a receipt, which an operator must resolve.
@@ -21,7 +21,7 @@ pub struct Records {
 
 /// A receipt that is written together with a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Receipt {
+pub struct RecordedReceipt {
     pub due: NaiveDate,
     pub payment: String,
     pub amount: i64,
@@ -38,7 +38,7 @@ pub struct RecordedFinding {
 
 /// The record of an attempt that did not succeed. It is written together with a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FailedAttempt {
+pub struct RecordedFailedAttempt {
     pub due: NaiveDate,
     /// The number of the attempt.
     pub no: u32,
@@ -50,9 +50,9 @@ pub struct FailedAttempt {
     pub amount: Option<i64>,
 }
 
-impl Records {
+impl WrittenRecords {
     /// Reads the records in `written`. All these changes must belong to one subscription.
-    pub fn of(written: &[&Change]) -> Self {
+    pub fn from_changes(written: &[&ItemChange]) -> Self {
         let mut records = Self::default();
         for change in written {
             if records.add_record(change).is_none() {
@@ -87,7 +87,7 @@ impl Records {
 
     /// Adds the record in `change`; returns `None` if the record cannot be read. The subscription itself is not a
     /// record.
-    fn add_record(&mut self, change: &Change) -> Option<()> {
+    fn add_record(&mut self, change: &ItemChange) -> Option<()> {
         let parts: Vec<&str> = change.key.1.split('#').collect();
         let kind = *parts.first()?;
         if kind == "SUB" {
@@ -95,25 +95,25 @@ impl Records {
         }
         let (due, item) = (parts.get(1)?.parse().ok()?, change.after.as_ref()?);
         match kind {
-            "REC" => self.receipts.push(Receipt {
+            "REC" => self.receipts.push(RecordedReceipt {
                 due,
-                payment: text(item, "GatewayPaymentId")?.to_owned(),
-                amount: number(item, "ProcessedAmount")?,
-                currency: text(item, "Currency")?.to_owned(),
+                payment: read_text_attribute(item, "GatewayPaymentId")?.to_owned(),
+                amount: read_number_attribute(item, "ProcessedAmount")?,
+                currency: read_text_attribute(item, "Currency")?.to_owned(),
             }),
-            "ATT" => self.failed_attempts.push(FailedAttempt {
+            "ATT" => self.failed_attempts.push(RecordedFailedAttempt {
                 due,
                 no: parts.get(4)?.parse().ok()?,
-                outcome: text(item, "Outcome")?.to_owned(),
-                code: text(item, "Code").unwrap_or_default().to_owned(),
-                is_hard: flag(item, "Hard")?,
-                amount: number(item, "Amount"),
+                outcome: read_text_attribute(item, "Outcome")?.to_owned(),
+                code: read_text_attribute(item, "Code").unwrap_or_default().to_owned(),
+                is_hard: read_bool_attribute(item, "Hard")?,
+                amount: read_number_attribute(item, "Amount"),
             }),
-            "WAV" => self.waived.push((due, text(item, "Reason")?.to_owned())),
+            "WAV" => self.waived.push((due, read_text_attribute(item, "Reason")?.to_owned())),
             "FND" => self.findings.push(RecordedFinding {
                 due,
-                payment: text(item, "GatewayPaymentId")?.to_owned(),
-                reason: text(item, "Reason")?.to_owned(),
+                payment: read_text_attribute(item, "GatewayPaymentId")?.to_owned(),
+                reason: read_text_attribute(item, "Reason")?.to_owned(),
             }),
             _ => return None,
         }

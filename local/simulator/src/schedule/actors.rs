@@ -20,21 +20,21 @@ impl Wake for WakeFlag {
 }
 
 /// An actor that has not finished.
-struct Actor {
+struct UnfinishedActor {
     future: Pin<Box<dyn Future<Output = ()>>>,
     wake_flag: Arc<WakeFlag>,
 }
 
 /// All actors that have not finished, by their numbers.
 #[derive(Default)]
-pub struct Actors {
-    all: BTreeMap<ActorId, Actor>,
+pub struct UnfinishedActors {
+    all: BTreeMap<ActorId, UnfinishedActor>,
 }
 
-impl Actors {
+impl UnfinishedActors {
     /// Starts `actor`, and polls it until it waits or finishes.
     pub fn start(&mut self, actor: ActorId, future: impl Future<Output = ()> + 'static) {
-        self.all.insert(actor, Actor { future: Box::pin(future), wake_flag: Arc::default() });
+        self.all.insert(actor, UnfinishedActor { future: Box::pin(future), wake_flag: Arc::default() });
         self.resume(actor);
     }
 
@@ -50,7 +50,7 @@ impl Actors {
 
     /// Polls `actor` until it waits for the schedule or finishes.
     pub fn resume(&mut self, actor: ActorId) {
-        let Some(Actor { future, wake_flag }) = self.all.get_mut(&actor) else { return };
+        let Some(UnfinishedActor { future, wake_flag }) = self.all.get_mut(&actor) else { return };
         let waker = Waker::from(wake_flag.clone());
         loop {
             wake_flag.0.store(false, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Actors {
 ///
 /// # Panics
 /// If the future waits.
-pub fn now_or_panic<T>(future: impl Future<Output = T>) -> T {
+pub fn poll_future_until_ready<T>(future: impl Future<Output = T>) -> T {
     let (mut future, wake_flag) = (pin!(future), Arc::new(WakeFlag::default()));
     let waker = Waker::from(wake_flag.clone());
     loop {

@@ -19,7 +19,7 @@ use clock::{Clock as _, SimulatedClock};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-pub use actors::{Actors, now_or_panic};
+pub use actors::{UnfinishedActors, poll_future_until_ready};
 pub use process_schedule::{CHARGE_DEADLINE, ProcessSchedule};
 
 /// The number of an actor: a batch run, an API request, an event or an operator. 0 means no actor.
@@ -39,7 +39,7 @@ const ACTOR_FREEZES: u32 = 2;
 
 /// Decides in which order the calls of all actors continue. All clones of a schedule share one state.
 #[derive(Clone)]
-pub struct Schedule(Arc<Mutex<ScheduleState>>);
+pub struct CallSchedule(Arc<Mutex<ScheduleState>>);
 
 /// The state of a schedule: the waiting calls, the frozen actors, and the random numbers for the decisions.
 struct ScheduleState {
@@ -70,7 +70,7 @@ struct PendingCall {
 
 /// The next step of a simulation, which the schedule chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Decision {
+pub enum ScheduleDecision {
     /// This actor continues with one of its waiting calls.
     Resume(ActorId),
     /// The clock has advanced.
@@ -79,7 +79,7 @@ pub enum Decision {
     NoPendingCall,
 }
 
-impl Schedule {
+impl CallSchedule {
     /// Creates a schedule on `clock`. Equal seeds give equal decisions.
     pub fn new(seed: u64, clock: Arc<SimulatedClock>) -> Self {
         Self(Arc::new(Mutex::new(ScheduleState {
@@ -107,7 +107,7 @@ impl Schedule {
     }
 
     /// Returns the number of calls that were resumed so far.
-    pub fn resumed_calls(&self) -> u64 {
+    pub fn resumed_call_count(&self) -> u64 {
         self.state().resumed_calls
     }
 
@@ -123,7 +123,7 @@ impl Schedule {
 
     /// Decides what happens next. If all waiting calls are frozen or wait for a later instant, the clock advances, at
     /// most to `until`.
-    pub fn decide_next_step(&self, until: Option<DateTime<Utc>>) -> Decision {
+    pub fn decide_next_step(&self, until: Option<DateTime<Utc>>) -> ScheduleDecision {
         self.state().decide_next_step(until)
     }
 
@@ -133,12 +133,12 @@ impl Schedule {
 }
 
 impl ScheduleState {
-    /// Makes the decision that [`Schedule::decide_next_step`] describes.
-    fn decide_next_step(&mut self, until: Option<DateTime<Utc>>) -> Decision {
+    /// Makes the decision that [`CallSchedule::decide_next_step`] describes.
+    fn decide_next_step(&mut self, until: Option<DateTime<Utc>>) -> ScheduleDecision {
         let now = self.clock.now();
         self.frozen.retain(|_, thaws_at| *thaws_at > now);
         if self.pending_calls.is_empty() {
-            return Decision::NoPendingCall;
+            return ScheduleDecision::NoPendingCall;
         }
         if let Some(late) = self.pending_calls.iter().position(|call| call.latest.is_some_and(|latest| latest <= now)) {
             return self.resume(late);
@@ -153,32 +153,32 @@ impl ScheduleState {
             let begins = self.pending_calls.iter().filter_map(|call| call.earliest.filter(|earliest| *earliest > now));
             let next = thaws.chain(begins).chain(until).min().unwrap_or(now + TimeDelta::seconds(1));
             self.advance_clock_to(next.max(now));
-            return Decision::TimePassed;
+            return ScheduleDecision::TimePassed;
         }
         let chosen = ready[self.rng.random_range(0..ready.len())];
         match self.rng.random_range(0..DECISION_COUNT) {
             roll if roll < CLOCK_ADVANCES => {
                 let passed = self.random_duration();
                 self.advance_clock_to(now + passed);
-                Decision::TimePassed
+                ScheduleDecision::TimePassed
             }
             roll if roll < CLOCK_ADVANCES + ACTOR_FREEZES && !self.is_fault_free => {
                 self.freeze_actor(self.pending_calls[chosen].actor, now);
-                Decision::TimePassed
+                ScheduleDecision::TimePassed
             }
             _ => self.resume(chosen),
         }
     }
 
     /// Gives the pending call at `index` its turn.
-    fn resume(&mut self, index: usize) -> Decision {
+    fn resume(&mut self, index: usize) -> ScheduleDecision {
         let call = self.pending_calls.remove(index);
         self.resumed_calls += 1;
         call.number.hash(&mut self.trace);
         if let Some(waker) = call.waker {
             waker.wake();
         }
-        Decision::Resume(call.actor)
+        ScheduleDecision::Resume(call.actor)
     }
 
     /// Returns a random duration by which the clock advances.

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use emulator::{Call, CallTurn, Fault, Faults, Operation};
+use emulator::{CallTurn, ExternalCall, ExternalOperation, Fault, FaultDecider};
 
-use super::{ActorId, PendingCall, SLOWEST_REQUEST, Schedule};
+use super::{ActorId, CallSchedule, PendingCall, SLOWEST_REQUEST};
 use crate::random_faults::RandomFaults;
 
 /// The maximum time that a call of an operator waits for its turn. This time is short, because operators act on data
@@ -24,48 +24,48 @@ tokio::task_local! {
 /// Connects a process to the schedule. A process acts for one actor at a time, or for no actor (0). The calls of a
 /// process without an actor neither wait nor fail.
 pub struct ProcessSchedule {
-    schedule: Schedule,
+    schedule: CallSchedule,
     faults: Arc<RandomFaults>,
     actor: AtomicU64,
     is_prompt: AtomicBool,
 }
 
 impl ProcessSchedule {
-    pub fn new(schedule: Schedule, faults: Arc<RandomFaults>) -> Self {
+    pub fn new(schedule: CallSchedule, faults: Arc<RandomFaults>) -> Self {
         Self { schedule, faults, actor: AtomicU64::new(0), is_prompt: AtomicBool::new(false) }
     }
 
     /// Sets the actor for which the process acts; 0 means no actor. If `is_prompt`, none of the actor's calls waits
     /// longer than `OPERATOR_CALL_LIMIT`.
-    pub fn set_actor(&self, actor: ActorId, is_prompt: bool) {
+    pub fn set_calling_actor(&self, actor: ActorId, is_prompt: bool) {
         self.actor.store(actor, Ordering::Relaxed);
         self.is_prompt.store(is_prompt, Ordering::Relaxed);
     }
 
     /// Returns the actor for which the process acts.
-    pub fn actor(&self) -> ActorId {
+    pub fn calling_actor(&self) -> ActorId {
         self.actor.load(Ordering::Relaxed)
     }
 }
 
-impl Faults for ProcessSchedule {
-    fn next(&self, call: &Call<'_>) -> Option<Fault> {
-        if self.actor() == 0 || self.schedule.is_fault_free() {
+impl FaultDecider for ProcessSchedule {
+    fn fault_of_call(&self, call: &ExternalCall<'_>) -> Option<Fault> {
+        if self.calling_actor() == 0 || self.schedule.is_fault_free() {
             return None;
         }
-        let fault = self.faults.next(call);
+        let fault = self.faults.fault_of_call(call);
         if let Some(fault) = fault {
             self.schedule.add_to_trace(&format!("{:?} {fault:?}", call.operation));
         }
         fault
     }
 
-    fn turn_of_call(&self, operation: Operation<'_>, is_after_call: bool) -> Option<CallTurn> {
-        let actor = self.actor();
+    fn turn_of_call(&self, operation: ExternalOperation<'_>, is_after_call: bool) -> Option<CallTurn> {
+        let actor = self.calling_actor();
         if actor == 0 {
             return Some(Box::pin(std::future::ready(())));
         }
-        let sends_charge = operation == Operation::Charge && !is_after_call;
+        let sends_charge = operation == ExternalOperation::Charge && !is_after_call;
         let time_left = || CHARGE_DEADLINE.try_with(|at| *at - self.schedule.now()).unwrap_or(SLOWEST_REQUEST);
         let longest = match (sends_charge, self.is_prompt.load(Ordering::Relaxed)) {
             (_, true) => Some(OPERATOR_CALL_LIMIT),
@@ -79,11 +79,11 @@ impl Faults for ProcessSchedule {
 /// The future that an external call (to the table, the gateway or the mailer) awaits until the schedule gives the call
 /// its turn.
 pub struct TurnFuture {
-    schedule: Schedule,
+    schedule: CallSchedule,
     number: u64,
 }
 
-impl Schedule {
+impl CallSchedule {
     fn now(&self) -> DateTime<Utc> {
         self.state().clock.now()
     }

@@ -16,10 +16,10 @@ const MAX_DELAY_HOURS: i64 = 70;
 const DUPLICATE_ONE_IN: u32 = 8;
 
 /// The events of Stripe that Dueday has not received yet.
-pub struct EventQueue(Mutex<QueueState>);
+pub struct EventQueue(Mutex<EventQueueState>);
 
 /// The waiting events, and the random numbers for new events.
-struct QueueState {
+struct EventQueueState {
     rng: ChaCha8Rng,
     /// The number of events that were created so far.
     created: u64,
@@ -31,7 +31,7 @@ impl EventQueue {
     /// Creates an empty queue. Equal seeds give equal delays.
     pub fn new(seed: u64) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Self(Mutex::new(QueueState { rng, created: 0, waiting: BTreeMap::new() }))
+        Self(Mutex::new(EventQueueState { rng, created: 0, waiting: BTreeMap::new() }))
     }
 
     /// Adds the events about `payment`, which succeeded at `now`.
@@ -74,7 +74,7 @@ impl EventQueue {
         self.state().waiting.retain(|_, waiting| waiting != event);
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, EventQueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

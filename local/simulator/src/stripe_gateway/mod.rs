@@ -17,14 +17,14 @@ use async_trait::async_trait;
 use billing::{AmountRules, GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::{InProcessTransport, Injector, StripeServer};
+use emulator::{FaultInjector, InProcessTransport, StripeServer};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, SigningSecrets, Stripe};
 use inbound::StripeEventHandler;
 use store::Table;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::oracle::Oracle;
-use crate::schedule::{CHARGE_DEADLINE, ProcessSchedule, SLOWEST_REQUEST, Schedule};
+use crate::schedule::{CHARGE_DEADLINE, CallSchedule, ProcessSchedule, SLOWEST_REQUEST};
 use crate::simulated_gateway::{GatewayEvent, SimulatedGateway};
 use events::EventQueue;
 use records::IntentStatus;
@@ -37,15 +37,15 @@ const SIGNING_SECRET: &str = "whsec_0123456789abcdef";
 pub struct StripeGateway {
     adapter: Arc<Stripe>,
     secrets: SigningSecrets,
-    observed: Arc<ObservedServer>,
-    schedule: Schedule,
+    observed: Arc<ObservedStripeServer>,
+    schedule: CallSchedule,
     /// The adapter sets timers on this runtime. Nothing drives the runtime, so no timer ever fires: in a simulation
     /// only the simulated clock ends a request.
     runtime: Runtime,
 }
 
 /// The stand-in for Stripe, whose payments are reported to the oracle.
-pub struct ObservedServer {
+pub struct ObservedStripeServer {
     server: Arc<StripeServer>,
     clock: Arc<SimulatedClock>,
     oracle: Arc<Mutex<Oracle>>,
@@ -56,22 +56,23 @@ pub struct ObservedServer {
 }
 
 impl StripeGateway {
-    /// Creates the Stripe gateway of a simulation with this clock. On average, `per_thousand` of 1,000 requests fail;
-    /// `seed` decides which requests.
+    /// Creates the Stripe gateway of a simulation with this clock. On average, `faults_per_thousand` of 1,000
+    /// requests fail; `seed` decides which requests.
     ///
     /// # Panics
     /// If the runtime for the timers cannot be created.
     pub fn new(
         clock: Arc<SimulatedClock>,
-        schedule: Schedule,
+        schedule: CallSchedule,
         oracle: Arc<Mutex<Oracle>>,
-        (seed, per_thousand): (u64, u32),
+        seed: u64,
+        faults_per_thousand: u32,
     ) -> Self {
         let secrets = SigningSecrets::parse(SIGNING_SECRET).expect("a secret");
         let server = StripeServer::new(clock.clone());
-        server.set_random_faults(seed, per_thousand);
+        server.set_random_faults(seed, faults_per_thousand);
         let in_process = InProcessTransport(server.clone());
-        let observed = Arc::new(ObservedServer {
+        let observed = Arc::new(ObservedStripeServer {
             server,
             clock,
             oracle,
@@ -80,7 +81,7 @@ impl StripeGateway {
         });
         let transport = ProcessTransport { in_process, observed: observed.clone(), schedule: schedule.clone() };
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let adapter = Arc::new(InProcessTransport::adapter(Arc::new(transport)));
+        let adapter = Arc::new(InProcessTransport::stripe_adapter(Arc::new(transport)));
         Self { adapter, secrets, observed, schedule, runtime }
     }
 
@@ -101,9 +102,9 @@ impl StripeGateway {
         event: &GatewayEvent,
         receiver: &StripeEventHandler,
         process_schedule: Arc<ProcessSchedule>,
-        injector: Arc<Injector>,
+        injector: Arc<FaultInjector>,
     ) {
-        let body = self.observed.server.event(&event.id, "payment_intent.succeeded", &event.payment);
+        let body = self.observed.server.event_body(&event.id, "payment_intent.succeeded", &event.payment);
         let signature = self.secrets.sign(body.as_bytes(), self.observed.clock.now());
         let caller = CallingProcess { process_schedule, injector };
         let handled = self.execute_call(&caller, &event.id, receiver.handle(&signature, body.as_bytes())).await;
@@ -121,7 +122,7 @@ impl StripeGateway {
     ) -> T {
         let runtime = self.runtime.handle().clone();
         let result = CALLING_PROCESS.scope(caller.clone(), FutureInRuntime { runtime, future: Box::pin(call) }).await;
-        self.schedule.add_to_trace(&format!("{} {name} {result:?}", caller.process_schedule.actor()));
+        self.schedule.add_to_trace(&format!("{} {name} {result:?}", caller.process_schedule.calling_actor()));
         result
     }
 }
@@ -132,7 +133,7 @@ impl fmt::Debug for StripeGateway {
     }
 }
 
-impl ObservedServer {
+impl ObservedStripeServer {
     fn oracle(&self) -> MutexGuard<'_, Oracle> {
         self.oracle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,7 +143,7 @@ impl SimulatedGateway for StripeGateway {
     fn gateway_of_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
-        injector: Arc<Injector>,
+        injector: Arc<FaultInjector>,
     ) -> Arc<dyn PaymentGateway> {
         Arc::new(ProcessGateway { gateway: self, caller: CallingProcess { process_schedule, injector } })
     }
@@ -206,8 +207,12 @@ impl PaymentGateway for ProcessGateway {
         self.execute_call(&request.idempotency_key, charge).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.execute_call(customer.as_str(), self.gateway.adapter.payments_of(customer, since)).await
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        self.execute_call(customer.as_str(), self.gateway.adapter.payments_of_customer(customer, since)).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {

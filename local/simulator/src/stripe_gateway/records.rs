@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use billing::{Decline, GatewayToken, Money, Payment, PaymentStatus};
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
-use emulator::Intent;
+use emulator::StandInPaymentIntent;
 
-use super::ObservedServer;
+use super::ObservedStripeServer;
 use crate::schedule::ActorId;
 
 /// Decline codes after which the same card must not be charged again. The test payment methods of a simulation cause no
@@ -17,7 +17,7 @@ const HARD_DECLINES: [&str; 2] = ["expired_card", "lost_card"];
 /// The status of a PaymentIntent in Stripe's words, such as `succeeded`.
 pub type IntentStatus = &'static str;
 
-impl ObservedServer {
+impl ObservedStripeServer {
     /// Reports the late payments to the oracle: payments that Stripe made after it had responded to the request with an
     /// error.
     pub fn report_late_payments(&self) {
@@ -81,7 +81,7 @@ impl ObservedServer {
 
 /// Converts `intent` to a payment of the attempt that the intent's metadata identifies; `None` if the metadata is
 /// incomplete. The status is `Processing` if the payment may still succeed.
-fn payment_of_intent(intent: &Intent) -> Option<Payment> {
+fn payment_of_intent(intent: &StandInPaymentIntent) -> Option<Payment> {
     let named = |name: &str| intent.metadata.get(&format!("dueday_{name}")).map(String::as_str);
     let declined =
         |code: &str| PaymentStatus::Declined(Decline { code: code.to_owned(), hard: HARD_DECLINES.contains(&code) });

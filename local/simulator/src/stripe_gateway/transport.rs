@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use axum::http::{HeaderMap, Method, StatusCode};
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
-use emulator::{Fault, InProcessTransport, Injector, Operation};
-use gateways::{Response, Transport};
+use emulator::{ExternalOperation, Fault, FaultInjector, InProcessTransport};
+use gateways::{HttpResponse, StripeTransport};
 
-use super::ObservedServer;
-use crate::schedule::{CHARGE_DEADLINE, ProcessSchedule, Schedule};
+use super::ObservedStripeServer;
+use crate::schedule::{CHARGE_DEADLINE, CallSchedule, ProcessSchedule};
 
 tokio::task_local! {
     /// The process for which the Stripe adapter currently executes a call.
@@ -30,20 +30,20 @@ const NO_RESPONSE_REASON: &str = "no response";
 #[derive(Clone)]
 pub struct CallingProcess {
     pub process_schedule: Arc<ProcessSchedule>,
-    pub injector: Arc<Injector>,
+    pub injector: Arc<FaultInjector>,
 }
 
 impl fmt::Debug for CallingProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CallingProcess({})", self.process_schedule.actor())
+        write!(f, "CallingProcess({})", self.process_schedule.calling_actor())
     }
 }
 
 /// Sends the HTTP requests of all processes to the stand-in for Stripe.
 pub struct ProcessTransport {
     pub in_process: InProcessTransport,
-    pub observed: Arc<ObservedServer>,
-    pub schedule: Schedule,
+    pub observed: Arc<ObservedStripeServer>,
+    pub schedule: CallSchedule,
 }
 
 impl fmt::Debug for ProcessTransport {
@@ -61,7 +61,7 @@ impl ProcessTransport {
     }
 
     /// Passes the request of `actor` to the stand-in for Stripe, and reports the resulting payments to the oracle.
-    async fn pass_to_stand_in(&self, request: reqwest::Request, actor: u64) -> Result<Response, String> {
+    async fn pass_to_stand_in(&self, request: reqwest::Request, actor: u64) -> Result<HttpResponse, String> {
         self.observed.report_late_payments();
         if let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) {
             self.observed.oracle().record_received_charge(key);
@@ -76,12 +76,12 @@ impl ProcessTransport {
 }
 
 #[async_trait]
-impl Transport for ProcessTransport {
+impl StripeTransport for ProcessTransport {
     fn http_client(&self) -> reqwest::Client {
         self.in_process.http_client()
     }
 
-    async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
+    async fn send(&self, request: reqwest::Request) -> Result<HttpResponse, String> {
         let Ok(CallingProcess { process_schedule, injector }) = CALLING_PROCESS.try_with(CallingProcess::clone) else {
             return Err("the request does not belong to a process".to_owned());
         };
@@ -90,17 +90,22 @@ impl Transport for ProcessTransport {
         }
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let operation = match (&method, path.as_str()) {
-            (&Method::POST, PAYMENT_INTENTS) => Operation::Charge,
-            (&Method::GET, PAYMENT_INTENTS) => Operation::PaymentsOf,
-            (_, path) => Operation::Http(path),
+            (&Method::POST, PAYMENT_INTENTS) => ExternalOperation::Charge,
+            (&Method::GET, PAYMENT_INTENTS) => ExternalOperation::PaymentsOf,
+            (_, path) => ExternalOperation::Http(path),
         };
-        let response =
-            injector.call(operation, response_to_fault, self.pass_to_stand_in(request, process_schedule.actor())).await;
+        let response = injector
+            .call_with_faults(
+                operation,
+                response_to_fault,
+                self.pass_to_stand_in(request, process_schedule.calling_actor()),
+            )
+            .await;
         if self.is_past_deadline() { Err(NO_RESPONSE_REASON.to_owned()) } else { response }
     }
 
     async fn wait(&self, _delay: Duration) {
-        let actor = CALLING_PROCESS.try_with(|caller| caller.process_schedule.actor()).unwrap_or_default();
+        let actor = CALLING_PROCESS.try_with(|caller| caller.process_schedule.calling_actor()).unwrap_or_default();
         if actor != 0 {
             self.schedule.wait_for_turn(actor, None, None).await;
         }
@@ -108,11 +113,11 @@ impl Transport for ProcessTransport {
 }
 
 /// Returns the response that a request gets if `fault` was injected.
-fn response_to_fault(fault: Fault) -> Result<Response, String> {
+fn response_to_fault(fault: Fault) -> Result<HttpResponse, String> {
     match fault {
         Fault::Refused(_) | Fault::Cancelled(_) => {
             let body = br#"{"error": {"type": "invalid_request_error", "message": "see the status"}}"#.to_vec();
-            Ok(Response { status: StatusCode::UNAUTHORIZED, headers: HeaderMap::new(), body })
+            Ok(HttpResponse { status: StatusCode::UNAUTHORIZED, headers: HeaderMap::new(), body })
         }
         Fault::LostBefore | Fault::LostAfter | Fault::CrashBefore | Fault::CrashAfter => {
             Err(NO_RESPONSE_REASON.to_owned())

@@ -4,16 +4,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_corruptions};
-use testkit::{config, short_or_long};
+use simulator::{
+    FaultSimulationResult, FaultSimulationSettings, GatewayKind, generate_subscribers, simulate_with_corruptions,
+};
+use testkit::{read_test_config, short_or_long};
 
 /// Simulates `months` months with 18 accounts, each with one subscription, and with random corruptions and faults.
 /// `settings` are the environment variables of the deployment, with their values.
 fn simulate(months: u32, seed: u64, gateway: GatewayKind, settings: &[(&str, &str)]) -> FaultSimulationResult {
-    let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
-    let faults = FaultConfig { rate: 0.02, seed };
-    let enrolments = population(72).into_iter().step_by(4).collect();
-    simulate_with_corruptions(config, enrolments, ("2027-12-01".parse().unwrap(), months), (faults, gateway)).unwrap()
+    let config = read_test_config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
+    let settings = FaultSimulationSettings {
+        config,
+        new_subscribers: generate_subscribers(72).into_iter().step_by(4).collect(),
+        from: "2027-12-01".parse().unwrap(),
+        months,
+        fault_rate: 0.02,
+        gateway,
+    };
+    simulate_with_corruptions(settings, seed).unwrap()
 }
 
 #[test]

@@ -13,11 +13,11 @@ use chrono::TimeDelta;
 use dynamo::Entity as _;
 use serde_json::{Value, json};
 use simulator::{
-    CORRUPTIONS_THE_AUDIT_MAY_MISS, Corruption, FaultConfig, GatewayKind, audit_items, corruptions_of_attribute,
-    kind_of_account_item, population, simulate_with_faults,
+    AttributeCorruption, CORRUPTIONS_THE_AUDIT_MAY_MISS, FaultSimulationSettings, GatewayKind, audit_items,
+    corruptions_of_attribute, generate_subscribers, kind_of_account_item, simulate_with_faults,
 };
 use store::AccountPartition;
-use testkit::config;
+use testkit::read_test_config;
 use ulid::Ulid;
 
 /// The number of items of the same kind in which the test makes the same corruption. The corruption counts as found
@@ -85,11 +85,15 @@ fn items_after_refund(receipt: &Value) -> [Value; 4] {
 
 /// Simulates three months with faults. Returns the items of the table, and the checker with which they are audited.
 fn simulated_items(seed: u64) -> (InvariantChecker, Vec<Value>) {
-    let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-    let from = "2027-12-01".parse().unwrap();
-    let faults = FaultConfig { rate: 0.05, seed };
-    let result =
-        simulate_with_faults(config, population(60), (from, 3), (faults, GatewayKind::Stripe), |_| {}).unwrap();
+    let settings = FaultSimulationSettings {
+        config: read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap(),
+        new_subscribers: generate_subscribers(60),
+        from: "2027-12-01".parse().unwrap(),
+        months: 3,
+        fault_rate: 0.05,
+        gateway: GatewayKind::Stripe,
+    };
+    let result = simulate_with_faults(settings, seed, |_| {}).unwrap();
     assert!(result.violations.is_empty(), "{:?}", result.violations);
     let now = result.to.and_hms_opt(23, 0, 0).unwrap().and_utc();
     let (records_kept, lead) = (TimeDelta::days(190), LeadDays::default());
@@ -120,7 +124,7 @@ fn corrupt_each_attribute(checker: InvariantChecker, items: &[Value], found: &mu
     for item in items {
         let Some(kind) = kind_of_account_item(item) else { continue };
         for name in item.as_object().unwrap().keys().filter(|name| !["PK", "SK"].contains(&name.as_str())) {
-            for Corruption { what, item: corrupted } in corruptions_of_attribute(item, name) {
+            for AttributeCorruption { description: what, item: corrupted } in corruptions_of_attribute(item, name) {
                 let samples = found.entry((kind.clone(), what)).or_default();
                 if samples.len() == SAMPLES_PER_CORRUPTION {
                     continue;

@@ -1,8 +1,11 @@
 //! Simulations with random faults. After every step, the oracle compares the table with its own prediction. The seeds
 //! are fixed; the script `.ci/simulations` runs longer simulations, also with new seeds.
 
-use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, RestoreCounts, population, simulate_with_repairs};
-use testkit::{config, short_or_long};
+use simulator::{
+    FaultConfig, FaultSimulationResult, FaultSimulationSettings, GatewayKind, RestoreCounts, generate_subscribers,
+    simulate_with_repairs,
+};
+use testkit::{read_test_config, short_or_long};
 
 /// Environment variables of a deployment that charges only the latest missed month.
 const CATCH_UP_LATEST: &[(&str, &str)] =
@@ -19,18 +22,20 @@ const FEW_RETRIES: &[(&str, &str)] = &[
 fn simulate(
     gateway: GatewayKind,
     fault_config: FaultConfig,
-    (subscriptions, months): (u32, u32),
+    subscriptions: u32,
+    months: u32,
     settings: &[(&str, &str)],
 ) -> FaultSimulationResult {
-    let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
-    simulate_with_repairs(
+    let config = read_test_config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
+    let settings = FaultSimulationSettings {
         config,
-        population(subscriptions),
-        ("2027-12-01".parse().unwrap(), months),
-        (fault_config, gateway),
-        |_| {},
-    )
-    .unwrap()
+        new_subscribers: generate_subscribers(subscriptions),
+        from: "2027-12-01".parse().unwrap(),
+        months,
+        fault_rate: fault_config.rate,
+        gateway,
+    };
+    simulate_with_repairs(settings, fault_config.seed, |_| {}).unwrap()
 }
 
 #[test]
@@ -40,7 +45,7 @@ fn simulation_with_the_unreliable_sandbox_has_no_violation() {
     let (mut charges, mut faults, mut refused, mut outage_days, mut clock_repairs) = (0, 0, 0, 0, 0);
     for (fault_rate, seed, settings) in configs {
         let fault_config = FaultConfig { rate: *fault_rate, seed: *seed };
-        let result = simulate(GatewayKind::Sandbox, fault_config, (24, months), settings);
+        let result = simulate(GatewayKind::Sandbox, fault_config, 24, months, settings);
         assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
         (charges, faults) = (charges + result.counts.charges, faults + result.faults);
         (refused, outage_days) = (refused + result.counts.refused_requests, outage_days + result.outage_days);
@@ -65,7 +70,7 @@ fn simulation_with_an_unreliable_stripe_has_no_violation() {
     let mut restores = RestoreCounts::default();
     for (fault_rate, seed, settings) in configs {
         let fault_config = FaultConfig { rate: *fault_rate, seed: *seed };
-        let result = simulate(GatewayKind::Stripe, fault_config, (24, months), settings);
+        let result = simulate(GatewayKind::Stripe, fault_config, 24, months, settings);
         assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
         (charges, faults) = (charges + result.counts.charges, faults + result.faults);
         (late_payments, receipts_by_event) =
@@ -89,15 +94,11 @@ fn simulation_with_the_same_seed_repeats_every_call() {
     let fault_config = FaultConfig { rate: 0.05, seed: 42 };
     let subscriptions = short_or_long(8, 24);
     for gateway in [GatewayKind::Sandbox, GatewayKind::Stripe] {
-        let (first, again) = (
-            simulate(gateway, fault_config, (subscriptions, 1), &[]),
-            simulate(gateway, fault_config, (subscriptions, 1), &[]),
-        );
+        let first = simulate(gateway, fault_config, subscriptions, 1, &[]);
+        let again = simulate(gateway, fault_config, subscriptions, 1, &[]);
         assert_eq!(first, again);
         assert!(first.violations.is_empty(), "{:#?}", first.violations);
-        assert_ne!(
-            first.digest,
-            simulate(gateway, FaultConfig { seed: 43, ..fault_config }, (subscriptions, 1), &[]).digest
-        );
+        let other = simulate(gateway, FaultConfig { seed: 43, ..fault_config }, subscriptions, 1, &[]);
+        assert_ne!(first.digest, other.digest);
     }
 }

@@ -7,9 +7,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentStatus;
 use sandbox::LedgerEntry;
 use simulator::{
-    Invariant, InvariantResult, SimulationResult, StoredStatus, TableContents, check_invariants, population, simulate,
+    Invariant, InvariantResult, SimulationResult, StoredStatus, TableContents, check_invariants, generate_subscribers,
+    simulate_without_faults,
 };
-use testkit::config;
+use testkit::read_test_config;
 
 /// Returns the due date of each month and payment day. The dates are in a file that the script `due_dates.py` has
 /// written, so they do not depend on the code under test.
@@ -38,15 +39,17 @@ fn list_months(from: &str, count: usize) -> Vec<String> {
 
 /// Simulates `subscriptions` sample subscriptions for `months` months. The first day is `from`.
 async fn run_simulation(subscriptions: u32, from: &str, months: u32) -> SimulationResult {
-    let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
-    simulate(config, population(subscriptions), (from.parse().unwrap(), months), |_| {}).await.unwrap()
+    let config = read_test_config(&[("DUEDAY_SHARDS", "2")]).unwrap();
+    simulate_without_faults(config, generate_subscribers(subscriptions), from.parse().unwrap(), months, |_| {})
+        .await
+        .unwrap()
 }
 
 /// Simulates one subscription for each of the 31 payment days.
 #[tokio::test]
 async fn simulation_charges_31_subscriptions_exactly_on_their_due_dates_for_13_months() {
     let simulated = run_simulation(31, "2027-02-01", 13).await;
-    assert!(simulated.holds(), "{:#?}", simulated.findings);
+    assert!(simulated.do_all_invariants_hold(), "{:#?}", simulated.findings);
     assert_eq!(simulated.to.to_string(), "2028-02-29");
     assert_eq!((simulated.charges, simulated.receipts), (403, 403));
 

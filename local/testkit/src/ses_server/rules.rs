@@ -49,7 +49,7 @@ const UNIQUE_FIELDS: [&str; 12] = [
 
 /// The error response with which the stand-in rejects a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rejection {
+pub(super) struct SesRejection {
     pub status: u16,
     pub error: &'static str,
     /// The URL of the documentation of the broken rule.
@@ -61,50 +61,50 @@ pub(super) struct Rejection {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct SendEmail {
-    destination: Destination,
-    content: Content,
+    destination: MailDestination,
+    content: MailContent,
     #[serde(default)]
-    email_tags: Vec<Tag>,
+    email_tags: Vec<MailTag>,
     configuration_set_name: Option<String>,
 }
 
 /// The recipients of a mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Destination {
+struct MailDestination {
     to_addresses: Vec<String>,
 }
 
 /// The content of a mail. Only raw content is supported.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Content {
-    raw: Raw,
+struct MailContent {
+    raw: EncodedRawMail,
 }
 
 /// The mail in the Internet message format, in base64.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Raw {
+struct EncodedRawMail {
     data: String,
 }
 
 /// A name and a value that SES stores with a mail.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
-struct Tag {
+struct MailTag {
     name: String,
     value: String,
 }
 
 /// Returns the rejection of an invalid request. `source` is the URL of the documentation of the broken rule.
-fn bad_request(source: &'static str) -> Rejection {
-    Rejection { status: 400, error: "BadRequestException", source }
+fn create_bad_request_rejection(source: &'static str) -> SesRejection {
+    SesRejection { status: 400, error: "BadRequestException", source }
 }
 
 /// Returns the rejection of a request that is larger than any valid message.
-pub(super) fn rejection_of_too_large_request() -> Rejection {
-    bad_request(QUOTAS_URL)
+pub(super) fn create_rejection_of_too_large_request() -> SesRejection {
+    create_bad_request_rejection(QUOTAS_URL)
 }
 
 /// Checks a request to a stand-in that has this `identity` (a domain) and this configuration set. Returns the mail of
@@ -112,21 +112,26 @@ pub(super) fn rejection_of_too_large_request() -> Rejection {
 ///
 /// # Errors
 /// Returns the rejection if the request breaks a documented rule.
-pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_set: &str) -> Result<SesMail, Rejection> {
+pub(super) fn check_send_email_request(
+    parts: &Parts,
+    body: &[u8],
+    identity: &str,
+    configuration_set: &str,
+) -> Result<SesMail, SesRejection> {
     if (&parts.method, parts.uri.path()) != (&Method::POST, "/v2/email/outbound-emails") {
-        return Err(Rejection { status: 404, error: "UnknownOperationException", source: SEND_EMAIL_URL });
+        return Err(SesRejection { status: 404, error: "UnknownOperationException", source: SEND_EMAIL_URL });
     }
     let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
     let signed = header(header::AUTHORIZATION);
     if !signed.starts_with("AWS4-HMAC-SHA256 Credential=") || !signed.contains("/ses/aws4_request") {
-        return Err(Rejection { status: 403, error: "IncompleteSignature", source: COMMON_ERRORS_URL });
+        return Err(SesRejection { status: 403, error: "IncompleteSignature", source: COMMON_ERRORS_URL });
     }
     if header(header::CONTENT_TYPE) != "application/json" {
-        return Err(bad_request(SEND_EMAIL_URL));
+        return Err(create_bad_request_rejection(SEND_EMAIL_URL));
     }
-    let request: SendEmail = serde_json::from_slice(body).map_err(|_| bad_request(SEND_EMAIL_URL))?;
+    let request: SendEmail = serde_json::from_slice(body).map_err(|_| create_bad_request_rejection(SEND_EMAIL_URL))?;
     if request.configuration_set_name.as_deref().is_some_and(|name| name != configuration_set) {
-        return Err(Rejection { status: 404, error: "NotFoundException", source: SEND_EMAIL_URL });
+        return Err(SesRejection { status: 404, error: "NotFoundException", source: SEND_EMAIL_URL });
     }
     let to = request.destination.to_addresses;
     // An address may contain only ASCII characters. SES accepts a domain with other characters only in Punycode.
@@ -134,19 +139,19 @@ pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_se
         to.is_ascii() && to.split_once('@').is_some_and(|(name, at)| !name.is_empty() && at.contains('.'))
     };
     if !(1..=MAX_RECIPIENTS).contains(&to.len()) || !to.iter().all(is_address) {
-        return Err(bad_request(DESTINATION_URL));
+        return Err(create_bad_request_rejection(DESTINATION_URL));
     }
-    let tags = check_tags(request.email_tags)?;
+    let tags = check_mail_tags(request.email_tags)?;
     if request.content.raw.data.len() > MAX_MESSAGE_BYTES {
-        return Err(bad_request(QUOTAS_URL));
+        return Err(create_bad_request_rejection(QUOTAS_URL));
     }
-    let raw = STANDARD.decode(&request.content.raw.data).map_err(|_| bad_request(RAW_MESSAGE_URL))?;
-    check_message(&raw, identity)?;
+    let raw = STANDARD.decode(&request.content.raw.data).map_err(|_| create_bad_request_rejection(RAW_MESSAGE_URL))?;
+    check_raw_mail(&raw, identity)?;
     Ok(SesMail { raw, to, tags, configuration_set: request.configuration_set_name })
 }
 
 /// Checks the tags of a mail, and returns their values by name.
-fn check_tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, Rejection> {
+fn check_mail_tags(tags: Vec<MailTag>) -> Result<BTreeMap<String, String>, SesRejection> {
     let is_allowed = |text: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         (1..=MAX_TAG_CHARS).contains(&text.len()) && text.bytes().all(is_allowed)
@@ -154,34 +159,36 @@ fn check_tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, Rejection> {
     let count = tags.len();
     let tags: BTreeMap<String, String> = tags.into_iter().map(|tag| (tag.name, tag.value)).collect();
     let are_valid = tags.len() == count && tags.iter().all(|(name, value)| is_allowed(name) && is_allowed(value));
-    if are_valid { Ok(tags) } else { Err(bad_request(MESSAGE_TAG_URL)) }
+    if are_valid { Ok(tags) } else { Err(create_bad_request_rejection(MESSAGE_TAG_URL)) }
 }
 
 /// Checks the mail `raw` (in the Internet message format), whose sender must be of the domain `identity`.
-fn check_message(raw: &[u8], identity: &str) -> Result<(), Rejection> {
+fn check_raw_mail(raw: &[u8], identity: &str) -> Result<(), SesRejection> {
     // The mail must encode characters outside of 7-bit ASCII.
-    let text =
-        std::str::from_utf8(raw).ok().filter(|text| text.is_ascii()).ok_or_else(|| bad_request(RAW_MESSAGE_URL))?;
-    let (head, _) = text.split_once("\r\n\r\n").ok_or_else(|| bad_request(RAW_MESSAGE_URL))?;
+    let text = std::str::from_utf8(raw)
+        .ok()
+        .filter(|text| text.is_ascii())
+        .ok_or_else(|| create_bad_request_rejection(RAW_MESSAGE_URL))?;
+    let (head, _) = text.split_once("\r\n\r\n").ok_or_else(|| create_bad_request_rejection(RAW_MESSAGE_URL))?;
     let is_line = |line: &str| line.len() < MAX_LINE_BYTES - 1 && !line.contains(['\r', '\n']);
     if !text.split("\r\n").all(is_line) {
-        return Err(bad_request(RAW_MESSAGE_URL));
+        return Err(create_bad_request_rejection(RAW_MESSAGE_URL));
     }
     let (mut seen, mut from) = (BTreeSet::new(), None);
     for line in head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])) {
-        let (name, value) = line.split_once(':').ok_or_else(|| bad_request(RAW_MESSAGE_URL))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| create_bad_request_rejection(RAW_MESSAGE_URL))?;
         let name = name.to_ascii_lowercase();
         if !seen.insert(name.clone()) && UNIQUE_FIELDS.contains(&name.as_str()) {
-            return Err(bad_request(HEADER_FIELDS_URL));
+            return Err(create_bad_request_rejection(HEADER_FIELDS_URL));
         }
         if name == "from" {
             from = value.rsplit_once('@').map(|(_, domain)| domain.trim_end_matches('>'));
         }
     }
     match from {
-        None => Err(bad_request(RAW_MESSAGE_URL)),
+        None => Err(create_bad_request_rejection(RAW_MESSAGE_URL)),
         Some(domain) if domain != identity => {
-            Err(Rejection { status: 400, error: "MessageRejected", source: IDENTITIES_URL })
+            Err(SesRejection { status: 400, error: "MessageRejected", source: IDENTITIES_URL })
         }
         Some(_) => Ok(()),
     }
@@ -198,7 +205,7 @@ mod tests {
     const RAW_MAIL: &str = "From: Shop <shop@example.com>\r\nTo: a@example.org\r\nSubject: Hi\r\n\r\nHello\r\n";
 
     /// Returns the JSON body of a valid request that sends the mail `raw`.
-    fn request_body(raw: &str) -> Value {
+    fn create_send_email_body(raw: &str) -> Value {
         json!({
             "Destination": {"ToAddresses": ["a@example.org"]},
             "Content": {"Raw": {"Data": STANDARD.encode(raw)}},
@@ -208,19 +215,19 @@ mod tests {
     }
 
     /// Checks a valid request after `change` modified its JSON body.
-    fn check_request_with_change(change: impl FnOnce(&mut Value)) -> Result<SesMail, Rejection> {
-        let mut body = request_body(RAW_MAIL);
+    fn check_request_with_change(change: impl FnOnce(&mut Value)) -> Result<SesMail, SesRejection> {
+        let mut body = create_send_email_body(RAW_MAIL);
         change(&mut body);
         check_request("application/json", &body)
     }
 
     /// Checks a request with this content type and body, and with a valid method, path and signature.
-    fn check_request(content_type: &str, body: &Value) -> Result<SesMail, Rejection> {
+    fn check_request(content_type: &str, body: &Value) -> Result<SesMail, SesRejection> {
         let request = Request::post("/v2/email/outbound-emails")
             .header(header::CONTENT_TYPE, content_type)
             .header(header::AUTHORIZATION, "AWS4-HMAC-SHA256 Credential=a/20260301/eu-west-1/ses/aws4_request");
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        check(&parts, body.to_string().as_bytes(), "example.com", "dueday")
+        check_send_email_request(&parts, body.to_string().as_bytes(), "example.com", "dueday")
     }
 
     #[test]
@@ -261,7 +268,7 @@ mod tests {
                 IDENTITIES_URL,
             ),
             (check_request_with_change(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS_URL),
-            (check_request("application/x-amz-json-1.1", &request_body(RAW_MAIL)), SEND_EMAIL_URL),
+            (check_request("application/x-amz-json-1.1", &create_send_email_body(RAW_MAIL)), SEND_EMAIL_URL),
         ];
         for (index, (result, page)) in rejections.into_iter().enumerate() {
             assert_eq!(

@@ -1,6 +1,6 @@
 //! Tests of cancellations: immediate, at the end of a period, or because the subscription is unpaid.
 
-use billing::{AfterLastRetry, Outcome, Period, Policy, Refusal, Status, Subscription};
+use billing::{AfterLastRetry, AttemptOutcome, ChangeRefusal, Period, Policy, Subscription, SubscriptionStatus};
 
 use crate::lifecycle::{LEAD, dates, decline_outcome, settle_attempt, success_outcome, with_open_attempt};
 use crate::pauses::waived_months;
@@ -11,8 +11,8 @@ use crate::world::{billing_time, date, new_subscription};
 fn cancel_waives_the_owed_months() {
     let active = new_subscription(10, "2026-03-01");
     let paused = active.pause(date("2026-03-02")).unwrap();
-    let past_due = Subscription { status: Status::PastDue, ..active.clone() };
-    let unpaid = Subscription { status: Status::Unpaid, next_payment_on: None, ..active.clone() };
+    let past_due = Subscription { status: SubscriptionStatus::PastDue, ..active.clone() };
+    let unpaid = Subscription { status: SubscriptionStatus::Unpaid, next_payment_on: None, ..active.clone() };
     let ending = past_due.cancel_at_period_end(date("2026-03-12")).unwrap();
     for (case, subscription, today, first_unowed, expected) in [
         ("before the due date", &active, "2026-03-09", "2026-03", &[][..]),
@@ -34,7 +34,7 @@ fn cancel_waives_the_owed_months() {
         let cancelled = &settlement.subscription;
         assert_eq!(waived_months(&settlement), expected, "{case}");
         assert_eq!(cancelled.cancel_from, Some(first_unowed.parse().unwrap()), "{case}");
-        assert_eq!((cancelled.status, cancelled.next_payment_on), (Status::Cancelled, None), "{case}");
+        assert_eq!((cancelled.status, cancelled.next_payment_on), (SubscriptionStatus::Cancelled, None), "{case}");
         assert_eq!(
             Period::from_day(cancelled.due_on),
             first_unowed.parse().unwrap(),
@@ -56,30 +56,34 @@ fn cancel_waives_the_month_of_an_open_attempt_when_the_attempt_fails() {
     for (outcome, expected) in [
         (success_outcome(&cancelled), &[][..]),
         (decline_outcome(false), &["2026-03-10 cancelled"]),
-        (Outcome::Rejected { code: "no".to_owned() }, &["2026-03-10 cancelled"]),
-        (Outcome::Dropped, &["2026-03-10 cancelled"]),
+        (AttemptOutcome::Rejected { code: "no".to_owned() }, &["2026-03-10 cancelled"]),
+        (AttemptOutcome::Dropped, &["2026-03-10 cancelled"]),
     ] {
         let settled = settle_attempt(&cancelled, &outcome, &Policy::default(), "2026-04-12");
         assert_eq!(waived_months(&settled), expected, "{outcome:?}");
         assert_eq!(settled.receipt.is_some(), expected.is_empty(), "{outcome:?}");
         assert_eq!(dates(&settled.subscription), ["2026-05-10", "-", "-"], "{outcome:?}");
-        assert_eq!(settled.subscription.status, Status::Cancelled, "{outcome:?}");
+        assert_eq!(settled.subscription.status, SubscriptionStatus::Cancelled, "{outcome:?}");
     }
 }
 
 #[test]
 fn last_decline_cancels_if_the_subscription_ends_anyway_or_the_policy_says_so() {
-    let last = Subscription { failed_attempts: 4, status: Status::PastDue, ..new_subscription(10, "2026-03-01") };
+    let last =
+        Subscription { failed_attempts: 4, status: SubscriptionStatus::PastDue, ..new_subscription(10, "2026-03-01") };
     let to_end = last.cancel_at_period_end(date("2026-03-12")).unwrap();
     let end = settle_attempt(&with_open_attempt(&to_end), &decline_outcome(false), &Policy::default(), "2026-03-17");
     assert_eq!(
         (end.subscription.status, waived_months(&end)),
-        (Status::Cancelled, vec!["2026-03-10 unpaid".to_owned()])
+        (SubscriptionStatus::Cancelled, vec!["2026-03-10 unpaid".to_owned()])
     );
     let policy = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
     let end = settle_attempt(&with_open_attempt(&last), &decline_outcome(false), &policy, "2026-04-17");
     assert_eq!(waived_months(&end), ["2026-03-10 unpaid", "2026-04-10 unpaid"]);
-    assert_eq!((end.subscription.status, dates(&end.subscription)[0].as_str()), (Status::Cancelled, "2026-05-10"));
+    assert_eq!(
+        (end.subscription.status, dates(&end.subscription)[0].as_str()),
+        (SubscriptionStatus::Cancelled, "2026-05-10")
+    );
 }
 
 /// In this test, the subscription was unpaid since January, became past due with a new card, and was then cancelled at
@@ -87,7 +91,7 @@ fn last_decline_cancels_if_the_subscription_ends_anyway_or_the_policy_says_so() 
 #[test]
 fn payment_of_an_unpaid_subscription_waives_only_the_months_before_its_end() {
     let retried = Subscription {
-        status: Status::PastDue,
+        status: SubscriptionStatus::PastDue,
         unpaid_since: Some(date("2026-01-24")),
         ..new_subscription(10, "2026-01-01")
     };
@@ -112,7 +116,12 @@ fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
         ("on the due date", active.clone(), "2026-03-10", "2026-04-10"),
         ("during the charge", with_open_attempt(&active), "2026-03-10", "2026-04-10"),
         ("months late", active.clone(), "2026-06-20", "2026-07-10"),
-        ("while past due", Subscription { status: Status::PastDue, ..active.clone() }, "2026-03-12", "2026-04-10"),
+        (
+            "while past due",
+            Subscription { status: SubscriptionStatus::PastDue, ..active.clone() },
+            "2026-03-12",
+            "2026-04-10",
+        ),
     ] {
         let ending = subscription.cancel_at_period_end(date(today)).unwrap();
         assert_eq!(ending.cancels_on(), Some(date(ends_on)), "{case}");
@@ -123,8 +132,8 @@ fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
             (None, subscription.next_payment_on),
             "{case}"
         );
-        if subscription.status == Status::Active {
-            assert_eq!(ending.pause(date(today)), Err(Refusal::Ending), "{case}");
+        if subscription.status == SubscriptionStatus::Active {
+            assert_eq!(ending.pause(date(today)), Err(ChangeRefusal::Ending), "{case}");
         }
     }
     let ending = active.cancel_at_period_end(date("2026-03-05")).unwrap();
@@ -137,7 +146,7 @@ fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
         dates(&ending.uncancel(LEAD(), date("2026-03-09")).unwrap()),
         ["2026-03-10", "2026-03-10", "2026-03-03"]
     );
-    assert_eq!(ending.uncancel(LEAD(), date("2026-03-10")), Err(Refusal::Ended { on: date("2026-03-10") }));
+    assert_eq!(ending.uncancel(LEAD(), date("2026-03-10")), Err(ChangeRefusal::Ended { on: date("2026-03-10") }));
     assert_eq!(
         change_payment_day(&ending, 20, "2026-03-05").cancels_on(),
         Some(date("2026-03-20")),
@@ -151,9 +160,9 @@ fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
         ["2026-04-10", "2026-04-10", "-"],
         "the subscription stays in the payment index, so that a run cancels it on the due date"
     );
-    for status in [Status::Paused, Status::Unpaid] {
+    for status in [SubscriptionStatus::Paused, SubscriptionStatus::Unpaid] {
         let stopped = Subscription { status, ..active.clone() };
-        assert_eq!(stopped.cancel_at_period_end(date("2026-03-05")), Err(Refusal::NoPeriod { status }));
+        assert_eq!(stopped.cancel_at_period_end(date("2026-03-05")), Err(ChangeRefusal::NoPeriod { status }));
     }
     assert!(
         active

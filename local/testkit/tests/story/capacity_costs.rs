@@ -8,7 +8,7 @@ use billing::Subscription;
 use chrono::TimeDelta;
 use emulator::EngineConnection;
 use store::Paging;
-use sweep::{BatchRequest, Sweep, Task};
+use sweep::{BatchRequest, BatchTask, Sweep};
 
 use crate::world::{World, billing_time, date, numbered_subscription};
 
@@ -23,7 +23,7 @@ type Cost = (BTreeMap<String, u64>, [f64; 3]);
 /// request counts at that moment.
 fn measure_cost_since(connection: &EngineConnection, before: &BTreeMap<String, u64>) -> Cost {
     let units = connection.take_capacity_units();
-    let requests = connection.requests().into_iter().filter_map(|(operation, count)| {
+    let requests = connection.request_counts().into_iter().filter_map(|(operation, count)| {
         let new = count - before.get(&operation).copied().unwrap_or(0);
         (new > 0).then_some((operation, new))
     });
@@ -31,10 +31,10 @@ fn measure_cost_since(connection: &EngineConnection, before: &BTreeMap<String, u
 }
 
 /// Returns the cost of one run of `sweep` on [`DAY`] over shard 0.
-async fn measure_cost_of_run<T: Task>(world: &World, connection: &EngineConnection, sweep: &Sweep<T>) -> Cost {
+async fn measure_cost_of_run<T: BatchTask>(world: &World, connection: &EngineConnection, sweep: &Sweep<T>) -> Cost {
     world.clock.set(billing_time(DAY));
     connection.take_capacity_units();
-    let before = connection.requests();
+    let before = connection.request_counts();
     let request = BatchRequest { shards: Some(vec![0]), ..BatchRequest::for_date(date(DAY)) };
     let report = sweep.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.is_done(), "{report:?}");
@@ -49,7 +49,7 @@ async fn measure_cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_
     let connection = Arc::new(EngineConnection::counting_capacity_units());
     let mut deployment = world.system.with_connection(connection.clone());
     deployment.config.limits.page_rows = 200;
-    let (payments, reminders) = (deployment.payments().await.unwrap(), deployment.reminders().await.unwrap());
+    let (payments, reminders) = (deployment.payment_batch().await.unwrap(), deployment.reminder_batch().await.unwrap());
     let run = async || match is_payments {
         true => measure_cost_of_run(&world, &connection, &payments).await,
         false => measure_cost_of_run(&world, &connection, &reminders).await,
@@ -166,5 +166,5 @@ async fn lists_of_an_account_need_one_query_per_list_page() {
     let one = Paging { after: None, limit: Some(1) };
     table.get_subscriptions_by_account(&subscription.account, &one).await.unwrap();
     table.get_receipts_by_account(&subscription.account, &one, billing_time(DAY)).await.unwrap();
-    assert_eq!(connection.requests(), requests_by_operation(&[("Query", 2)]));
+    assert_eq!(connection.request_counts(), requests_by_operation(&[("Query", 2)]));
 }

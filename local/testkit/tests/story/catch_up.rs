@@ -1,7 +1,7 @@
 //! Tests of catching up after an outage of the payment batch: the batch charges either all missed months, or only the
 //! latest.
 
-use billing::{CatchUp, Period, Status, Subscription};
+use billing::{CatchUp, Period, Subscription, SubscriptionStatus};
 use chrono::TimeDelta;
 
 use crate::lifecycle::with_open_attempt;
@@ -45,8 +45,11 @@ fn skip_waives_all_missed_months_but_the_latest() {
     assert_eq!(skip.subscription.due_on, date("2026-02-28"), "the month in which the subscription ends is not owed");
     for (case, subscription) in [
         ("a payment attempt is open", with_open_attempt(&active)),
-        ("the payment was declined, not missed", Subscription { status: Status::PastDue, ..active.clone() }),
-        ("the subscription is paused", Subscription { status: Status::Paused, ..active }),
+        (
+            "the payment was declined, not missed",
+            Subscription { status: SubscriptionStatus::PastDue, ..active.clone() },
+        ),
+        ("the subscription is paused", Subscription { status: SubscriptionStatus::Paused, ..active }),
     ] {
         assert_eq!(CatchUp::Latest.waive_months_of_outage(&subscription, today, now), None, "{case}");
     }

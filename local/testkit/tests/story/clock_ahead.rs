@@ -1,8 +1,8 @@
 //! Tests of a run whose clock was a year ahead: after the clock was set back, the audit reports what the run wrote, its
 //! repairs make each owed payment payable, and the next runs charge each month once.
 
-use audit::{Invariant, Repair, forecast};
-use billing::{Changes, ReminderClaim, Status, Subscription};
+use audit::{Invariant, SubscriptionRepair, forecast_charges};
+use billing::{ReminderClaim, Subscription, SubscriptionChanges, SubscriptionStatus};
 use chrono::TimeDelta;
 use days::{ProcessFacts, SystemStatus};
 use emulator::Fault;
@@ -27,9 +27,9 @@ async fn world_after_a_run_ahead(subscription: &Subscription, today: &str) -> Wo
 
 /// Makes the repairs of the audit on the date `today`, and returns their changes.
 async fn repair(world: &World, today: &str) -> Vec<String> {
-    let (mut partitions, mut changes) = (world.table.partitions(), Vec::new());
+    let (mut partitions, mut changes) = (world.table.account_partitions(), Vec::new());
     while let Some(partition) = partitions.next().await.unwrap() {
-        for Repair { changes: made, stored, repaired, .. } in checker(today).repairs(partition) {
+        for SubscriptionRepair { changes: made, stored, repaired, .. } in checker(today).find_repairs(partition) {
             world.table.update_subscription(&stored, &repaired).await.unwrap();
             changes.extend(made);
         }
@@ -130,7 +130,7 @@ async fn retry_that_a_run_ahead_planned_is_at_most_the_longest_gap_ahead_after_t
     assert_eq!(violations_of_plans(&world, "2026-03-12").await, []);
     world.run_payments("2026-03-14").await;
     let retried = world.load(&subscription).await;
-    assert_eq!((retried.status, retried.failed_attempts), (Status::PastDue, 2));
+    assert_eq!((retried.status, retried.failed_attempts), (SubscriptionStatus::PastDue, 2));
     assert_eq!(retried.next_payment_on, Some(date("2026-03-16")));
 }
 
@@ -164,16 +164,19 @@ async fn retry_new_card_and_payment_day_make_a_postponed_payment_payable() {
     let today = || date("2026-04-12");
     let new_card = |s: &Subscription| {
         let payment_method_at = Some(billing_time("2026-04-12"));
-        let changes =
-            Changes { payment_method: Some(card("pm_card_mastercard")), payment_method_at, ..Changes::default() };
-        s.change(&changes, LEAD(), date("2026-04-12")).unwrap()
+        let changes = SubscriptionChanges {
+            payment_method: Some(card("pm_card_mastercard")),
+            payment_method_at,
+            ..SubscriptionChanges::default()
+        };
+        s.apply_changes(&changes, LEAD(), date("2026-04-12")).unwrap()
     };
     let changes: [(&str, Change); 3] = [
-        ("retry", |s| s.retry(false, date("2026-04-12"), billing_time("2026-04-12")).unwrap()),
+        ("retry", |s| s.retry_owed_payment(false, date("2026-04-12"), billing_time("2026-04-12")).unwrap()),
         ("new card", new_card),
         ("payment day", |s| {
-            let changes = Changes { payment_day: 20.try_into().ok(), ..Changes::default() };
-            s.change(&changes, LEAD(), date("2026-04-12")).unwrap()
+            let changes = SubscriptionChanges { payment_day: 20.try_into().ok(), ..SubscriptionChanges::default() };
+            s.apply_changes(&changes, LEAD(), date("2026-04-12")).unwrap()
         }),
     ];
     let subscription = new_subscription(10, "2026-03-01");
@@ -198,7 +201,8 @@ async fn late_payment_date_without_a_payment_ahead_is_replaced_by_the_due_date()
     world.run_payments("2026-03-10").await;
     let postponed = |s: &Subscription| Subscription { next_payment_on: Some(date("2028-04-10")), ..s.clone() };
     world.change_subscription(&subscription, postponed).await;
-    let retried = |s: &Subscription| s.retry(false, date("2026-04-12"), billing_time("2026-04-12")).unwrap();
+    let retried =
+        |s: &Subscription| s.retry_owed_payment(false, date("2026-04-12"), billing_time("2026-04-12")).unwrap();
     assert_eq!(retried(&world.load(&subscription).await).next_payment_on, Some(date("2026-04-10")));
     assert_eq!(repair(&world, "2026-04-12").await, ["NextPaymentDate: 2028-04-10 -> 2026-04-10"]);
     world.run_payments("2026-04-12").await;
@@ -222,9 +226,11 @@ async fn lists_forecast_and_status_count_postponed_payments_as_due() {
     for limit in [1, 2, 5, 100] {
         let (mut due, mut after) = (Vec::new(), None);
         loop {
-            let dates = (today, today);
-            let page =
-                world.table.get_due_and_postponed_by_date(Batch::Payments, 4, dates, after, limit).await.unwrap();
+            let page = world
+                .table
+                .get_due_and_postponed_by_date(Batch::Payments, 4, today, today, after, limit)
+                .await
+                .unwrap();
             assert!(page.rows.len() <= limit);
             assert!(page.rows.iter().all(|row| row.position.is_in_due_list(today, today)));
             due.extend(page.rows.into_iter().map(|row| row.due.unwrap().key.account.to_string()));
@@ -238,7 +244,7 @@ async fn lists_forecast_and_status_count_postponed_payments_as_due() {
         expected.sort_unstable();
         assert_eq!(due, expected, "pages of {limit} rows");
     }
-    let (expected, _) = forecast(&world.table, 4, today, 1).await.unwrap();
+    let (expected, _) = forecast_charges(&world.table, 4, today, 1).await.unwrap();
     let days: Vec<_> = expected.days().map(|(on, day)| (on.to_string(), day.charges())).collect();
     let of = |on: &str, count| (on.to_owned(), count);
     assert_eq!(days, [of("2026-04-12", 1), of("2026-04-13", 11), of("2026-05-10", 12)]);

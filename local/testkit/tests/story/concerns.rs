@@ -215,7 +215,11 @@ fn every_fact_that_needs_a_person_is_reported_and_no_other_fact() {
         // Payments.
         ("a late payment", |f| f.late_payments_since = Some(date("2026-03-02")), "has been due since 2026-03-02"),
         ("a finding", |f| f.runs.open_findings = 2, "payments without a receipt: 2"),
-        ("an unreadable finding", |f| f.runs.unreadable_findings.push("F".to_owned()), "that cannot be read: 1; F"),
+        (
+            "an unreadable finding",
+            |f| f.runs.unreadable_findings.push("F".to_owned()),
+            "findings (payments without a receipt) cannot be read: 1; F",
+        ),
         ("a postponed payment", |f| f.runs.postponed_payments = 1, "a clock that was ahead"),
         // Endpoints.
         (

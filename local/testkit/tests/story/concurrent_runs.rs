@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use billing::{Changes, LeadDays, OnResume, Settlement, Subscription};
+use billing::{LeadDays, OnResume, Settlement, Subscription, SubscriptionChanges};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use deployment::Faulty;
-use emulator::{Call, EngineConnection, Fault, Faults, Injector, Operation};
+use deployment::FaultyService;
+use emulator::{EngineConnection, ExternalCall, ExternalOperation, Fault, FaultDecider, FaultInjector};
 use payments::PaymentOutcome;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -39,8 +39,8 @@ impl TaskOrder {
     }
 }
 
-impl Faults for TaskOrder {
-    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+impl FaultDecider for TaskOrder {
+    fn fault_of_call(&self, _: &ExternalCall<'_>) -> Option<Fault> {
         None
     }
 
@@ -51,8 +51,8 @@ impl Faults for TaskOrder {
 
 /// Creates a separate payment batch, as another process would, and runs this batch.
 async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> RunReport<PaymentOutcome> {
-    let injector = Arc::new(Injector::new(order.clone()));
-    let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
+    let injector = Arc::new(FaultInjector::new(order.clone()));
+    let gateway = Arc::new(FaultyService::new(world.gateway.clone(), injector.clone()));
     let sweep = world.separate_payment_batch(EngineConnection::with_injector(injector), gateway).await;
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
@@ -65,14 +65,15 @@ async fn change_subscription_at_random_time(world: &World, subscription: &Subscr
         tokio::task::yield_now().await;
     }
     let (lead, today, choice) = (LeadDays::default(), date(DAY), order.random_below(6));
-    let new_card = Changes { payment_method: Some(card("pm_card_mastercard")), ..Changes::default() };
-    let new_day = Changes { payment_day: Some(28.try_into().unwrap()), ..Changes::default() };
+    let new_card =
+        SubscriptionChanges { payment_method: Some(card("pm_card_mastercard")), ..SubscriptionChanges::default() };
+    let new_day = SubscriptionChanges { payment_day: Some(28.try_into().unwrap()), ..SubscriptionChanges::default() };
     let change = |stored: &Subscription| match choice {
         0 => stored.pause(today).map(Settlement::from),
         1 => Ok(stored.cancel(today, billing_time(DAY))),
         2 => stored.cancel_at_period_end(today).map(Settlement::from),
-        3 => stored.change(&new_card, lead, today).map(Settlement::from),
-        4 => stored.change(&new_day, lead, today).map(Settlement::from),
+        3 => stored.apply_changes(&new_card, lead, today).map(Settlement::from),
+        4 => stored.apply_changes(&new_day, lead, today).map(Settlement::from),
         _ => stored.pause(today)?.resume(OnResume::Charge, lead, today, billing_time(DAY)),
     };
     let (account, id) = (&subscription.account, subscription.id);
@@ -110,13 +111,13 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
         let changed = &subscriptions[usize::try_from(order.random_below(3)).unwrap()];
         let faults = [None, None, Some(Fault::LostBefore), Some(Fault::LostAfter)];
         let charge_faults: Vec<_> = (0..6).map(|_| faults[usize::try_from(order.random_below(4)).unwrap()]).collect();
-        world.script.add(Operation::Charge, charge_faults);
+        world.script.add(ExternalOperation::Charge, charge_faults);
         let runs = async { tokio::join!(run_payments(&world, &order), run_payments(&world, &order)) };
         let change = change_subscription_at_random_time(&world, changed, &order);
         let ((first, second), (), ()) = tokio::join!(runs, change, expire_leases(&world, &order));
-        world.script.clear(Operation::Charge);
+        world.script.clear(ExternalOperation::Charge);
         overlapping_runs += u32::from(first.counts.due + second.counts.due > 3);
-        effective_changes += u32::from(world.load(changed).await.status != billing::Status::Active);
+        effective_changes += u32::from(world.load(changed).await.status != billing::SubscriptionStatus::Active);
         run_until_settled(&world, &subscriptions).await;
         let scenario = format!("seed {seed}");
         let entries = world.sandbox.entries().len();
@@ -134,7 +135,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
 
 /// Creates a separate reminder batch, as another process would, and runs this batch.
 async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> RunReport<ReminderOutcome> {
-    let injector = Arc::new(Injector::new(order.clone()));
+    let injector = Arc::new(FaultInjector::new(order.clone()));
     let sweep = world.separate_reminder_batch(EngineConnection::with_injector(injector.clone()), injector).await;
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");

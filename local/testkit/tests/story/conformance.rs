@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use billing::Secret;
+use billing::SigningSecret;
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
-use gateways::conformance::{CheckObserver, CheckParameters, Progress, PromiseResult, PromiseVerdict, check};
-use gateways::{FullGateway, GatewayError, GatewayKeys, HttpGateway, PaymentGateway as _};
+use emulator::{STRIPE_KEY, ServerLimits, StripeServer, serve_http};
+use gateways::conformance::{
+    CheckObserver, CheckParameters, ConformanceProgress, PromiseResult, PromiseVerdict, check_conformance,
+};
+use gateways::{FullGateway, GatewayError, GatewaySigningKeys, HttpGateway, PaymentGateway as _};
 use sandbox::{Ledger, LedgerEntry, Sandbox, gateway_router, signed_gateway_router};
 use serde_json::Value;
 use testkit::create_replaced_secret;
@@ -128,7 +130,7 @@ fn check_start_time() -> DateTime<Utc> {
 /// Creates a sandbox gateway, and the simulated clock whose time it uses.
 fn sandbox_with_clock() -> (Arc<SimulatedClock>, Arc<Sandbox>) {
     let clock = Arc::new(SimulatedClock::new(check_start_time(), 1));
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), clock.clone()));
     sandbox.set_url("http://127.0.0.1:7879");
     (clock, sandbox)
 }
@@ -142,17 +144,17 @@ async fn start_http_gateway(sandbox: Arc<Sandbox>) -> String {
 async fn serve_routes(routes: Router) -> String {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, routes, Limits::default()));
+    tokio::spawn(serve_http(listener, routes, ServerLimits::default()));
     url
 }
 
 /// Returns the keys with which the requests to the signed gateways are signed.
-fn keys() -> GatewayKeys {
-    GatewayKeys::from(Secret::new([7; 32]))
+fn keys() -> GatewaySigningKeys {
+    GatewaySigningKeys::from(SigningSecret::new([7; 32]))
 }
 
 /// Returns a client of the gateway at `url` that signs its requests at the time of `clock`.
-fn signing_client(url: &str, keys: GatewayKeys, clock: &Arc<SimulatedClock>) -> HttpGateway {
+fn signing_client(url: &str, keys: GatewaySigningKeys, clock: &Arc<SimulatedClock>) -> HttpGateway {
     HttpGateway::new(url, Duration::from_secs(5)).with_keys(keys.into(), clock.clone())
 }
 
@@ -160,7 +162,7 @@ fn signing_client(url: &str, keys: GatewayKeys, clock: &Arc<SimulatedClock>) -> 
 /// checked, each with the reason.
 async fn signature_promises_not_kept(client: &HttpGateway, clock: &SimulatedClock) -> Vec<String> {
     let parameters = CheckParameters { http_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
-    let report = check(client, &parameters, clock, &RecordingObserver::default()).await;
+    let report = check_conformance(client, &parameters, clock, &RecordingObserver::default()).await;
     let about_signatures = report.results.iter().filter(|result| result.promise.contains("signature"));
     let violated = about_signatures.filter_map(|result| match &result.verdict {
         PromiseVerdict::Kept => None,
@@ -173,14 +175,14 @@ async fn signature_promises_not_kept(client: &HttpGateway, clock: &SimulatedCloc
 
 /// An observer that records the results and the progress of a check.
 #[derive(Default)]
-struct RecordingObserver(Mutex<(Vec<PromiseResult>, Vec<Progress>)>);
+struct RecordingObserver(Mutex<(Vec<PromiseResult>, Vec<ConformanceProgress>)>);
 
 impl CheckObserver for RecordingObserver {
-    fn promise_checked(&self, result: &PromiseResult) {
+    fn report_checked_promise(&self, result: &PromiseResult) {
         self.0.lock().unwrap().0.push(result.clone());
     }
 
-    fn progress(&self, progress: &Progress) {
+    fn report_progress(&self, progress: &ConformanceProgress) {
         self.0.lock().unwrap().1.push(*progress);
     }
 }
@@ -224,7 +226,7 @@ async fn promises_not_kept_in(
     clock: &SimulatedClock,
 ) -> Vec<String> {
     let observer = RecordingObserver::default();
-    let report = check(gateway, parameters, clock, &observer).await;
+    let report = check_conformance(gateway, parameters, clock, &observer).await;
     let (results, _) = observer.0.into_inner().unwrap();
     assert_eq!(results, report.results);
     let broken = report.results.into_iter().filter_map(|result| match result.verdict {
@@ -279,10 +281,10 @@ async fn gateway_check_finds_a_gateway_that_does_not_verify_signatures() {
     // This gateway refuses requests that are signed with another key. If the key is replaced, the client reads the new
     // key and sends the refused request again.
     let url = serve_routes(signed_gateway_router(sandbox, keys(), clock.clone())).await;
-    let other_key = signing_client(&url, Secret::new([8; 32]).into(), &clock);
+    let other_key = signing_client(&url, SigningSecret::new([8; 32]).into(), &clock);
     let refused = other_key.account().await.unwrap_err();
     assert_eq!(refused, GatewayError::Unusable { reason: "401 Unauthorized".to_owned() });
-    let secret = create_replaced_secret(Secret::new([8; 32]).into(), keys(), &clock).await;
+    let secret = create_replaced_secret(SigningSecret::new([8; 32]).into(), keys(), &clock).await;
     let client = HttpGateway::new(&url, Duration::from_secs(5)).with_keys(secret, clock.clone());
     assert!(client.account().await.is_ok(), "the request is sent again with the new key");
 }
@@ -292,7 +294,7 @@ async fn gateway_check_reports_progress_unchecked_promises_and_created_payments(
     let (clock, sandbox) = sandbox_with_clock();
     let (began, observer) = (clock.now(), RecordingObserver::default());
     let without_wait = CheckParameters { processing_method: None, ..check_parameters(Duration::ZERO) };
-    let report = check(sandbox.as_ref(), &without_wait, clock.as_ref(), &observer).await;
+    let report = check_conformance(sandbox.as_ref(), &without_wait, clock.as_ref(), &observer).await;
     let not_checked = report.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::NotChecked(_)));
     let not_checked: Vec<&str> = not_checked.map(|result| result.promise).collect();
     assert!(not_checked.len() == 8 && not_checked[0].contains("bank") && not_checked[6].contains("after the wait"));
@@ -308,7 +310,7 @@ async fn gateway_check_reports_progress_unchecked_promises_and_created_payments(
 
     let observer = RecordingObserver::default();
     let with_wait = CheckParameters { run: run_id(8), ..check_parameters(Duration::from_secs(90)) };
-    check(sandbox.as_ref(), &with_wait, clock.as_ref(), &observer).await;
+    check_conformance(sandbox.as_ref(), &with_wait, clock.as_ref(), &observer).await;
     assert_eq!(clock.now() - began, chrono::TimeDelta::seconds(90));
     assert_eq!(steps(&observer), 105 + 90, "the check reports the remaining time of the wait each second");
 }
@@ -338,7 +340,7 @@ async fn gateway_check_finds_the_violated_promise_of_each_flaw_in_json() {
         let url = serve_routes(with_flaw(gateway_router(sandbox), flaw)).await;
         let client = HttpGateway::new(&url, Duration::from_secs(5)).with_clock(clock.clone());
         let parameters = CheckParameters { http_client: Some(client.clone()), ..check_parameters(Duration::ZERO) };
-        let report = check(&client, &parameters, clock.as_ref(), &RecordingObserver::default()).await;
+        let report = check_conformance(&client, &parameters, clock.as_ref(), &RecordingObserver::default()).await;
         let broken = report.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::Broken(_)));
         let broken: Vec<_> = broken.map(|result| (result.promise, &result.verdict)).collect();
         if !broken.iter().any(|(broken, _)| broken.starts_with(promise)) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use billing::{Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
+use billing::{Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Subscription, SubscriptionStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{EngineConnection, Fault};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
@@ -48,8 +48,12 @@ impl PaymentGateway for ModifyingGateway {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        let mut payments = self.sandbox.payments_of(customer, since).await?;
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        let mut payments = self.sandbox.payments_of_customer(customer, since).await?;
         payments.iter_mut().for_each(self.change);
         Ok(payments)
     }
@@ -220,7 +224,11 @@ async fn runs_for_many_past_dates_in_one_hour_charge_each_subscription_once() {
         world.run_payments_at(day, now + TimeDelta::minutes(10 * minutes)).await;
     }
     let stored = world.load(&declined).await;
-    assert_eq!((stored.status, stored.failed_attempts), (Status::PastDue, 1), "at most one attempt per day");
+    assert_eq!(
+        (stored.status, stored.failed_attempts),
+        (SubscriptionStatus::PastDue, 1),
+        "at most one attempt per day"
+    );
     assert_eq!(stored.next_payment_on.unwrap().to_string(), "2026-04-21");
     assert_eq!(world.receipt_due_dates(&missed).await, ["2026-01-02"], "at most one missed month per day");
     world.run_payments("2026-04-21").await;

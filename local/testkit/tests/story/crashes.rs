@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use billing::{PaymentStatus, Status, Subscription};
+use billing::{PaymentStatus, Subscription, SubscriptionStatus};
 use chrono::{DateTime, TimeDelta};
-use deployment::{Deployment, Faulty};
-use emulator::{EngineConnection, Fault, Injector};
+use deployment::{Deployment, FaultyService};
+use emulator::{EngineConnection, Fault, FaultInjector};
 use sandbox::LedgerEntry;
 use store::Paging;
-use sweep::{BatchRequest, Outcome, RunReport, Task};
+use sweep::{BatchRequest, BatchTask, Outcome, RunReport};
 use testkit::fault_at_call;
 
 use crate::world::{World, billing_time, cancel, card, date, new_subscription, nonzero_counts, pause};
@@ -49,24 +49,26 @@ struct FaultyRun<O: Outcome> {
 
 /// Runs the batch of `task`, with `fault` at the external call with the number `at`. If `has_retries` is true, the SDK
 /// retries failed requests to the table.
-async fn run_with_fault<T: Task>(
+async fn run_with_fault<T: BatchTask>(
     world: World,
-    (fault, at, has_retries): (Fault, u64, bool),
+    fault: Fault,
+    at: u64,
+    has_retries: bool,
     task: impl FnOnce(&Deployment) -> T,
 ) -> FaultyRun<T::Outcome> {
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(at, fault))));
     let connection = EngineConnection::with_injector(injector.clone());
     let connection = if has_retries { connection } else { connection.without_retries() };
     let deployment = Deployment {
-        gateway: Arc::new(Faulty::new(world.gateway.clone(), injector.clone())),
-        mailer: Arc::new(Faulty::new(world.mails_sent.clone(), injector.clone())),
+        gateway: Arc::new(FaultyService::new(world.gateway.clone(), injector.clone())),
+        mailer: Arc::new(FaultyService::new(world.mails_sent.clone(), injector.clone())),
         ..world.system.with_connection(Arc::new(connection))
     };
-    let sweep = deployment.sweep(task(&deployment)).await.unwrap();
+    let sweep = deployment.batch_of_task(task(&deployment)).await.unwrap();
     world.clock.set(billing_time(DAY));
     let (request, deadline) = (BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
     let result = injector.run(sweep.run(&request, deadline)).await;
-    FaultyRun { world, calls: injector.calls(), report: result.and_then(Result::ok) }
+    FaultyRun { world, calls: injector.call_count(), report: result.and_then(Result::ok) }
 }
 
 /// Returns the due dates of the successful charges of `subscription` in the ledger. Asserts that no attempt is charged
@@ -143,7 +145,7 @@ fn scenarios() -> Vec<Scenario> {
         let deployment = Deployment { gateway: world.gateway.clone(), ..deployment };
         Box::pin(async move {
             clock.set(billing_time(DAY) - TimeDelta::hours(1));
-            let sweep = deployment.payments().await.unwrap();
+            let sweep = deployment.payment_batch().await.unwrap();
             let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY)).await.unwrap();
             assert_eq!(nonzero_counts(&report), [("in_doubt", 1)]);
         })
@@ -152,21 +154,22 @@ fn scenarios() -> Vec<Scenario> {
     fn stop_subscription_in_doubt(
         world: &World,
         subscription: &Subscription,
-        status: Status,
+        status: SubscriptionStatus,
     ) -> futures::future::BoxFuture<'static, ()> {
-        let fault = if status == Status::Paused { Fault::LostBefore } else { Fault::LostAfter };
+        let fault = if status == SubscriptionStatus::Paused { Fault::LostBefore } else { Fault::LostAfter };
         let create_attempt = create_attempt_in_doubt(world, fault);
         let (table, account, id) = (world.table.clone(), subscription.account.clone(), subscription.id);
         Box::pin(async move {
             create_attempt.await;
             let before = table.get_subscription(&account, id).await.unwrap().unwrap();
-            let stop = |s: &Subscription| if status == Status::Paused { pause(s).into() } else { cancel(s) };
-            table.settle(before, |stored| Ok::<_, ()>(stop(stored))).await.unwrap();
+            let stop =
+                |s: &Subscription| if status == SubscriptionStatus::Paused { pause(s).into() } else { cancel(s) };
+            table.write_settlement(before, |stored| Ok::<_, ()>(stop(stored))).await.unwrap();
         })
     }
     let scenario = |name, method, prepare| Scenario { name, subscription: subscription_with_card(method), prepare };
     let mut past_due = scenario("a retry after a decline", "pm_card_visa", prepare_nothing);
-    (past_due.subscription.status, past_due.subscription.failed_attempts) = (Status::PastDue, 2);
+    (past_due.subscription.status, past_due.subscription.failed_attempts) = (SubscriptionStatus::PastDue, 2);
     let mut ending = scenario("the end of the last period", "pm_card_visa", prepare_nothing);
     ending.subscription.cancel_from = Some("2026-03".parse().unwrap());
     vec![
@@ -184,10 +187,10 @@ fn scenarios() -> Vec<Scenario> {
             create_attempt_in_doubt(world, Fault::LostAfter)
         }),
         scenario("paused while in doubt", "pm_card_visa", |world, s| {
-            stop_subscription_in_doubt(world, s, Status::Paused)
+            stop_subscription_in_doubt(world, s, SubscriptionStatus::Paused)
         }),
         scenario("cancelled while in doubt", "pm_card_visa", |world, s| {
-            stop_subscription_in_doubt(world, s, Status::Cancelled)
+            stop_subscription_in_doubt(world, s, SubscriptionStatus::Cancelled)
         }),
     ]
 }
@@ -215,7 +218,7 @@ async fn payment_run_with_a_fault_at_any_call_has_the_same_final_state() {
             let (mut at, mut visible_faults) = (1, 0);
             loop {
                 let case = format!("{name}, {fault:?} at call {at}, retries {has_retries}");
-                let run = run_with_fault(prepared.copy().await, (fault, at, has_retries), Deployment::payment_task);
+                let run = run_with_fault(prepared.copy().await, fault, at, has_retries, Deployment::payment_task);
                 let FaultyRun { world, calls, report } = run.await;
                 if calls < at {
                     assert_eq!(calls, at - 1, "{case}: each call of a run had a fault in one of the runs");
@@ -265,7 +268,7 @@ async fn reminder_run_with_a_fault_at_any_call_sends_one_or_two_mails() {
         let mut at = 1;
         loop {
             let case = format!("{fault:?} at call {at}, retries {has_retries}");
-            let run = run_with_fault(prepared.copy().await, (fault, at, has_retries), Deployment::reminder_task);
+            let run = run_with_fault(prepared.copy().await, fault, at, has_retries, Deployment::reminder_task);
             let FaultyRun { world, calls, .. } = run.await;
             if calls < at {
                 assert_eq!(calls, at - 1, "{case}");

@@ -24,7 +24,7 @@ fn minutes_later(minutes: i64) -> DateTime<Utc> {
 /// type and text of the error.
 async fn invoke_payment_batch(world: &World, minutes: i64, event: Value) -> Result<Value, String> {
     world.clock.set(minutes_later(minutes));
-    let result = world.payments.handle(event, minutes_later(minutes) + TimeDelta::minutes(15)).await;
+    let result = world.payments.handle_invocation(event, minutes_later(minutes) + TimeDelta::minutes(15)).await;
     result
         .map(|result| serde_json::to_value(result).unwrap())
         .map_err(|error| format!("{}: {error}", error.error_type()))
@@ -109,7 +109,8 @@ async fn execution_of_reminders_waits_for_a_claimed_reminder_and_processes_its_s
 
     let invoke = async |minutes: i64, event: Value| {
         world.clock.set(minutes_later(minutes));
-        serde_json::to_value(world.reminders.handle(event, minutes_later(minutes + 15)).await.unwrap()).unwrap()
+        serde_json::to_value(world.reminders.handle_invocation(event, minutes_later(minutes + 15)).await.unwrap())
+            .unwrap()
     };
     let begin = json!({"begin": {"scheduled_time": minutes_later(0), "execution": "first", "at_once": 3}});
     let begun = invoke(1, begin).await;
@@ -141,7 +142,7 @@ async fn shard_added_during_an_execution_does_not_fail_the_execution_or_the_day(
     let finished = invoke_payment_batch(&world, 2, json!({"finish": finish})).await.unwrap();
     assert_eq!((&finished["done"], &finished["cause"]), (&json!(true), &json!("")));
     let mut reader = DayReader::new(&world.table, Batch::Payments, 6, minutes_later(3));
-    assert_eq!(DayState::from_proofs(&reader.read(date(DAY)).await.unwrap().prove()), DayState::Done);
+    assert_eq!(DayState::from_proofs(&reader.read(date(DAY)).await.unwrap().prove_shards()), DayState::Done);
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use audit::forecast;
-use billing::{Changes, ChargeTotal, Money, Status, Subscription};
+use audit::forecast_charges;
+use billing::{ChargeTotal, Money, Subscription, SubscriptionChanges, SubscriptionStatus};
 use chrono::{Days, NaiveDate, TimeDelta};
 use deployment::Deployment;
-use emulator::{EngineConnection, Fault, Injector, Operation};
+use emulator::{EngineConnection, ExternalOperation, Fault, FaultInjector};
 use sandbox::LedgerEntry;
 use store::{Batch, PaymentCounts};
 use sweep::BatchRequest;
@@ -67,26 +67,26 @@ async fn charge_total_contains_every_charge_although_any_request_is_lost() {
             world.store(&Subscription { shard: 0, ..numbered_subscription(n, 10, "2026-03-01") }).await;
         }
         if is_stopped {
-            world.script.add(Operation::Charge, [None, Some(Fault::LostBefore)]);
+            world.script.add(ExternalOperation::Charge, [None, Some(Fault::LostBefore)]);
         }
         let faults = fault_at_call(request_number, Fault::LostBefore);
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+        let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
         let connection = EngineConnection::with_injector(injector.clone()).without_retries();
         let mut deployment =
             Deployment { gateway: world.gateway.clone(), ..world.system.with_connection(Arc::new(connection)) };
         // The stopped run has one list page, so it writes its charges only at its end.
         deployment.config.limits.page_rows = if is_stopped { 200 } else { 2 };
-        let batch = deployment.payments().await.unwrap();
+        let batch = deployment.payment_batch().await.unwrap();
         let now = billing_time("2026-03-10");
         world.clock.set(now);
         let request = BatchRequest::for_date(date("2026-03-10"));
         let _ = injector.run(batch.run(&request, now + TimeDelta::hours(1))).await;
-        world.script.clear(Operation::Charge);
+        world.script.clear(ExternalOperation::Charge);
         run_payments(&world, "2026-03-10", 2).await.unwrap();
         let total = world.table.get_charge_total(date("2026-03-10")).await.unwrap().charges();
         let case = format!("request {request_number}, stopped: {is_stopped}");
         assert_eq!((world.charged_due_dates().len(), total), (3, 3), "{case}");
-        if injector.calls() < request_number && !is_stopped {
+        if injector.call_count() < request_number && !is_stopped {
             assert!(request_number > 15, "the run sent fewer than {request_number} requests");
             return;
         }
@@ -101,7 +101,7 @@ async fn daily_limits_count_all_list_pages_of_due_payments_but_no_ending_subscri
             .table
             .put_account(&billing::Account {
                 id: numbered_subscription(n, 10, "2026-03-01").account,
-                ..testkit::sample::account()
+                ..testkit::sample_account()
             })
             .await
             .unwrap();
@@ -158,9 +158,10 @@ async fn store_subscriptions_in_all_states(world: &World, today: NaiveDate) {
     for n in 0..31_u32 {
         world.store(&numbered_subscription(n, i64::from(n) + 1, created)).await;
     }
-    let change = |changes: Changes| move |s: &Subscription| s.change(&changes, LEAD(), today).unwrap();
-    let amount = |minor| Changes { amount: Some(minor), ..Changes::default() };
-    let day = |day: i64| Changes { payment_day: day.try_into().ok(), ..Changes::default() };
+    let change =
+        |changes: SubscriptionChanges| move |s: &Subscription| s.apply_changes(&changes, LEAD(), today).unwrap();
+    let amount = |minor| SubscriptionChanges { amount: Some(minor), ..SubscriptionChanges::default() };
+    let day = |day: i64| SubscriptionChanges { payment_day: day.try_into().ok(), ..SubscriptionChanges::default() };
     let subscription = |n: u32| numbered_subscription(n, i64::from(n) + 1, created);
     world.change_subscription(&subscription(4), change(amount(1_599))).await;
     world.change_subscription(&subscription(9), change(amount(999))).await;
@@ -172,7 +173,7 @@ async fn store_subscriptions_in_all_states(world: &World, today: NaiveDate) {
     // Subscription 5 is past due with a valid card, subscription 6 was unpaid and is past due again, and subscription 7
     // stays unpaid.
     let past_due = |s: &Subscription| Subscription {
-        status: Status::PastDue,
+        status: SubscriptionStatus::PastDue,
         failed_attempts: 2,
         next_payment_on: Some(today + Days::new(2)),
         ..s.clone()
@@ -180,7 +181,8 @@ async fn store_subscriptions_in_all_states(world: &World, today: NaiveDate) {
     world.change_subscription(&subscription(5), past_due).await;
     let revived = move |s: &Subscription| Subscription { unpaid_since: Some(today), ..past_due(s) };
     world.change_subscription(&subscription(6), revived).await;
-    let unpaid = |s: &Subscription| Subscription { status: Status::Unpaid, next_payment_on: None, ..s.clone() };
+    let unpaid =
+        |s: &Subscription| Subscription { status: SubscriptionStatus::Unpaid, next_payment_on: None, ..s.clone() };
     world.change_subscription(&subscription(7), unpaid).await;
     // Subscription 8 is disputed, and a payment without a receipt was found for subscription 12.
     let disputed = |s: &Subscription| Subscription { disputed_at: Some(s.created_at), ..s.clone() };
@@ -193,7 +195,7 @@ async fn forecast_equals_the_charges_of_the_next_quarter() {
     let (world, today) = (World::new().await, date("2026-01-10"));
     store_subscriptions_in_all_states(&world, today).await;
     world.clock.set(billing_time("2026-01-10"));
-    let (expected, unreadable) = forecast(&world.table, 4, today, 3).await.unwrap();
+    let (expected, unreadable) = forecast_charges(&world.table, 4, today, 3).await.unwrap();
     assert!(unreadable.is_empty() && expected.total().charges() > 80, "{expected:?}");
     for day in today.iter_days().take_while(|day| *day < expected.first_day_after()) {
         world.run_payments(&day.to_string()).await;
@@ -215,6 +217,6 @@ async fn forecast_of_a_cancelled_subscription_contains_only_its_payment_in_progr
     world.change_subscription(&debit, |s| s.cancel(date("2026-03-10"), billing_time("2026-03-10"))).await;
     let due = world.table.get_due_by_date(Batch::Payments, 4, date("2026-03-10"), None, 10).await.unwrap().rows;
     assert_eq!(due.iter().map(|row| row.due.as_ref().unwrap().may_be_charged()).collect::<Vec<_>>(), [false]);
-    let (expected, _) = forecast(&world.table, 4, date("2026-03-10"), 3).await.unwrap();
+    let (expected, _) = forecast_charges(&world.table, 4, date("2026-03-10"), 3).await.unwrap();
     assert_eq!(expected.total().charges(), 1, "{expected:?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use audit::{Report, ReportSource, ReportedDay, UnsettledNow, first_reportable_day, report};
+use audit::{ReportSource, ReportedDay, SalesReport, UnsettledNow, build_sales_report, first_reportable_day};
 use billing::{ClaimToken, Currency, PaymentStatus, PolicySetting, Subscription};
 use chrono::{DateTime, FixedOffset, NaiveDate, TimeDelta, Utc};
 use clock::Clock as _;
@@ -43,10 +43,10 @@ fn ledger_by_day(world: &World, hours: i32) -> BTreeMap<NaiveDate, Rows> {
 }
 
 /// Returns the report of `days`, computed at the current time of the world's clock.
-async fn create_report(world: &World, days: RangeInclusive<NaiveDate>) -> Report {
+async fn create_report(world: &World, days: RangeInclusive<NaiveDate>) -> SalesReport {
     let settings = &world.table.get_settings().await.unwrap().unwrap();
     let source = ReportSource { table: &world.table, settings, now: world.clock.now() };
-    report(source, days).await.unwrap()
+    build_sales_report(source, days).await.unwrap()
 }
 
 /// Returns the SKU of the product that `account` buys in these tests.

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use axum::Router;
 use billing::{
-    AcceptedDifference, ActionKind, Actor, DayReconciliation, Difference, DifferenceKind, Dispute, DisputeStatus,
-    Finding, FindingReason, GatewayList, Label, NewAction, PaymentMethod, Receipt, ReconciledCounts,
+    AcceptedDifference, ActionKind, Actor, DayReconciliation, DifferenceKind, Dispute, DisputeStatus, Finding,
+    FindingReason, GatewayDifference, GatewayList, Label, NewAction, PaymentMethod, Receipt, ReconciledCounts,
     ReconciliationStep, ResolvedFinding, Subscription,
 };
-use charging::{Applied, FindingDecision};
+use charging::{ApplyResult, FindingDecision};
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use emulator::{EngineConnection, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
-use gateway_objects::Refunds;
+use emulator::{EngineConnection, STRIPE_KEY, ServerLimits, StripeFault, StripeServer, serve_http};
+use gateway_objects::RefundRequester;
 use gateways::{ChargeRequest, ChargeResponse, HttpGateway, PaymentGateway as _, Stripe};
-use reconciling::{Corrections, ReconcileError, Reconciler};
+use reconciling::{CorrectionMode, ReconcileError, Reconciler};
 use store::Paging;
 use sweep::BatchRequest;
 use ulid::Ulid;
@@ -30,10 +30,10 @@ pub const DAY: &str = "2026-03-10";
 pub const NEXT_DAY: &str = "2026-03-11";
 
 /// Returns a reconciler, which compares the table of `world` with `gateway`.
-pub async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, corrections: Corrections) -> Reconciler {
+pub async fn reconciler(world: &World, gateway: Arc<dyn gateways::Refunds>, corrections: CorrectionMode) -> Reconciler {
     let table_id = world.table.get_settings().await.unwrap().unwrap().table_id;
     let today = world.clock.now().date_naive();
-    Reconciler::new((world.table.clone(), table_id), gateway, corrections, world.clock.clone(), today)
+    Reconciler::new(world.table.clone(), table_id, gateway, corrections, world.clock.clone(), today)
 }
 
 /// A world whose subscriptions were charged at the stand-in for Stripe on [`DAY`].
@@ -69,21 +69,21 @@ impl ChargedWorld {
         self.world.table.get_settings().await.unwrap().unwrap().table_id
     }
 
-    pub async fn reconciler(&self, gateway: Arc<dyn gateways::Refunds>, corrections: Corrections) -> Reconciler {
+    pub async fn reconciler(&self, gateway: Arc<dyn gateways::Refunds>, corrections: CorrectionMode) -> Reconciler {
         reconciler(&self.world, gateway, corrections).await
     }
 
     /// Compares [`DAY`] on the next day. Settles payments without a receipt, or stores findings for them.
     pub async fn reconcile(&self) -> DayReconciliation {
         self.world.clock.set(billing_time(NEXT_DAY));
-        let mut reconciler = self.reconciler(self.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+        let mut reconciler = self.reconciler(self.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
         reconciler.reconcile(date(DAY), None).await.unwrap()
     }
 
     /// Compares [`DAY`] on the next day, and only reports the differences.
     pub async fn report(&self) -> DayReconciliation {
         self.world.clock.set(billing_time(NEXT_DAY));
-        let mut reconciler = self.reconciler(self.stripe.clone(), Corrections::ReportOnly).await;
+        let mut reconciler = self.reconciler(self.stripe.clone(), CorrectionMode::ReportOnly).await;
         reconciler.reconcile(date(DAY), None).await.unwrap()
     }
 
@@ -145,8 +145,8 @@ impl ChargedWorld {
     }
 
     /// Returns the service that refunds payments at the stand-in for Stripe.
-    pub fn refunds(&self) -> Refunds {
-        Refunds::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
+    pub fn refunds(&self) -> RefundRequester {
+        RefundRequester::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
     }
 
     /// Returns the reasons of all open findings.
@@ -202,7 +202,7 @@ async fn every_kind_of_difference_is_found_and_nothing_else_is_reported() {
     charged.refunds().refund(&receipt.account, &receipt.id(), id, Some(100), None).await.unwrap();
     charged.server.set_next_faults([]);
     expected.push((DifferenceKind::RefundNotAtGateway, id.to_string()));
-    let dispute = charged.server.dispute(charged.receipt(7).await.payment.as_str(), "needs_response");
+    let dispute = charged.server.set_dispute_status(charged.receipt(7).await.payment.as_str(), "needs_response");
     expected.push((DifferenceKind::DisputeNotStored, dispute));
     let receipt = charged.receipt(8).await;
     let dispute = Dispute {
@@ -239,7 +239,7 @@ async fn every_kind_of_difference_is_found_and_nothing_else_is_reported() {
     assert_eq!((kinds_and_ids(&again), charged.finding_reasons().await.len()), (expected, 2), "repeated");
 
     // A person accepts the differences, but two of them with a wrong day or a wrong kind. These two stay differences.
-    for Difference { kind, id, .. } in &again.first_differences {
+    for GatewayDifference { kind, id, .. } in &again.first_differences {
         let other = if *kind == DifferenceKind::PaidTwice { DifferenceKind::AmountDiffers } else { *kind };
         let on = if *kind == DifferenceKind::RefundNotAtGateway { date(NEXT_DAY) } else { date(DAY) };
         charged.accept(on, other, id).await;
@@ -248,7 +248,7 @@ async fn every_kind_of_difference_is_found_and_nothing_else_is_reported() {
     let kinds: Vec<DifferenceKind> = day.differences.keys().copied().collect();
     assert_eq!(kinds, [DifferenceKind::PaidTwice, DifferenceKind::RefundNotAtGateway], "{day:#?}");
     assert_eq!((day.counts.accepted, day.is_clean()), (4, false));
-    for Difference { kind, id, .. } in &day.first_differences {
+    for GatewayDifference { kind, id, .. } in &day.first_differences {
         charged.accept(date(DAY), *kind, id).await;
     }
     let day = charged.reconcile().await;
@@ -272,11 +272,10 @@ async fn payment_after_a_decline_is_settled_and_a_resolved_finding_is_no_differe
     let twice = charged.charge_at_gateway(1, DAY, 7, table).await;
     assert_eq!(kinds_and_ids(&charged.reconcile().await), [(DifferenceKind::PaidTwice, twice.clone())]);
     let (engine, gateway) = (charged.world.engine(), charged.stripe.clone());
-    let payment = (&charged.subscriptions[1].account, &twice.parse().unwrap());
-    engine
-        .resolve_finding(gateway.as_ref(), payment, FindingDecision::CloseAlthoughPaid, "kept", date(NEXT_DAY))
-        .await
-        .unwrap();
+    let account = &charged.subscriptions[1].account;
+    let payment = twice.parse().unwrap();
+    let decision = FindingDecision::CloseAlthoughPaid;
+    engine.resolve_finding(gateway.as_ref(), account, &payment, decision, "kept", date(NEXT_DAY)).await.unwrap();
     let day = charged.reconcile().await;
     assert!(day.is_clean(), "a person has decided: {day:?}");
 }
@@ -306,7 +305,7 @@ async fn payment_whose_finding_a_person_has_resolved_is_never_settled() {
     table.put_finding(stored.clone(), finding).await.unwrap();
     let (engine, gateway) = (charged.world.engine(), charged.stripe.clone());
     let outcome = engine.apply_payment(gateway.as_ref(), &payment, date(NEXT_DAY)).await.unwrap();
-    assert!(matches!(outcome, Applied::FindingStored(found) if found.resolved.is_some()));
+    assert!(matches!(outcome, ApplyResult::FindingStored(found) if found.resolved.is_some()));
     let after = table.get_subscription(&paid_on, stored.id).await.unwrap().unwrap();
     assert_eq!(after.due_on, stored.due_on, "the month is still owed");
     assert!(charged.reconcile().await.is_clean());
@@ -320,7 +319,7 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     const MAX_SEEN: usize = 10;
     let charged = ChargedWorld::new(&["pm_card_visa"; PAYMENTS]).await;
     charged.world.clock.set(billing_time(NEXT_DAY));
-    let reconciler = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let reconciler = charged.reconciler(charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     let mut reconciler = reconciler.with_max_seen_payments(MAX_SEEN);
     // The gateway responds to the requests for the first two list pages, but not to the request for the third.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
@@ -344,16 +343,16 @@ async fn interrupted_comparison_continues_and_needs_no_more_memory_than_the_maxi
     // The payments that were seen before an interruption are stored, so another process does not request them again
     // when it compares their receipts.
     charged.server.set_next_faults([None, None, Some(StripeFault::NotBegun)]);
-    let mut interrupted = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let mut interrupted = charged.reconciler(charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     interrupted.reconcile(date(DAY), None).await.unwrap_err();
     let before = charged.server.request_count();
-    let mut continued = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let mut continued = charged.reconciler(charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     assert_eq!(continued.reconcile(date(DAY), None).await.unwrap().counts, counts);
     assert_eq!(charged.server.request_count() - before, 3, "one list page of each list, and no receipt");
 
     // A day whose comparison has ended is compared again from the start. This reconciler keeps all payments in memory.
     let before = charged.server.request_count();
-    let mut reconciler = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let mut reconciler = charged.reconciler(charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     assert_eq!(reconciler.reconcile(date(DAY), None).await.unwrap().counts, counts);
     assert_eq!(charged.server.request_count() - before, 3 + 2, "three list pages of payments, and no receipt");
 
@@ -368,10 +367,10 @@ async fn gateway_without_lists_is_reported_and_is_never_a_success() {
     let charged = ChargedWorld::new(&[]).await;
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, Router::new(), Limits::default()));
+    tokio::spawn(serve_http(listener, Router::new(), ServerLimits::default()));
     let gateway = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
     charged.world.clock.set(billing_time(NEXT_DAY));
-    let mut reconciler = charged.reconciler(gateway, Corrections::SettleOrStoreFinding).await;
+    let mut reconciler = charged.reconciler(gateway, CorrectionMode::SettleOrStoreFinding).await;
     let day = reconciler.reconcile(date(DAY), None).await.unwrap();
     let lists = [GatewayList::Payments, GatewayList::Refunds, GatewayList::Disputes];
     assert_eq!(day.not_compared, lists.into());
@@ -388,11 +387,11 @@ async fn sandbox_in_the_process_and_over_http_lists_the_same_days() {
     world.run_payments("2026-03-12").await;
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, sandbox::gateway_router(world.sandbox.clone()), Limits::default()));
+    tokio::spawn(serve_http(listener, sandbox::gateway_router(world.sandbox.clone()), ServerLimits::default()));
     world.clock.set(billing_time("2026-03-13"));
     let over_http = HttpGateway::new(&url, Duration::from_secs(5));
     for gateway in [world.sandbox.clone() as Arc<dyn gateways::Refunds>, Arc::new(over_http)] {
-        let mut reconciler = reconciler(&world, gateway, Corrections::SettleOrStoreFinding).await;
+        let mut reconciler = reconciler(&world, gateway, CorrectionMode::SettleOrStoreFinding).await;
         let day = reconciler.reconcile(date("2026-03-12"), None).await.unwrap();
         assert!(day.is_clean(), "{day:?}");
         assert_eq!((day.counts.payments, day.counts.receipts), (250, 250));
@@ -402,7 +401,7 @@ async fn sandbox_in_the_process_and_over_http_lists_the_same_days() {
 #[tokio::test]
 async fn day_that_has_not_ended_or_whose_receipts_have_expired_is_refused() {
     let charged = ChargedWorld::new(&["pm_card_visa"]).await;
-    let mut reconciler = charged.reconciler(charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let mut reconciler = charged.reconciler(charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     for (now, on, is_allowed) in [
         ("2026-03-11T00:59:59Z", DAY, false),
         ("2026-03-11T01:00:00Z", DAY, true),

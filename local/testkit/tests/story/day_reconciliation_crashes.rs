@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use billing::{DayReconciliation, DifferenceKind, FindingReason, PaymentMethod, Subscription};
 use chrono::TimeDelta;
-use deployment::{Deployment, Faulty};
-use emulator::{EngineConnection, Injector};
+use deployment::{Deployment, FaultyService};
+use emulator::{EngineConnection, FaultInjector};
 use gateways::ChargeRequest;
-use reconciling::{Corrections, Reconciler};
+use reconciling::{CorrectionMode, Reconciler};
 use store::Paging;
 use testkit::{FAULTS_AT_EACH_CALL, test_fault_at_each_call, without_faults};
 
@@ -68,14 +68,15 @@ impl ComparedWorld {
     }
 
     /// Returns a reconciler. `injector` decides on the faults of its requests.
-    async fn reconciler(&self, injector: &Arc<Injector>) -> Reconciler {
+    async fn reconciler(&self, injector: &Arc<FaultInjector>) -> Reconciler {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let Deployment { table, .. } = self.world.system.with_connection(connection);
         let table_id = self.world.table.get_settings().await.unwrap().unwrap().table_id;
         Reconciler::new(
-            (table, table_id),
-            Arc::new(Faulty::new(self.world.gateway.clone(), injector.clone())),
-            Corrections::SettleOrStoreFinding,
+            table,
+            table_id,
+            Arc::new(FaultyService::new(self.world.gateway.clone(), injector.clone())),
+            CorrectionMode::SettleOrStoreFinding,
             self.world.clock.clone(),
             date("2026-03-11"),
         )
@@ -83,7 +84,7 @@ impl ComparedWorld {
 
     /// Compares the day. `injector` decides on the faults of the requests. Returns `None` if the comparison failed or
     /// was killed.
-    async fn reconcile(&self, injector: &Arc<Injector>) -> Option<DayReconciliation> {
+    async fn reconcile(&self, injector: &Arc<FaultInjector>) -> Option<DayReconciliation> {
         let mut reconciler = self.reconciler(injector).await;
         injector.run(reconciler.reconcile(date(DAY), None)).await.and_then(Result::ok)
     }
@@ -138,7 +139,7 @@ async fn stored_comparison_that_the_caller_has_read_is_not_read_again() {
             false => injector.run(reconciler.reconcile(date(DAY), None)).await,
         };
         compared.assert_compared(&again.unwrap().unwrap(), "compared again").await;
-        calls.push(injector.calls());
+        calls.push(injector.call_count());
     }
     assert_eq!(calls[0], calls[1] + 1, "the request for the stored comparison");
 }

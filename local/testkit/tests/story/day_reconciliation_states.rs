@@ -14,7 +14,7 @@ use gateways::{
     ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, ListPage, PaymentGateway,
     RefundRequest, RefundResponse, Refunds, Stripe, TimeRange,
 };
-use reconciling::Corrections;
+use reconciling::CorrectionMode;
 use ulid::Ulid;
 
 use crate::day_reconciliation::{ChargedWorld, DAY, reconciler};
@@ -35,7 +35,7 @@ fn kinds_and_ids(day: &DayReconciliation) -> Vec<(String, String)> {
 async fn compare_later_day(
     charged: &ChargedWorld,
     gateway: Arc<dyn Refunds>,
-    corrections: Corrections,
+    corrections: CorrectionMode,
 ) -> DayReconciliation {
     charged.world.clock.set(billing_time("2026-05-21"));
     reconciler(&charged.world, gateway, corrections).await.reconcile(date(LATER_DAY), None).await.unwrap()
@@ -69,10 +69,11 @@ async fn make_pending_refund(charged: &ChargedWorld, n: usize) -> String {
 async fn open_stored_dispute(
     charged: &ChargedWorld,
     n: usize,
-    (reported, stored): (&'static str, DisputeStatus),
+    reported: &'static str,
+    stored: DisputeStatus,
 ) -> String {
     let receipt = charged.receipt(n).await;
-    let id = charged.server.dispute(receipt.payment.as_str(), reported);
+    let id = charged.server.set_dispute_status(receipt.payment.as_str(), reported);
     let dispute = Dispute {
         id: id.parse().unwrap(),
         account: receipt.account.clone(),
@@ -109,10 +110,10 @@ async fn outcome_whose_event_never_came_is_a_difference_and_is_stored() {
     charged.server.set_refund_status(&settled, "succeeded");
     expected.push(("refund_status_differs", settled));
     // Subscription 3: a lost dispute is not stored.
-    let lost = charged.server.dispute(charged.receipt(3).await.payment.as_str(), "lost");
+    let lost = charged.server.set_dispute_status(charged.receipt(3).await.payment.as_str(), "lost");
     expected.push(("dispute_not_stored", lost));
     // Subscription 4: a dispute that is stored as open is lost.
-    let lost = open_stored_dispute(&charged, 4, ("lost", DisputeStatus::Open)).await;
+    let lost = open_stored_dispute(&charged, 4, "lost", DisputeStatus::Open).await;
     expected.push(("dispute_status_differs", lost));
     // Subscription 5: a refund that is stored as failed has succeeded. A person must decide about it.
     let contradicted = make_pending_refund(&charged, 5).await;
@@ -153,26 +154,26 @@ async fn outcome_whose_event_never_came_is_a_difference_and_is_stored() {
 async fn earlier_refunds_and_disputes_without_an_outcome_are_compared_each_day() {
     let charged = ChargedWorld::new(&["pm_card_visa"; 4]).await;
     let refund = make_pending_refund(&charged, 0).await;
-    let dispute = open_stored_dispute(&charged, 1, ("needs_response", DisputeStatus::Open)).await;
+    let dispute = open_stored_dispute(&charged, 1, "needs_response", DisputeStatus::Open).await;
     // An inquiry can become a dispute, so it has no outcome yet.
-    let inquiry = open_stored_dispute(&charged, 2, ("warning_needs_response", DisputeStatus::Inquiry)).await;
-    open_stored_dispute(&charged, 3, ("needs_response", DisputeStatus::Open)).await;
-    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let inquiry = open_stored_dispute(&charged, 2, "warning_needs_response", DisputeStatus::Inquiry).await;
+    open_stored_dispute(&charged, 3, "needs_response", DisputeStatus::Open).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     assert!(day.is_clean() && day.counts.applied == 0, "nothing has changed: {day:#?}");
 
     charged.server.set_refund_status(&refund, "failed");
-    charged.server.dispute(charged.receipt(1).await.payment.as_str(), "lost");
-    charged.server.dispute(charged.receipt(2).await.payment.as_str(), "needs_response");
+    charged.server.set_dispute_status(charged.receipt(1).await.payment.as_str(), "lost");
+    charged.server.set_dispute_status(charged.receipt(2).await.payment.as_str(), "needs_response");
     let mut expected = [
         ("refund_status_differs".to_owned(), refund),
         ("dispute_status_differs".to_owned(), dispute),
         ("dispute_status_differs".to_owned(), inquiry),
     ];
     expected.sort();
-    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::ReportOnly).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), CorrectionMode::ReportOnly).await;
     assert_eq!(kinds_and_ids(&day), expected, "{day:#?}");
     assert_eq!(dispute_statuses(&charged, 1).await, [DisputeStatus::Open], "a report changes nothing");
-    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     assert_eq!((day.is_clean(), day.counts.applied), (true, 3), "{day:#?}");
     assert_eq!(refunds(&charged, 0).await[0].status, RefundStatus::Failed);
     assert_eq!(dispute_statuses(&charged, 1).await, [DisputeStatus::Lost]);
@@ -182,7 +183,7 @@ async fn earlier_refunds_and_disputes_without_an_outcome_are_compared_each_day()
     // Only the list pages and the records without an outcome cause requests. The dispute of subscription 3 needs two
     // requests: the dispute and its payment. The inquiry became a dispute after the compared day.
     let before = charged.server.request_count();
-    compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    compare_later_day(&charged, charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     assert_eq!(charged.server.request_count() - before, 3 + 2);
 }
 
@@ -191,16 +192,16 @@ async fn refund_or_dispute_of_a_later_day_is_not_compared() {
     let charged = ChargedWorld::new(&["pm_card_visa"; 2]).await;
     charged.world.clock.set(billing_time("2026-05-21"));
     let refund = make_pending_refund(&charged, 0).await;
-    open_stored_dispute(&charged, 1, ("lost", DisputeStatus::Open)).await;
+    open_stored_dispute(&charged, 1, "lost", DisputeStatus::Open).await;
     charged.server.set_refund_status(&refund, "succeeded");
-    let day = compare_later_day(&charged, charged.stripe.clone(), Corrections::SettleOrStoreFinding).await;
+    let day = compare_later_day(&charged, charged.stripe.clone(), CorrectionMode::SettleOrStoreFinding).await;
     assert!(day.is_clean() && day.counts.applied == 0, "the comparison of their day compares them: {day:#?}");
 }
 
 #[tokio::test]
 async fn accepted_difference_is_not_applied() {
     let charged = ChargedWorld::new(&["pm_card_visa"]).await;
-    let lost = charged.server.dispute(charged.receipt(0).await.payment.as_str(), "lost");
+    let lost = charged.server.set_dispute_status(charged.receipt(0).await.payment.as_str(), "lost");
     let day = charged.report().await;
     charged.accept(date(DAY), day.first_differences[0].kind, &lost).await;
     let day = charged.reconcile().await;
@@ -223,8 +224,12 @@ impl PaymentGateway for WithoutDetails {
         self.0.charge(request).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.0.payments_of(customer, since).await
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        self.0.payments_of_customer(customer, since).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
@@ -238,24 +243,24 @@ impl Refunds for WithoutDetails {
         self.0.refund(request).await
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
-        self.0.refunds_of(payment).await
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+        self.0.refunds_of_payment(payment).await
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<Payment>>, GatewayError> {
-        self.0.payments_in(range, after).await
+        self.0.payments_in_range(range, after).await
     }
 
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
-        self.0.disputes_in(range, after).await
+        self.0.disputes_in_range(range, after).await
     }
 }
 
@@ -265,10 +270,10 @@ async fn states_are_compared_with_the_lists_of_a_gateway_without_details() {
     let gateway = Arc::new(WithoutDetails(charged.stripe.clone()));
     let refund = make_pending_refund(&charged, 0).await;
     charged.server.set_refund_status(&refund, "succeeded");
-    open_stored_dispute(&charged, 1, ("lost", DisputeStatus::Open)).await;
-    let unknown = charged.server.dispute(charged.receipt(2).await.payment.as_str(), "lost");
+    open_stored_dispute(&charged, 1, "lost", DisputeStatus::Open).await;
+    let unknown = charged.server.set_dispute_status(charged.receipt(2).await.payment.as_str(), "lost");
     charged.world.clock.set(billing_time("2026-03-11"));
-    let mut of_day = reconciler(&charged.world, gateway.clone(), Corrections::SettleOrStoreFinding).await;
+    let mut of_day = reconciler(&charged.world, gateway.clone(), CorrectionMode::SettleOrStoreFinding).await;
     let day = of_day.reconcile(date(DAY), None).await.unwrap();
     assert_eq!(kinds_and_ids(&day), [("dispute_not_stored".to_owned(), unknown)], "{day:#?}");
     assert!(day.first_differences[0].what.ends_with("does not return the disputed payment method"), "{day:#?}");
@@ -278,8 +283,8 @@ async fn states_are_compared_with_the_lists_of_a_gateway_without_details() {
 
     let earlier = make_pending_refund(&charged, 2).await;
     charged.server.set_refund_status(&earlier, "failed");
-    open_stored_dispute(&charged, 0, ("needs_response", DisputeStatus::Inquiry)).await;
-    let day = compare_later_day(&charged, gateway, Corrections::SettleOrStoreFinding).await;
+    open_stored_dispute(&charged, 0, "needs_response", DisputeStatus::Inquiry).await;
+    let day = compare_later_day(&charged, gateway, CorrectionMode::SettleOrStoreFinding).await;
     assert_eq!((day.difference_count(), day.counts.applied), (0, 2), "{day:#?}");
     assert_eq!(dispute_statuses(&charged, 0).await, [DisputeStatus::Open]);
     let refunded: Vec<Money> = refunds(&charged, 2).await.iter().map(|refund| refund.amount).collect();

@@ -10,9 +10,9 @@ use axum::routing::get;
 use axum::{Json, Router};
 use billing::DifferenceKind;
 use chrono::TimeDelta;
-use emulator::{Limits, MisleadingView, StripeFault, serve};
+use emulator::{MisleadingView, ServerLimits, StripeFault, serve_http};
 use gateways::{HttpGateway, TimeRangeQuery};
-use reconciling::{Corrections, ReconcileError};
+use reconciling::{CorrectionMode, ReconcileError};
 use serde_json::{Value, json};
 
 use crate::day_reconciliation::{ChargedWorld, DAY, NEXT_DAY, kinds_and_ids};
@@ -90,10 +90,14 @@ async fn list_of_a_gateway_that_repeats_its_list_pages_is_an_error() {
         };
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(listener, Router::new().route("/v1/lists/payments", get(list)), Limits::default()));
+        tokio::spawn(serve_http(
+            listener,
+            Router::new().route("/v1/lists/payments", get(list)),
+            ServerLimits::default(),
+        ));
         let gateway = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
         charged.world.clock.set(billing_time(NEXT_DAY) + TimeDelta::hours(1));
-        let mut reconciler = charged.reconciler(gateway, Corrections::SettleOrStoreFinding).await;
+        let mut reconciler = charged.reconciler(gateway, CorrectionMode::SettleOrStoreFinding).await;
         let error = reconciler.reconcile(date(DAY), None).await.unwrap_err();
         assert!(matches!(error, ReconcileError::NoProgress { .. }), "{error}");
         assert!(requests.load(Ordering::Relaxed) <= 4, "{requests:?}");

@@ -3,11 +3,11 @@
 
 use audit::ReportSource;
 use billing::{
-    ActionKind, Actor, Dispute, DisputeStatus, Money, NewAction, Receipt, RefundDemand, RefundRefusal, RefundStatus,
-    Reversal, Subscription, Sums,
+    ActionKind, Actor, Dispute, DisputeStatus, Money, MoneySums, NewAction, Receipt, RefundDemand, RefundRefusal,
+    RefundStatus, Reversal, Subscription,
 };
 use clock::Clock as _;
-use gateway_objects::{RefundError, Refunds};
+use gateway_objects::{RefundError, RefundRequester};
 use store::Paging;
 use ulid::Ulid;
 
@@ -50,7 +50,7 @@ impl PaidWorld {
     /// Requests the refund `n`.
     async fn refund(&self, n: u128, demand: RefundDemand) -> Result<RefundStatus, RefundError> {
         let gateway = self.world.sandbox.clone();
-        let refunds = Refunds::new(self.world.table.clone(), gateway, self.world.clock.clone());
+        let refunds = RefundRequester::new(self.world.table.clone(), gateway, self.world.clock.clone());
         let reason = Some("ticket 4711".parse().unwrap());
         let (at, actor) = (self.world.clock.now(), Actor::Operator(None));
         let action = NewAction { at, actor, kind: ActionKind::CreateRefund, reason };
@@ -159,14 +159,14 @@ async fn net_amount_is_negative_if_the_customer_got_the_money_twice() {
     paid.refund(1, demand(Some(1_000))).await.unwrap();
     let reversal = Reversal { at: paid.world.clock.now(), amount: eur(1_299) };
     paid.world.table.mark_reversal(&paid.receipt().await, Some(reversal)).await.unwrap();
-    assert_eq!(paid.receipt().await.net(), eur(-1_000));
+    assert_eq!(paid.receipt().await.net_amount(), eur(-1_000));
     let settings = paid.world.table.get_settings().await.unwrap().unwrap();
     let source = ReportSource { table: &paid.world.table, settings: &settings, now: paid.world.clock.now() };
-    let days = source.days(Some(date(DAY)), Some(date(DAY))).unwrap();
-    let report = audit::report(source, days).await.unwrap();
+    let days = source.reported_days(Some(date(DAY)), Some(date(DAY))).unwrap();
+    let report = audit::build_sales_report(source, days).await.unwrap();
     let nets: Vec<i64> = report.days.iter().flat_map(|day| &day.taken).map(|taken| taken.net_amount).collect();
     assert_eq!(nets, [-1_000]);
-    let mut sums = Sums::default();
+    let mut sums = MoneySums::default();
     sums.extend([Money::new(i64::MIN, eur(0).currency()), eur(-1)]);
     assert_eq!(sums.to_string(), Money::new(i64::MIN, eur(0).currency()).to_string(), "the sum stays negative");
 }

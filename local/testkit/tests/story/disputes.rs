@@ -3,7 +3,7 @@
 
 use billing::{
     AfterWonDispute, Attempt, CatchUp, ClaimToken, Dispute, DisputeStatus, GatewayToken, Money, Period, Policy,
-    ReceiptId, Settlement, Status, Subscription,
+    ReceiptId, Settlement, Subscription, SubscriptionStatus,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use ulid::Ulid;
@@ -110,7 +110,13 @@ fn won_dispute_leaves_each_period_paid_waived_or_owed() {
     let (mut cases, mut cases_with_waived) = (0, 0);
     for opened_on in ["2026-03-05", "2026-03-10", "2026-03-20", "2026-05-01"] {
         for today in date("2026-03-05").iter_days().take(120).map(|day| day.to_string()) {
-            for status in [Status::Active, Status::PastDue, Status::Unpaid, Status::Paused, Status::Cancelled] {
+            for status in [
+                SubscriptionStatus::Active,
+                SubscriptionStatus::PastDue,
+                SubscriptionStatus::Unpaid,
+                SubscriptionStatus::Paused,
+                SubscriptionStatus::Cancelled,
+            ] {
                 for (is_open, cancel_from) in
                     [(false, None), (true, None), (false, Some("2026-05")), (true, Some("2026-05"))]
                 {
@@ -122,8 +128,8 @@ fn won_dispute_leaves_each_period_paid_waived_or_owed() {
                         let before = disputed_subscription(opened_on);
                         let before = Subscription {
                             status,
-                            next_reminder_on: before.next_reminder_on.filter(|_| status == Status::Active),
-                            first_declined_on: (status != Status::Active).then_some(before.due_on),
+                            next_reminder_on: before.next_reminder_on.filter(|_| status == SubscriptionStatus::Active),
+                            first_declined_on: (status != SubscriptionStatus::Active).then_some(before.due_on),
                             attempt: is_open.then(|| open_attempt(&before)),
                             cancel_from: cancel_from.map(|from: &str| from.parse::<Period>().unwrap()),
                             ..before
@@ -164,7 +170,7 @@ fn assert_settlement_is_valid(before: &Subscription, settlement: &Settlement, to
         true => assert!(next.next_payment_on.is_some_and(|on| on >= next.due_on.min(today)), "{case}"),
         false => assert_eq!(next.next_payment_on, before.next_payment_on, "{case}"),
     }
-    assert!(next.status == Status::Active || next.next_reminder_on.is_none(), "{case}");
+    assert!(next.status == SubscriptionStatus::Active || next.next_reminder_on.is_none(), "{case}");
 }
 
 #[test]

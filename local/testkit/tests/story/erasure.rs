@@ -7,20 +7,20 @@ use audit::Invariant;
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{
     Account, AccountChanges, ActionKind, Actor, ActorName, Delivery, DeliveryKey, DeliveryResponse, Dispute,
-    DisputeStatus, Erasure, Finding, FindingReason, NewAction, PaymentMethodSetup, ResolvedFinding, Status,
-    Subscription, events_between_images,
+    DisputeStatus, Erasure, Finding, FindingReason, NewAction, PaymentMethodSetup, ResolvedFinding, Subscription,
+    SubscriptionStatus, events_between_images,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
-use emulator::{EngineConnection, Injector};
+use emulator::{EngineConnection, FaultInjector};
 use erasing::{Eraser, ErasureRequestError, ErasureState, request_erasure};
 use orders::{Customer, ShippingAddress};
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use store::{
     CardLink, ChangeRecords, CreateOutcome, IdempotentRequest, Item, LimitedOperation, Paging, PutAccountOutcome,
     StoredAccount, StoredResponse, read_stream_image,
 };
-use testkit::{FAULTS_AT_EACH_CALL, fault_at_call, sample};
+use testkit::{FAULTS_AT_EACH_CALL, fault_at_call, sample_account, sample_subscription};
 use ulid::Ulid;
 
 use crate::table_audit::violations;
@@ -72,7 +72,7 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
         id: id.parse().unwrap(),
         email: "canary@example.com".parse().unwrap(),
         name: "Canary Name".parse().unwrap(),
-        ..sample::account()
+        ..sample_account()
     };
     world.table.put_account(&account).await.unwrap();
     let method = |name: &str| billing::PaymentMethod { customer: "cus_canary".parse().unwrap(), ..card(name) };
@@ -81,7 +81,7 @@ async fn store_account(world: &World, orders: &OrdersTable, id: &str, n: u32) ->
         id: billing::SubscriptionId::new(Ulid::from_parts(3, n.into())),
         email: Some("canary-plan@example.com".parse().unwrap()),
         payment_method: method("pm_card_visa"),
-        ..sample::subscription(10, date("2026-02-01"))
+        ..sample_subscription(10, date("2026-02-01"))
     };
     let request = IdempotentRequest {
         made_at: erasure_time(),
@@ -198,7 +198,7 @@ pub async fn world_with_two_accounts() -> (World, OrdersTable) {
     let world = World::with_one_shard().await;
     let orders = orders_table(&world, EngineConnection::default());
     orders.create_if_absent().await.unwrap();
-    orders.get_or_store_buckets(Buckets::default()).await.unwrap();
+    orders.get_or_store_buckets(BucketCount::default()).await.unwrap();
     for (n, id) in [(1, "acme"), (2, "rival-1")] {
         world.set_clock_back(billing_time("2026-02-01")).await;
         store_account(&world, &orders, id, n).await;
@@ -241,7 +241,7 @@ async fn items_of_rival(world: &World, orders: &OrdersTable) -> Vec<String> {
 /// Requests the erasure of `acme`, and erases the account. Returns the number of erased accounts.
 async fn erase(world: &World, orders: OrdersTable, table: store::Table) -> Result<u64, ErasureRequestError> {
     request_erasure(&table, &"acme".parse().unwrap(), &erasure_action(), erasure_time()).await?;
-    Ok(Eraser::new(table, Some(orders), world.clock.clone()).erase_all(None).await?.erased)
+    Ok(Eraser::new(table, Some(orders), world.clock.clone()).continue_all_erasures(None).await?.erased)
 }
 
 /// Asserts that the account `acme` is erased, that none of its personal data is left, and that its receipts still have
@@ -289,13 +289,13 @@ async fn erasure_that_is_interrupted_at_any_call_leaves_no_personal_data_and_kee
             let case = format!("{fault:?} at call {at}");
             let world = prepared.copy().await;
             let orders = orders_table(&world, EngineConnection::default());
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
+            let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(at, fault))));
             let deployment = world
                 .system
                 .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
             let faulty_orders = OrdersTable::new(deployment.table.client().clone(), ORDERS);
             let first = injector.run(erase(&world, faulty_orders, deployment.table.clone())).await;
-            let calls = injector.calls();
+            let calls = injector.call_count();
             if calls >= at {
                 assert!(!fault.is_crash() || first.is_none(), "{case}: the crash had no effect");
             }
@@ -325,11 +325,11 @@ async fn erased_account_is_published_and_its_id_cannot_be_used_again() {
         read_stream_image(&item.unwrap()).unwrap()
     };
     let before = image(&world).await;
-    let subscription = Subscription { account: account.clone(), ..sample::subscription(11, date("2026-04-01")) };
+    let subscription = Subscription { account: account.clone(), ..sample_subscription(11, date("2026-04-01")) };
     let requested = request_erasure(&world.table, &account, &erasure_action(), erasure_time()).await.unwrap();
     assert!(matches!(requested, ErasureState::InProgress(_)));
     let create = || world.table.create_subscription(&subscription, None);
-    let same = Account { id: account.clone(), ..sample::account() };
+    let same = Account { id: account.clone(), ..sample_account() };
     let put = || world.table.put_account(&same);
     assert_eq!(create().await.unwrap(), CreateOutcome::AccountErased { is_complete: false });
     assert_eq!(put().await.unwrap(), PutAccountOutcome::BeingErased);
@@ -374,7 +374,7 @@ async fn finding_about_an_erased_subscription_is_not_stored() {
 #[tokio::test]
 async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dispute() {
     let world = World::new().await;
-    let subscription = sample::subscription(10, date("2026-02-01"));
+    let subscription = sample_subscription(10, date("2026-02-01"));
     world.store(&subscription).await;
     let account = &subscription.account;
     let refused =
@@ -382,7 +382,7 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
     let id = subscription.id;
     assert_eq!(refused, format!("the account cannot be erased: the subscription {id} is active, not cancelled"));
     world.change_subscription(&subscription, cancel).await;
-    assert_eq!(world.load(&subscription).await.status, Status::Cancelled);
+    assert_eq!(world.load(&subscription).await.status, SubscriptionStatus::Cancelled);
     request_erasure(&world.table, account, &erasure_action(), erasure_time()).await.unwrap();
     // The gateway reports a dispute of an old payment after the request.
     let receipt = billing::ReceiptId { due_on: date("2026-01-10"), subscription: id, sku: subscription.sku.clone() };
@@ -406,14 +406,14 @@ async fn erasure_is_refused_for_an_active_subscription_and_waits_for_a_later_dis
         [(TimeDelta::zero(), false), (Erasure::MAX_WAIT - TimeDelta::seconds(1), false), (Erasure::MAX_WAIT, true)]
     {
         world.clock.set(requested_at + waited);
-        let report = eraser.erase_all(None).await.unwrap();
+        let report = eraser.continue_all_erasures(None).await.unwrap();
         assert_eq!(report.waiting[account], "the dispute dp_1 is open");
         assert_eq!(report.overdue.contains(account), is_overdue, "{waited}");
     }
     assert!(world.table.get_subscription(account, id).await.unwrap().is_some(), "nothing is removed while it waits");
     let won = Dispute { status: DisputeStatus::Won, closed_at: Some(erasure_time()), ..open.clone() };
     world.table.write_dispute(&won, Some(&open)).await.unwrap();
-    let report = eraser.erase_all(None).await.unwrap();
+    let report = eraser.continue_all_erasures(None).await.unwrap();
     assert_eq!((report.erased, report.waiting.len(), report.failed), (1, 0, 0));
 }
 
@@ -425,13 +425,13 @@ async fn each_subscription_of_a_large_account_is_checked_and_at_most_fifty_are_n
     let subscription = |n: u128| Subscription {
         id: billing::SubscriptionId::new(Ulid::from_parts(5, n)),
         product_name: "€".repeat(200).parse().unwrap(),
-        ..sample::subscription(10, date("2026-02-01"))
+        ..sample_subscription(10, date("2026-02-01"))
     };
     // Each subscription has more than 600 bytes, and a Query request returns at most 1 MB.
     let last = 1_800;
     for n in 0..=last {
         let active = subscription(n);
-        let stored = Subscription { status: Status::Cancelled, next_reminder_on: None, ..active.clone() };
+        let stored = Subscription { status: SubscriptionStatus::Cancelled, next_reminder_on: None, ..active.clone() };
         world.store(if n == last { &active } else { &stored }).await;
     }
     let account = subscription(last).account;
@@ -455,7 +455,7 @@ async fn erasure_stops_at_its_deadline_and_later_calls_continue() {
     request_erasure(&world.table, &account, &erasure_action(), erasure_time()).await.unwrap();
     let eraser = Eraser::new(world.table.clone(), Some(orders.clone()), world.clock.clone());
     let mut calls = 0;
-    while eraser.erase_all(Some(world.clock.now())).await.unwrap().erased == 0 {
+    while eraser.continue_all_erasures(Some(world.clock.now())).await.unwrap().erased == 0 {
         calls += 1;
         assert!(calls < 50, "the erasure makes no progress: {:?}", world.table.get_erasure(&account).await.unwrap());
     }

@@ -2,11 +2,12 @@
 
 use billing::{
     ActionKind, Actor, ActorName, Attempt, AttemptEnd, AttemptRecord, AuditRecord, ClaimToken, DayReconciliation,
-    Difference, DifferenceKind, Dispute, DisputeStatus, GatewayList, ItemImage, LoggedAction, Money, NewAction, Period,
-    REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, Status, Subscription, WaivedPeriod, WaivedReason,
+    DifferenceKind, Dispute, DisputeStatus, GatewayDifference, GatewayList, ItemImage, LoggedAction, Money, NewAction,
+    Period, REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, Subscription, SubscriptionStatus, WaivedPeriod,
+    WaivedReason,
 };
 use chrono::{DateTime, NaiveDate, Utc};
-use testkit::sample;
+use testkit::sample_subscription;
 use ulid::Ulid;
 
 /// Parses a date such as `2028-01-31`.
@@ -26,7 +27,7 @@ pub fn period(text: &str) -> Period {
 
 /// Returns an active subscription that is due on January 31, 2028.
 pub fn active_subscription() -> Subscription {
-    let subscription = sample::subscription(31, date("2028-01-02"));
+    let subscription = sample_subscription(31, date("2028-01-02"));
     Subscription { email: Some("desk@acme.example.com".parse().unwrap()), ..subscription }
 }
 
@@ -156,7 +157,11 @@ pub fn audit_record(ended_at: Option<DateTime<Utc>>) -> AuditRecord {
 /// Returns the image of a day's comparison with one difference. `ended_at` is `None` while the comparison runs.
 pub fn reconciliation_image(ended_at: Option<DateTime<Utc>>) -> ItemImage {
     let mut day = DayReconciliation::new(date("2028-01-31"), event_time());
-    day.add(Difference { kind: DifferenceKind::PaidTwice, id: "pi_2".to_owned(), what: "paid twice".to_owned() });
+    day.add_difference(GatewayDifference {
+        kind: DifferenceKind::PaidTwice,
+        id: "pi_2".to_owned(),
+        what: "paid twice".to_owned(),
+    });
     day.not_compared.insert(GatewayList::Disputes);
     ItemImage::Reconciliation(Box::new(DayReconciliation { ended_at, ..day }))
 }
@@ -173,7 +178,10 @@ pub fn action_image(kind: ActionKind, counts: &[(&str, &str)]) -> ItemImage {
     let action = NewAction { at: event_time(), actor, kind, reason: Some("asked by phone".parse().unwrap()) };
     let entry = match kind {
         ActionKind::ImportSubscriptions => action.on_job([]),
-        _ => action.on_subscription(Some(&active_subscription()), &changed_subscription(|s| s.status = Status::Paused)),
+        _ => action.on_subscription(
+            Some(&active_subscription()),
+            &changed_subscription(|s| s.status = SubscriptionStatus::Paused),
+        ),
     };
     let counts = counts.iter().map(|(name, count)| (name.to_string(), count.to_string()));
     ItemImage::Action(Box::new(LoggedAction {

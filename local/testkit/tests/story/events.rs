@@ -6,12 +6,12 @@ use std::path::Path;
 use billing::CloudEvent;
 use billing::{
     Account, ActionKind, Actor, ActorName, Attempt, AttemptEnd, ClaimToken, DisputeStatus, EventType, ItemImage,
-    LoggedAction, MailStatus, RefundStatus, ReminderClaim, Status, Subscription, Terms, event_schemas,
-    events_between_images,
+    LoggedAction, MailStatus, RefundStatus, ReminderClaim, Subscription, SubscriptionStatus, SubscriptionTerms,
+    event_schemas, events_between_images,
 };
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
-use testkit::{check_generated_file, event_schema_errors, sample};
+use testkit::{check_generated_file, event_schema_errors, sample_account};
 use ulid::Ulid;
 
 use crate::event_images::{
@@ -27,7 +27,7 @@ type Change = (&'static str, Option<ItemImage>, Option<ItemImage>, EventTypes);
 
 /// Returns changes that cause events.
 fn changes_with_events() -> Vec<Change> {
-    let account = sample::account();
+    let account = sample_account();
     let renamed = Account { name: "Acme, now Ltd".parse().unwrap(), version: 2, ..account.clone() };
     let bounced = Account { mail_status: MailStatus::Bounced, version: 2, ..account.clone() };
     let images = |old: Subscription, new: Subscription| {
@@ -44,7 +44,7 @@ fn changes_with_events() -> Vec<Change> {
     };
     let set_pending_terms: fn(&mut Subscription) = |s| {
         let price = s.price.currency().price(1_599).unwrap();
-        s.waiting_terms = vec![Terms { from: period("2028-02"), payment_day: s.payment_day, price }];
+        s.waiting_terms = vec![SubscriptionTerms { from: period("2028-02"), payment_day: s.payment_day, price }];
     };
     vec![
         ("an account is created", None, Some(ItemImage::Account(account.clone())), &["account.created"]),
@@ -146,7 +146,7 @@ fn changes_with_events() -> Vec<Change> {
         changed("another price from the next month", set_pending_terms, &["subscription.changed"]),
         changed("another due date", |s| s.due_on = date("2028-01-20"), &["subscription.changed"]),
         changed("reminded", |s| s.reminded_for = Some(s.due_on), &["subscription.reminded"]),
-        changed("paused", |s| s.status = Status::Paused, &["subscription.paused"]),
+        changed("paused", |s| s.status = SubscriptionStatus::Paused, &["subscription.paused"]),
         changed("scheduled to end", |s| s.cancel_from = Some(period("2028-03")), &["subscription.ending"]),
         changed_from(
             "no longer scheduled to end",
@@ -154,25 +154,29 @@ fn changes_with_events() -> Vec<Change> {
             |_| {},
             &["subscription.ending"],
         ),
-        changed_from("resumed", |s| s.status = Status::Paused, |_| {}, &["subscription.resumed"]),
-        changed("declined", |s| (s.status, s.failed_attempts) = (Status::PastDue, 1), &["subscription.past_due"]),
+        changed_from("resumed", |s| s.status = SubscriptionStatus::Paused, |_| {}, &["subscription.resumed"]),
+        changed(
+            "declined",
+            |s| (s.status, s.failed_attempts) = (SubscriptionStatus::PastDue, 1),
+            &["subscription.past_due"],
+        ),
         changed_from(
             "declined again",
-            |s| (s.status, s.failed_attempts) = (Status::PastDue, 1),
-            |s| (s.status, s.failed_attempts) = (Status::PastDue, 2),
+            |s| (s.status, s.failed_attempts) = (SubscriptionStatus::PastDue, 1),
+            |s| (s.status, s.failed_attempts) = (SubscriptionStatus::PastDue, 2),
             &["subscription.past_due"],
         ),
         changed_from(
             "unpaid after the last retry",
-            |s| (s.status, s.failed_attempts) = (Status::PastDue, 4),
-            |s| (s.status, s.failed_attempts) = (Status::Unpaid, 5),
+            |s| (s.status, s.failed_attempts) = (SubscriptionStatus::PastDue, 4),
+            |s| (s.status, s.failed_attempts) = (SubscriptionStatus::Unpaid, 5),
             &["subscription.unpaid"],
         ),
         changed_from(
             "a new card for an unpaid subscription",
-            |s| s.status = Status::Unpaid,
+            |s| s.status = SubscriptionStatus::Unpaid,
             |s| {
-                s.status = Status::PastDue;
+                s.status = SubscriptionStatus::PastDue;
                 s.payment_method.payment_method = "pm_2".parse().unwrap();
             },
             &["subscription.revived"],
@@ -200,17 +204,23 @@ fn changes_with_events() -> Vec<Change> {
         changed_from(
             "a declined payment is retried at once",
             |s| {
-                (s.status, s.failed_attempts) = (Status::PastDue, 2);
+                (s.status, s.failed_attempts) = (SubscriptionStatus::PastDue, 2);
             },
             |s| {
-                (s.status, s.failed_attempts, s.next_payment_on) = (Status::PastDue, 0, Some(date("2028-02-01")));
+                (s.status, s.failed_attempts, s.next_payment_on) =
+                    (SubscriptionStatus::PastDue, 0, Some(date("2028-02-01")));
             },
             &["subscription.changed"],
         ),
-        changed_from("paid after a decline", |s| s.status = Status::PastDue, |_| {}, &["subscription.revived"]),
+        changed_from(
+            "paid after a decline",
+            |s| s.status = SubscriptionStatus::PastDue,
+            |_| {},
+            &["subscription.revived"],
+        ),
         changed(
             "cancelled",
-            |s| (s.status, s.cancel_from) = (Status::Cancelled, Some(period("2028-01"))),
+            |s| (s.status, s.cancel_from) = (SubscriptionStatus::Cancelled, Some(period("2028-01"))),
             &["subscription.cancelled"],
         ),
         ("a receipt is created", None, Some(ItemImage::Receipt(receipt())), &["payment.succeeded"]),
@@ -379,7 +389,7 @@ fn events_of_the_same_change_are_equal_and_can_be_deserialized() {
 fn events_contain_no_mail_address_no_name_and_no_token() {
     let events = changes_with_events().iter().flat_map(events_of_change).collect::<Vec<_>>();
     let text: String = events.iter().map(|event| event_json(event).to_string()).collect();
-    let account = sample::account();
+    let account = sample_account();
     let method = active_subscription().payment_method;
     for text_not_allowed in
         ["@", account.name.as_str(), method.customer.as_str(), method.payment_method.as_str(), "pm_2"]
@@ -390,7 +400,7 @@ fn events_contain_no_mail_address_no_name_and_no_token() {
 
 #[test]
 fn ids_of_events_contain_no_account_and_differ_between_accounts() {
-    let account = sample::account();
+    let account = sample_account();
     for event in changes_with_events().iter().flat_map(events_of_change) {
         assert!(!event.id.contains(account.id.as_str()), "{}", event.id);
     }

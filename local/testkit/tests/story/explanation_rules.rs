@@ -1,28 +1,30 @@
 //! Tests of the explanation why a subscription was or was not charged on a day, for the special cases of the rules.
 
 use audit::ReasonCode;
-use billing::{AfterLastRetry, CatchUp, OnResume, Outcome, PaymentRecords, Policy, Status, Subscription};
+use billing::{
+    AfterLastRetry, AttemptOutcome, CatchUp, OnResume, PaymentRecords, Policy, Subscription, SubscriptionStatus,
+};
 use chrono_tz::Tz;
 
 use crate::lifecycle::{LEAD, decline_outcome, success_outcome, with_open_attempt};
 use crate::payment_history::History;
 use crate::world::{billing_time, card, date, new_subscription, pause};
 
-fn soft_decline(_: &Subscription) -> Outcome {
+fn soft_decline(_: &Subscription) -> AttemptOutcome {
     decline_outcome(false)
 }
 
-fn hard_decline(_: &Subscription) -> Outcome {
+fn hard_decline(_: &Subscription) -> AttemptOutcome {
     decline_outcome(true)
 }
 
-fn rejection(_: &Subscription) -> Outcome {
-    Outcome::Rejected { code: "resource_missing".to_owned() }
+fn rejection(_: &Subscription) -> AttemptOutcome {
+    AttemptOutcome::Rejected { code: "resource_missing".to_owned() }
 }
 
 /// Returns the outcome of an attempt that is dropped, because its subscription was stopped.
-fn dropped_outcome(_: &Subscription) -> Outcome {
-    Outcome::Dropped
+fn dropped_outcome(_: &Subscription) -> AttemptOutcome {
+    AttemptOutcome::Dropped
 }
 
 #[test]
@@ -165,9 +167,9 @@ fn explanations_of_unpaid_months_that_are_waived_after_a_change_of_card() {
             ("2026-05-10", ReasonCode::Stopped, &format!("not to be charged on 2026-05-10: {since}")),
         ],
     );
-    let changes = billing::Changes { payment_method: Some(card("pm_card_visa_new")), ..Default::default() };
+    let changes = billing::SubscriptionChanges { payment_method: Some(card("pm_card_visa_new")), ..Default::default() };
     let revived = unpaid
-        .with_change(|s| s.change(&changes, LEAD(), date("2026-05-20")).unwrap())
+        .with_change(|s| s.apply_changes(&changes, LEAD(), date("2026-05-20")).unwrap())
         .with_attempt("2026-05-20", success_outcome);
     let waived = "was waived on 2026-05-20, because the subscription was unpaid";
     revived.assert_explanations(
@@ -381,7 +383,7 @@ fn day_whose_records_may_have_expired_is_explained_as_expired() {
     history.assert_explanations("2026-09-16", &[("2026-03-10", ReasonCode::Expired, expired)]);
     // A day earlier the records cannot have expired yet, so the month is explained as unrecorded.
     assert_eq!(history.explain("2026-03-10", "2026-09-15").reason(), ReasonCode::Unrecorded);
-    history.subscription.status = Status::Paused;
+    history.subscription.status = SubscriptionStatus::Paused;
     assert_eq!(
         history.explain("2026-03-09", "2026-09-16").reason(),
         ReasonCode::NotBegun,

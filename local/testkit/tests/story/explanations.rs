@@ -1,20 +1,22 @@
 //! Tests of the explanation why a subscription was or was not charged on a day, with records that real runs wrote.
 
-use audit::{ReasonCode, explain};
-use billing::{ActionKind, Changes, LeadDays, NewAction, OnResume, Settlement, Status, Subscription};
+use audit::{ReasonCode, explain_charge_on_day};
+use billing::{
+    ActionKind, LeadDays, NewAction, OnResume, Settlement, Subscription, SubscriptionChanges, SubscriptionStatus,
+};
 use charging::StatedOutcome;
 use chrono::TimeDelta;
 use emulator::Fault;
 use sweep::BatchRequest;
-use testkit::sample;
+use testkit::sample_action;
 
 use crate::world::{World, billing_time, card, date, new_subscription};
 
 /// Returns the explanation on `today` for the day `on`: the reason, whether an operator must act, and the text.
 async fn explain_day(world: &World, subscription: &Subscription, on: &str, today: &str) -> (ReasonCode, bool, String) {
     let now = billing_time(today) + TimeDelta::hours(6);
-    let key = (&subscription.account, subscription.id);
-    let explanation = explain(&world.table, key, Some(date(on)), now).await.unwrap().unwrap();
+    let Subscription { account, id, .. } = subscription;
+    let explanation = explain_charge_on_day(&world.table, account, *id, Some(date(on)), now).await.unwrap().unwrap();
     (explanation.reason(), explanation.needs_attention(), explanation.to_string())
 }
 
@@ -29,7 +31,7 @@ async fn world_with_card(name: &str) -> (World, Subscription) {
 #[tokio::test]
 async fn explanation_of_a_day_long_ago_reads_no_later_days() {
     let (world, subscription) = world_with_card("pm_card_visa").await;
-    let requests = || world.connection.requests().values().sum::<u64>();
+    let requests = || world.connection.request_counts().values().sum::<u64>();
     let before = requests();
     let (reason, ..) = explain_day(&world, &subscription, "0385-12-26", "2026-03-10").await;
     assert_eq!(reason, ReasonCode::NotBegun);
@@ -139,9 +141,11 @@ async fn day_without_a_run_needs_no_attention_after_a_later_attempt() {
 async fn explanation_of_a_waived_month_contains_its_reason() {
     let (world, subscription) = world_with_card("pm_card_visa_chargeDeclinedLostCard").await;
     world.run_payments("2026-03-10").await;
-    let changes = Changes { payment_method: Some(card("pm_card_visa")), ..Changes::default() };
+    let changes = SubscriptionChanges { payment_method: Some(card("pm_card_visa")), ..SubscriptionChanges::default() };
     world
-        .change_subscription(&subscription, |s| s.change(&changes, LeadDays::default(), date("2026-05-20")).unwrap())
+        .change_subscription(&subscription, |s| {
+            s.apply_changes(&changes, LeadDays::default(), date("2026-05-20")).unwrap()
+        })
         .await;
     world.run_payments("2026-05-20").await;
     let unpaid = explain_day(&world, &subscription, "2026-04-10", "2026-05-20").await;
@@ -214,14 +218,14 @@ async fn subscription_that_became_due_after_the_last_run_is_unexplained() {
 }
 
 #[tokio::test]
-async fn get_records_returns_stored_records_until_they_expire() {
+async fn get_payment_records_returns_stored_records_until_they_expire() {
     let (world, subscription) = world_with_card("pm_card_chargeDeclinedInsufficientFunds").await;
     world.store(&new_subscription(11, "2026-03-01")).await;
     for day in 10..=17 {
         world.run_payments(&format!("2026-03-{day}")).await;
     }
     let read = async |at: &str| {
-        world.table.get_records(&subscription.account, subscription.id, billing_time(at)).await.unwrap()
+        world.table.get_payment_records(&subscription.account, subscription.id, billing_time(at)).await.unwrap()
     };
     let records = read("2026-03-18").await;
     let days: Vec<String> = records.attempts.iter().map(|a| a.processed_at.date_naive().to_string()).collect();
@@ -234,8 +238,10 @@ async fn get_records_returns_stored_records_until_they_expire() {
 #[tokio::test]
 async fn explain_returns_none_for_an_unknown_subscription() {
     let (world, subscription) = world_with_card("pm_card_visa").await;
-    let unknown = (&"unknown".parse().unwrap(), subscription.id);
-    assert!(explain(&world.table, unknown, None, billing_time("2026-03-10")).await.unwrap().is_none());
+    let account = "unknown".parse().unwrap();
+    let explanation =
+        explain_charge_on_day(&world.table, &account, subscription.id, None, billing_time("2026-03-10")).await;
+    assert!(explanation.unwrap().is_none());
 }
 
 /// Simulates 100 days. The random `seed` decides for each day whether the batch runs, and whether the customer changes
@@ -257,20 +263,22 @@ async fn check_random_quarter(seed: u64) {
         let mut settlement = Settlement::from(before.clone());
         if one_in(6) {
             let other = if before.payment_method == cards[0] { &cards[1] } else { &cards[0] };
-            let changes = Changes { payment_method: Some(other.clone()), ..Changes::default() };
-            settlement = before.change(&changes, LeadDays::default(), day).unwrap().into();
+            let changes = SubscriptionChanges { payment_method: Some(other.clone()), ..SubscriptionChanges::default() };
+            settlement = before.apply_changes(&changes, LeadDays::default(), day).unwrap().into();
         } else if one_in(12) {
             let change = match before.status {
-                Status::Paused => before.resume(OnResume::Charge, LeadDays::default(), day, billing_time(&day_text)),
+                SubscriptionStatus::Paused => {
+                    before.resume(OnResume::Charge, LeadDays::default(), day, billing_time(&day_text))
+                }
                 _ => before.pause(day).map(Settlement::from),
             };
             settlement = change.unwrap_or(settlement);
         }
         let after = settlement.subscription.clone();
-        let action = NewAction { at: billing_time(&day_text), ..sample::action(ActionKind::ChangeSubscription) };
+        let action = NewAction { at: billing_time(&day_text), ..sample_action(ActionKind::ChangeSubscription) };
         let action = (settlement != Settlement::from(before.clone())).then_some(action);
         let change = |_: &Subscription| Ok::<_, ()>(settlement.clone());
-        world.table.settle_with_action(before, action.as_ref(), change).await.unwrap();
+        world.table.write_settlement_with_action(before, action.as_ref(), change).await.unwrap();
         let is_due = after.status.is_chargeable() && after.next_payment_on.is_some_and(|on| on <= day);
         let expected = match one_in(3) {
             true if is_due => ReasonCode::NotWalked,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use billing::{
-    Attempt, ClaimToken, Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription,
+    Attempt, ClaimToken, Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Subscription,
+    SubscriptionStatus,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
@@ -47,7 +48,7 @@ enum ScriptedCharge {
 impl ScriptedGateway {
     /// Creates a gateway with the reactions `script` to its first charges.
     fn new(world: &World, script: &[ScriptedCharge]) -> Arc<Self> {
-        let sandbox = Arc::new(Sandbox::new(Ledger::memory(), world.clock.clone()));
+        let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), world.clock.clone()));
         let script = Mutex::new(script.iter().rev().cloned().collect());
         Arc::new(Self { sandbox, script, charge_requests: AtomicU32::new(0) })
     }
@@ -83,8 +84,12 @@ impl PaymentGateway for ScriptedGateway {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.sandbox.payments_of(customer, since).await
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        self.sandbox.payments_of_customer(customer, since).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
@@ -331,8 +336,12 @@ impl PaymentGateway for SlowGateway {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.inner.payments_of(customer, since).await
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        self.inner.payments_of_customer(customer, since).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
@@ -399,6 +408,6 @@ async fn decline_that_became_a_success_gets_a_receipt_instead_of_a_retry() {
     assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, "2026-03-11", hours_later(26)).await), [("paid", 1)]);
     assert_eq!(gateway.successful_payments(), [(DAY.to_owned(), 1)], "only the payment of the first attempt");
     let stored = world.load(&subscription).await;
-    assert_eq!((stored.status, stored.due_on), (Status::Active, date("2026-04-10")));
+    assert_eq!((stored.status, stored.due_on), (SubscriptionStatus::Active, date("2026-04-10")));
     assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
 }

@@ -45,7 +45,7 @@ async fn look_up_fails_for_a_payment_with_an_unreadable_subscription_and_ignores
     for (body, is_read) in [(foreign, true), (unreadable, false), (r#"[{"subscription": 7}]"#, false)] {
         let url = start_http_gateway("200 OK", body).await;
         let gateway = HttpGateway::new(&url, Duration::from_secs(5));
-        let listed = gateway.payments_of(&"cus_1".parse().unwrap(), billing_time(DAY)).await;
+        let listed = gateway.payments_of_customer(&"cus_1".parse().unwrap(), billing_time(DAY)).await;
         assert_eq!(listed.as_ref().map(Vec::len).ok(), is_read.then_some(0), "{body}: {listed:?}");
     }
 }

@@ -13,8 +13,8 @@ use emulator::{EngineConnection, Fault};
 use gateways::ChargeResponse;
 use payments::PaymentOutcome;
 use serde_json::json;
-use store::{DueEntry, DuePage, Lane, Position, Table, TableError};
-use sweep::{BatchRequest, RowResult, RunReport, Task};
+use store::{DueEntry, DueIndexPosition, DuePage, Lane, Table, TableError};
+use sweep::{BatchRequest, BatchTask, RowResult, RunReport};
 
 use crate::world::{World, billing_time, date, key, nonzero_counts, numbered_subscription, subscription_of_acme};
 
@@ -42,7 +42,7 @@ struct TaskWithoutTimeForTwoRows {
 }
 
 #[async_trait]
-impl Task for TaskWithoutTimeForTwoRows {
+impl BatchTask for TaskWithoutTimeForTwoRows {
     type Outcome = PaymentOutcome;
     type Run = ();
 
@@ -58,7 +58,7 @@ impl Task for TaskWithoutTimeForTwoRows {
         table: &Table,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         _: i32,
     ) -> Result<DuePage, TableError> {
         table.get_due_payments_by_date(shard, on, after, 100).await
@@ -94,7 +94,7 @@ async fn next_run_continues_at_the_first_row_for_which_the_run_had_no_time() {
     let world = World::new().await;
     let all = store_seven_subscriptions(&world).await;
     let task = TaskWithoutTimeForTwoRows { skipped: [all[2].due_on, all[5].due_on], waited: AtomicU32::new(0) };
-    let sweep = world.system.deployment.sweep(task).await.unwrap();
+    let sweep = world.system.deployment.batch_of_task(task).await.unwrap();
     world.clock.set(billing_time(DAY));
     let report = sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert_eq!((report.complete, report.counts.due, report.counts.paid), (false, 5, 5));
@@ -120,7 +120,7 @@ struct TaskWithOneSlowRow {
 }
 
 #[async_trait]
-impl Task for TaskWithOneSlowRow {
+impl BatchTask for TaskWithOneSlowRow {
     type Outcome = PaymentOutcome;
     type Run = ();
 
@@ -136,7 +136,7 @@ impl Task for TaskWithOneSlowRow {
         table: &Table,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
         if self.pages.fetch_add(1, Ordering::Relaxed) == 2 && self.is_failing {
@@ -176,7 +176,7 @@ async fn slow_row_does_not_delay_later_list_pages() {
     for is_failing in [false, true] {
         let (started, pages) = (AtomicU32::new(0), AtomicU32::new(0));
         let task = TaskWithOneSlowRow { slow: all[0].due_on, is_failing, started, pages };
-        let sweep = deployment.sweep(task).await.unwrap();
+        let sweep = deployment.batch_of_task(task).await.unwrap();
         world.clock.set(billing_time(DAY));
         let report =
             sweep.run(&BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
@@ -223,7 +223,7 @@ async fn run_stops_charging_at_the_next_list_page_after_charging_is_switched_off
     let gateway = Arc::new(GatewayThatSwitchesChargingOff { sandbox, table, charges, throttles: false });
     let mut deployment = Deployment { gateway, ..world.system.with_connection(Arc::new(EngineConnection::default())) };
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
-    let payments = deployment.payments().await.unwrap();
+    let payments = deployment.payment_batch().await.unwrap();
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
     assert!(charge_count.load(Ordering::Relaxed) > 0);
     assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
@@ -245,7 +245,7 @@ async fn throttled_charge_is_not_retried_after_charging_is_switched_off() {
         ..world.system.with_connection(Arc::new(EngineConnection::default()))
     };
     (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
-    let payments = deployment.payments().await.unwrap();
+    let payments = deployment.payment_batch().await.unwrap();
     let report = world.run_payment_batch(&payments, DAY, billing_time(DAY)).await;
     assert_eq!(report.stopped.as_deref(), Some("charging is switched off"));
     assert_eq!(nonzero_counts(&report), [("in_doubt", 1), ("skipped", 6)]);
@@ -283,12 +283,12 @@ impl gateways::PaymentGateway for GatewayThatSwitchesChargingOff {
         self.sandbox.charge(request).await
     }
 
-    async fn payments_of(
+    async fn payments_of_customer(
         &self,
         customer: &billing::GatewayToken,
         since: DateTime<Utc>,
     ) -> Result<Vec<billing::Payment>, gateways::GatewayError> {
-        self.sandbox.payments_of(customer, since).await
+        self.sandbox.payments_of_customer(customer, since).await
     }
 
     async fn payment(&self, id: &billing::GatewayToken) -> Result<Option<billing::Payment>, gateways::GatewayError> {
@@ -305,7 +305,7 @@ async fn run_with_a_position_in_the_second_lane_continues_there() {
     assert!(world.load(&all[0]).await.attempt.is_some());
     world.clock.set(billing_time(DAY));
     // A run has two lanes: the first lane charges due payments, and the second lane looks up open attempts.
-    let next = Some(Position::start_of(Lane::Open, 0));
+    let next = Some(DueIndexPosition::start_of(Lane::Open, 0));
     let request = BatchRequest { next, ..BatchRequest::for_date(date(DAY)) };
     let report = world.payments.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert_eq!(

@@ -58,7 +58,7 @@ pub struct AuditedCorruptions {
 
 impl AuditedCorruptions {
     /// Adds the `corruption` of the attribute `name` of an item of the kind `kind`, and whether the audit has found it.
-    pub fn add(&mut self, (kind, name): (&str, &str), corruption: &'static str, is_found: bool) {
+    pub fn add(&mut self, kind: &str, name: &str, corruption: &'static str, is_found: bool) {
         match is_found {
             true => self.found += 1,
             false => self.missed.entry((kind.to_owned(), name.to_owned())).or_default().push(corruption),

@@ -1,9 +1,9 @@
 //! Tests of the domain rules for payments, declines and reminders. The helpers at the start are also for other tests.
 
 use billing::{
-    AfterLastRetry, Attempt, AttemptEnd, ClaimToken, Decline, LeadDays, NotSettled, Outcome, Payment, PaymentStatus,
-    Policy, Reminder, ReminderDecision, Resolution, Settlement, Status, Subscription, decide_reminder, mark_reminded,
-    resolve, settle,
+    AfterLastRetry, Attempt, AttemptEnd, AttemptOutcome, ClaimToken, Decline, InDoubtResolution, LeadDays, NotSettled,
+    Payment, PaymentStatus, Policy, Reminder, ReminderDecision, Settlement, Subscription, SubscriptionStatus,
+    decide_reminder, mark_reminder_processed, resolve_attempt_in_doubt, settle_open_attempt,
 };
 use ulid::Ulid;
 
@@ -30,9 +30,9 @@ pub fn with_open_attempt(subscription: &Subscription) -> Subscription {
 }
 
 /// Returns the outcome of the open attempt of `claimed` if the attempt succeeds.
-pub fn success_outcome(claimed: &Subscription) -> Outcome {
+pub fn success_outcome(claimed: &Subscription) -> AttemptOutcome {
     let attempt = claimed.attempt.as_ref().unwrap();
-    Outcome::Succeeded(Payment {
+    AttemptOutcome::Succeeded(Payment {
         table: None,
         id: "pay_1".parse().unwrap(),
         account: claimed.account.clone(),
@@ -47,14 +47,14 @@ pub fn success_outcome(claimed: &Subscription) -> Outcome {
 }
 
 /// Returns the outcome of a declined attempt. A hard decline is permanent.
-pub fn decline_outcome(hard: bool) -> Outcome {
-    Outcome::Declined(Decline { code: "card_declined".to_owned(), hard })
+pub fn decline_outcome(hard: bool) -> AttemptOutcome {
+    AttemptOutcome::Declined(Decline { code: "card_declined".to_owned(), hard })
 }
 
 /// Settles the open attempt of `subscription` with `outcome` on `day`.
-pub fn settle_attempt(subscription: &Subscription, outcome: &Outcome, policy: &Policy, day: &str) -> Settlement {
+pub fn settle_attempt(subscription: &Subscription, outcome: &AttemptOutcome, policy: &Policy, day: &str) -> Settlement {
     let attempt = subscription.attempt.as_ref().unwrap();
-    settle(subscription, attempt, outcome, policy, date(day), billing_time(day)).unwrap()
+    settle_open_attempt(subscription, attempt, outcome, policy, date(day), billing_time(day)).unwrap()
 }
 
 /// Returns the due date, the next payment date and the next reminder date as texts. `-` is a date that is not set.
@@ -99,7 +99,7 @@ fn soft_declines_are_retried_by_the_schedule_until_the_subscription_is_unpaid() 
         days.extend(subscription.next_payment_on.map(|on| on.to_string()));
     }
     assert_eq!(days, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
-    assert_eq!((subscription.status, subscription.due_on), (Status::Unpaid, date("2026-03-10")));
+    assert_eq!((subscription.status, subscription.due_on), (SubscriptionStatus::Unpaid, date("2026-03-10")));
     assert_eq!((subscription.failed_attempts, subscription.attempt_seq), (5, 5));
 }
 
@@ -107,12 +107,12 @@ fn soft_declines_are_retried_by_the_schedule_until_the_subscription_is_unpaid() 
 fn hard_decline_is_not_retried() {
     let before = with_open_attempt(&new_subscription(10, "2026-03-01"));
     let unpaid = settle_attempt(&before, &decline_outcome(true), &Policy::default(), "2026-03-10");
-    assert_eq!((unpaid.subscription.status, unpaid.subscription.next_payment_on), (Status::Unpaid, None));
+    assert_eq!((unpaid.subscription.status, unpaid.subscription.next_payment_on), (SubscriptionStatus::Unpaid, None));
     assert_eq!(unpaid.record.unwrap().outcome, AttemptEnd::Declined);
     let strict = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
     assert_eq!(
         settle_attempt(&before, &decline_outcome(true), &strict, "2026-03-10").subscription.status,
-        Status::Cancelled
+        SubscriptionStatus::Cancelled
     );
 }
 
@@ -123,7 +123,7 @@ fn decline_restarts_the_retries_if_the_card_was_changed_during_the_attempt() {
         before.failed_attempts = 3;
         before.payment_method = card("pm_card_mastercard");
         let after = settle_attempt(&before, &decline_outcome(hard), &Policy::default(), "2026-03-15").subscription;
-        assert_eq!((after.status, after.failed_attempts), (Status::PastDue, 0));
+        assert_eq!((after.status, after.failed_attempts), (SubscriptionStatus::PastDue, 0));
         assert_eq!((after.next_payment_on, after.attempt_seq), (Some(date("2026-03-16")), 1));
     }
 }
@@ -131,9 +131,9 @@ fn decline_restarts_the_retries_if_the_card_was_changed_during_the_attempt() {
 #[test]
 fn rejection_is_retried_on_the_next_day_and_is_not_counted_as_a_decline() {
     let before = with_open_attempt(&new_subscription(10, "2026-03-01"));
-    let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
+    let rejected = AttemptOutcome::Rejected { code: "resource_missing".to_owned() };
     let after = settle_attempt(&before, &rejected, &Policy::default(), "2026-03-12");
-    assert_eq!((after.subscription.status, after.subscription.failed_attempts), (Status::Active, 0));
+    assert_eq!((after.subscription.status, after.subscription.failed_attempts), (SubscriptionStatus::Active, 0));
     assert_eq!(after.subscription.next_payment_on, Some(date("2026-03-13")));
     assert_eq!(after.record.unwrap().code, "resource_missing");
 }
@@ -155,9 +155,9 @@ fn only_a_rejection_of_the_payment_method_counts_as_a_decline() {
         ("unknown_to_gateway", false),
         ("a_code_of_the_future", false),
     ] {
-        let rejected = Outcome::Rejected { code: code.to_owned() };
+        let rejected = AttemptOutcome::Rejected { code: code.to_owned() };
         let after = settle_attempt(&before, &rejected, &Policy::default(), "2026-03-12");
-        let expected = if is_decline { Status::PastDue } else { Status::Active };
+        let expected = if is_decline { SubscriptionStatus::PastDue } else { SubscriptionStatus::Active };
         assert_eq!((after.subscription.status, after.record.unwrap().is_decline), (expected, is_decline), "{code}");
     }
 }
@@ -171,8 +171,8 @@ fn settled_attempt_keeps_a_stopped_subscription_stopped_and_removes_it_from_the_
             success_outcome(&stopped),
             decline_outcome(false),
             decline_outcome(true),
-            Outcome::Dropped,
-            Outcome::Rejected { code: "x".into() },
+            AttemptOutcome::Dropped,
+            AttemptOutcome::Rejected { code: "x".into() },
         ] {
             let after = settle_attempt(&stopped, &outcome, &Policy::default(), "2026-03-10").subscription;
             assert_eq!(
@@ -190,8 +190,11 @@ fn settled_attempt_keeps_a_stopped_subscription_stopped_and_removes_it_from_the_
 fn attempt_is_not_dropped_after_the_customer_has_resumed_the_subscription() {
     let resumed = with_open_attempt(&new_subscription(10, "2026-03-01"));
     let attempt = resumed.attempt.as_ref().unwrap();
-    let (outcome, policy, day) = (Outcome::Dropped, Policy::default(), "2026-03-10");
-    assert_eq!(settle(&resumed, attempt, &outcome, &policy, date(day), billing_time(day)), Err(NotSettled::StaysOpen));
+    let (outcome, policy, day) = (AttemptOutcome::Dropped, Policy::default(), "2026-03-10");
+    assert_eq!(
+        settle_open_attempt(&resumed, attempt, &outcome, &policy, date(day), billing_time(day)),
+        Err(NotSettled::StaysOpen)
+    );
 }
 
 #[test]
@@ -200,17 +203,25 @@ fn only_the_worker_with_the_claim_may_reject_or_drop_an_attempt() {
     let attempt = own.attempt.clone().unwrap();
     let attempt_of_other = Attempt { claim_token: ClaimToken(Ulid::from_parts(9, 9)), ..attempt.clone() };
     let taken_over = Subscription { attempt: Some(attempt_of_other), ..own.clone() };
-    let stopped = |subscription: &Subscription| Subscription { status: Status::Paused, ..subscription.clone() };
-    let settle = |stored: &Subscription, outcome: &Outcome| {
-        settle(stored, &attempt, outcome, &Policy::default(), date("2026-03-11"), billing_time("2026-03-11"))
+    let stopped =
+        |subscription: &Subscription| Subscription { status: SubscriptionStatus::Paused, ..subscription.clone() };
+    let settle = |stored: &Subscription, outcome: &AttemptOutcome| {
+        settle_open_attempt(
+            stored,
+            &attempt,
+            outcome,
+            &Policy::default(),
+            date("2026-03-11"),
+            billing_time("2026-03-11"),
+        )
     };
-    let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
+    let rejected = AttemptOutcome::Rejected { code: "resource_missing".to_owned() };
     settle(&own, &rejected).unwrap();
-    settle(&stopped(&own), &Outcome::Dropped).unwrap();
+    settle(&stopped(&own), &AttemptOutcome::Dropped).unwrap();
     // Another worker has taken over the attempt and may be charging at this moment, so a new attempt could be a second
     // charge.
     assert_eq!(settle(&taken_over, &rejected), Err(NotSettled::StaysOpen));
-    assert_eq!(settle(&stopped(&taken_over), &Outcome::Dropped), Err(NotSettled::StaysOpen));
+    assert_eq!(settle(&stopped(&taken_over), &AttemptOutcome::Dropped), Err(NotSettled::StaysOpen));
     for final_outcome in [success_outcome(&taken_over), decline_outcome(true), decline_outcome(false)] {
         assert!(settle(&taken_over, &final_outcome).is_ok(), "{final_outcome:?}");
     }
@@ -224,7 +235,7 @@ fn attempt_is_settled_only_once() {
     let attempt = before.attempt.as_ref().unwrap();
     for stored in [&after, &with_open_attempt(&after)] {
         assert_eq!(
-            settle(stored, attempt, &outcome, &policy, date("2026-03-11"), billing_time("2026-03-11")),
+            settle_open_attempt(stored, attempt, &outcome, &policy, date("2026-03-11"), billing_time("2026-03-11")),
             Err(NotSettled::AlreadySettled)
         );
     }
@@ -247,7 +258,7 @@ fn reminder_is_sent_from_the_reminder_date_until_the_due_date() {
         ReminderDecision::NotNeeded,
         "a payment attempt is open"
     );
-    let past_due = Subscription { status: Status::PastDue, ..subscription };
+    let past_due = Subscription { status: SubscriptionStatus::PastDue, ..subscription };
     assert_eq!(decide_reminder(&past_due, date("2026-03-24")), ReminderDecision::NotNeeded);
 }
 
@@ -256,19 +267,19 @@ fn price_change_while_a_reminder_is_sent_keeps_the_reminder_date_for_another_rem
     let before = new_subscription(31, "2026-02-28");
     let sent = Reminder { due_on: before.due_on, amount: before.price };
     let (today, now) = (date("2026-03-24"), billing_time("2026-03-24"));
-    let marked = mark_reminded(&before, Some(sent), today, now);
+    let marked = mark_reminder_processed(&before, Some(sent), today, now);
     assert_eq!((marked.next_reminder_on, marked.reminded_for), (None, Some(date("2026-03-31"))));
     let raised = Subscription { price: before.price.currency().price(1599).unwrap(), ..before.clone() };
-    assert_eq!(mark_reminded(&raised, Some(sent), today, now).next_reminder_on, before.next_reminder_on);
+    assert_eq!(mark_reminder_processed(&raised, Some(sent), today, now).next_reminder_on, before.next_reminder_on);
 }
 
 #[test]
 fn receipt_has_the_amount_that_the_gateway_charged() {
     // An earlier attempt of the same month succeeded late, with another amount than the current attempt.
     let before = with_open_attempt(&new_subscription(10, "2026-03-01"));
-    let Outcome::Succeeded(payment) = success_outcome(&before) else { panic!() };
+    let AttemptOutcome::Succeeded(payment) = success_outcome(&before) else { panic!() };
     let other = payment.amount.currency().price(1_199).unwrap();
-    let outcome = Outcome::Succeeded(Payment { amount: other, attempt_no: 7, ..payment });
+    let outcome = AttemptOutcome::Succeeded(Payment { amount: other, attempt_no: 7, ..payment });
     let receipt = settle_attempt(&before, &outcome, &Policy::default(), "2026-03-10").receipt.unwrap();
     assert_eq!((receipt.amount, before.attempt.unwrap().amount.minor()), (other, 1_299));
 }
@@ -278,30 +289,33 @@ fn resolve_uses_a_decline_only_for_its_own_attempt_but_a_success_of_any_attempt_
     let before = with_open_attempt(&Subscription { attempt_seq: 1, ..new_subscription(10, "2026-03-01") });
     let attempt = before.attempt.clone().unwrap();
     assert_eq!(attempt.no, 2);
-    let Outcome::Succeeded(payment) = success_outcome(&before) else { panic!() };
-    let Outcome::Declined(decline) = decline_outcome(false) else { panic!() };
+    let AttemptOutcome::Succeeded(payment) = success_outcome(&before) else { panic!() };
+    let AttemptOutcome::Declined(decline) = decline_outcome(false) else { panic!() };
     let payments = |attempt_no, status: PaymentStatus| vec![Payment { attempt_no, status, ..payment.clone() }];
-    let resolution = |payments: &[Payment]| resolve(&before, &attempt, payments, attempt.claimed_at);
+    let resolution = |payments: &[Payment]| resolve_attempt_in_doubt(&before, &attempt, payments, attempt.claimed_at);
     let earlier = resolution(&payments(1, PaymentStatus::Declined(decline.clone())));
     assert_eq!(
         earlier,
-        Resolution::ChargeAgain,
+        InDoubtResolution::ChargeAgain,
         "the decline belongs to the first attempt, not to the open second attempt"
     );
     let own = resolution(&payments(2, PaymentStatus::Declined(decline.clone())));
-    assert_eq!(own, Resolution::Settle(Outcome::Declined(decline)));
-    assert_eq!(resolution(&payments(1, PaymentStatus::Processing)), Resolution::Processing);
-    assert!(matches!(resolution(&payments(1, PaymentStatus::Succeeded)), Resolution::Settle(Outcome::Succeeded(_))));
+    assert_eq!(own, InDoubtResolution::Settle(AttemptOutcome::Declined(decline)));
+    assert_eq!(resolution(&payments(1, PaymentStatus::Processing)), InDoubtResolution::Processing);
+    assert!(matches!(
+        resolution(&payments(1, PaymentStatus::Succeeded)),
+        InDoubtResolution::Settle(AttemptOutcome::Succeeded(_))
+    ));
     let in_april = |mut payment: Payment| {
         payment.due_on = date("2026-04-10");
         vec![payment]
     };
     let other_month = resolution(&in_april(payment.clone()));
-    assert_eq!(other_month, Resolution::ChargeAgain, "the payment is for another month");
+    assert_eq!(other_month, InDoubtResolution::ChargeAgain, "the payment is for another month");
     let other_day = Payment { due_on: date("2026-03-31"), ..payment };
     let same_month = resolution(&[other_day]);
     assert!(
-        matches!(same_month, Resolution::Settle(Outcome::Succeeded(_))),
+        matches!(same_month, InDoubtResolution::Settle(AttemptOutcome::Succeeded(_))),
         "a payment of the same month counts, also with another due date"
     );
 }
@@ -312,14 +326,14 @@ fn subscription_is_unpaid_28_days_after_the_first_decline_even_with_new_cards() 
     let mut statuses = Vec::new();
     for (n, day) in ["2026-03-10", "2026-03-20", "2026-03-30", "2026-04-06", "2026-04-07"].into_iter().enumerate() {
         let method = card(if n % 2 == 0 { "pm_card_a" } else { "pm_card_b" });
-        let changes = billing::Changes { payment_method: Some(method), ..Default::default() };
-        subscription = subscription.change(&changes, LEAD(), date(day)).unwrap();
+        let changes = billing::SubscriptionChanges { payment_method: Some(method), ..Default::default() };
+        subscription = subscription.apply_changes(&changes, LEAD(), date(day)).unwrap();
         subscription =
             settle_attempt(&with_open_attempt(&subscription), &decline_outcome(false), &Policy::default(), day)
                 .subscription;
         statuses.push(subscription.status);
     }
-    use Status::{PastDue, Unpaid};
+    use SubscriptionStatus::{PastDue, Unpaid};
     assert_eq!(
         statuses,
         [PastDue, PastDue, PastDue, PastDue, Unpaid],
@@ -335,13 +349,13 @@ fn subscription_is_unpaid_28_days_after_the_first_decline_even_with_new_cards() 
     // After a payment, the 28 days of the next month begin with the first decline of that month.
     let revived = with_open_attempt(&Subscription { next_payment_on: Some(date("2026-05-02")), ..owed });
     let next = settle_attempt(&revived, &success_outcome(&revived), &Policy::default(), "2026-05-02").subscription;
-    assert_eq!((next.status, next.first_declined_on), (Status::Active, None));
+    assert_eq!((next.status, next.first_declined_on), (SubscriptionStatus::Active, None));
 }
 
 #[test]
 fn third_consecutive_rejection_is_recorded_as_a_rejection_and_counts_as_a_soft_decline() {
     let mut subscription = new_subscription(10, "2026-03-01");
-    let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
+    let rejected = AttemptOutcome::Rejected { code: "resource_missing".to_owned() };
     let mut attempts = Vec::new();
     for day in date("2026-03-10").iter_days().take(12) {
         if subscription.next_payment_on.is_none_or(|on| on > day) {
@@ -354,7 +368,7 @@ fn third_consecutive_rejection_is_recorded_as_a_rejection_and_counts_as_a_soft_d
         subscription = settlement.subscription;
         attempts.push((day.to_string(), record.is_decline, subscription.status));
     }
-    use Status::{Active, PastDue, Unpaid};
+    use SubscriptionStatus::{Active, PastDue, Unpaid};
     let expected = [
         ("2026-03-10", false, Active),
         ("2026-03-11", false, Active),
@@ -365,7 +379,7 @@ fn third_consecutive_rejection_is_recorded_as_a_rejection_and_counts_as_a_soft_d
         ("2026-03-19", true, Unpaid),
     ];
     assert_eq!(attempts, expected.map(|(day, is_decline, status)| (day.to_owned(), is_decline, status)));
-    let other = billing::Changes { payment_method: Some(card("pm_card_mastercard")), ..Default::default() };
-    let revived = subscription.change(&other, LEAD(), date("2026-03-21")).unwrap();
+    let other = billing::SubscriptionChanges { payment_method: Some(card("pm_card_mastercard")), ..Default::default() };
+    let revived = subscription.apply_changes(&other, LEAD(), date("2026-03-21")).unwrap();
     assert_eq!(revived.rejections, 0, "a new card resets the number of consecutive rejections");
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use billing::{ActionKind, ClaimToken, Status, Subscription};
-use charging::{Applied, OpenReason, StatedOutcome};
+use billing::{ActionKind, ClaimToken, Subscription, SubscriptionStatus};
+use charging::{ApplyResult, OpenReason, StatedOutcome};
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
 use emulator::Fault;
 use gateways::PaymentGateway;
 use sandbox::LedgerEntry;
 use store::{Claim, ClaimOutcome, Paging};
-use testkit::sample;
+use testkit::sample_action;
 
 use ulid::Ulid;
 
@@ -32,20 +32,21 @@ async fn world_with_attempt_in_doubt(minutes: i64) -> (World, Subscription) {
 }
 
 /// Resolves the open attempt with the outcome `stated`, if the gateway does not contradict this outcome.
-async fn resolve(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> Applied {
+async fn resolve(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ApplyResult {
     world.resolve_attempt(subscription, stated).await
 }
 
 /// Resolves the open attempt with the outcome `stated`, without a check at the gateway.
-async fn resolve_without_check(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> Applied {
-    let (key, today) = ((&subscription.account, subscription.id), world.clock.now().date_naive());
-    world.engine().resolve_attempt(None, key, stated, today).await.unwrap()
+async fn resolve_without_check(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ApplyResult {
+    let Subscription { account, id, .. } = subscription;
+    let today = world.clock.now().date_naive();
+    world.engine().resolve_attempt(None, account, *id, stated, today).await.unwrap()
 }
 
 /// Returns the stored subscription after the settlement `applied`.
-fn settled(applied: Applied) -> Subscription {
+fn settled(applied: ApplyResult) -> Subscription {
     match applied {
-        Applied::Settled(settled) => settled.settlement.subscription,
+        ApplyResult::Settled(settled) => settled.settlement.subscription,
         other => panic!("{other:?}"),
     }
 }
@@ -58,7 +59,7 @@ async fn resolve_as_charged_creates_a_receipt_and_prevents_another_charge() {
     assert_eq!((settled.attempt.clone(), settled.due_on), (None, date("2026-04-10")));
     assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"]);
     let second = resolve(&world, &subscription, &stated).await;
-    assert_eq!(second, Applied::NothingOpen, "the attempt can be resolved only once");
+    assert_eq!(second, ApplyResult::NothingOpen, "the attempt can be resolved only once");
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), []);
     assert_eq!(world.charged_due_dates(), Vec::<String>::new(), "no request was sent to the gateway");
 }
@@ -66,12 +67,12 @@ async fn resolve_as_charged_creates_a_receipt_and_prevents_another_charge() {
 #[tokio::test]
 async fn resolution_is_logged_and_the_runs_before_and_after_it_are_not() {
     let (world, subscription) = world_with_attempt_in_doubt(30).await;
-    let engine = world.engine().with_action(sample::action(ActionKind::ResolvePayment));
+    let engine = world.engine().with_action(sample_action(ActionKind::ResolvePayment));
     let gateway = Some(world.gateway.as_ref() as &dyn PaymentGateway);
-    let key = (&subscription.account, subscription.id);
+    let Subscription { account, id, .. } = &subscription;
     for _ in 0..2 {
         let today = world.clock.now().date_naive();
-        engine.resolve_attempt(gateway, key, &StatedOutcome::NotCharged, today).await.unwrap();
+        engine.resolve_attempt(gateway, account, *id, &StatedOutcome::NotCharged, today).await.unwrap();
     }
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
     let (paging, now) = (Paging::all(), DateTime::UNIX_EPOCH);
@@ -102,10 +103,10 @@ async fn resolve_as_not_charged_leads_to_a_new_attempt_on_the_next_day() {
 async fn resolve_is_rejected_while_a_worker_has_the_lease_of_the_attempt() {
     let (world, subscription) = world_with_attempt_in_doubt(10).await;
     let until = billing_time("2026-03-10") + TimeDelta::minutes(20);
-    let leased = Applied::Open(OpenReason::Leased { until });
+    let leased = ApplyResult::Open(OpenReason::Leased { until });
     assert_eq!(resolve(&world, &subscription, &StatedOutcome::NotCharged).await, leased);
     let other = Subscription { id: new_subscription(11, "2026-03-01").id, ..subscription };
-    assert_eq!(resolve(&world, &other, &StatedOutcome::NotCharged).await, Applied::Missing);
+    assert_eq!(resolve(&world, &other, &StatedOutcome::NotCharged).await, ApplyResult::Missing);
 }
 
 #[tokio::test]
@@ -119,16 +120,17 @@ async fn attempt_of_a_stopped_subscription_stays_open_if_the_subscription_is_res
         async move {
             let paused = table.get_subscription(&key.account, key.subscription).await.unwrap().unwrap();
             let resume = |stored: &Subscription| {
-                let active = Subscription { status: Status::Active, ..stored.clone() };
+                let active = Subscription { status: SubscriptionStatus::Active, ..stored.clone() };
                 Ok::<_, ()>(active.into())
             };
-            table.settle(paused, resume).await.unwrap();
+            table.write_settlement(paused, resume).await.unwrap();
         }
     });
     let engine = world.system.with_connection(Arc::new(connection)).charging_engine();
-    let (of, today) = ((&subscription.account, subscription.id), world.clock.now().date_naive());
-    let applied = engine.resolve_attempt(None, of, &StatedOutcome::NotCharged, today).await.unwrap();
-    assert_eq!(applied, Applied::Open(OpenReason::NotFinal), "no other worker has leased the attempt");
+    let Subscription { account, id, .. } = &subscription;
+    let today = world.clock.now().date_naive();
+    let applied = engine.resolve_attempt(None, account, *id, &StatedOutcome::NotCharged, today).await.unwrap();
+    assert_eq!(applied, ApplyResult::Open(OpenReason::NotFinal), "no other worker has leased the attempt");
     assert!(world.load(&subscription).await.attempt.is_some());
 }
 
@@ -143,8 +145,8 @@ async fn resolve_is_rejected_if_the_gateway_contradicts_the_stated_outcome() {
     world.run_payments("2026-03-10").await;
     world.clock.set(billing_time("2026-03-10") + TimeDelta::minutes(30));
     let payments: Vec<String> = payment_ids(&world);
-    let contradiction = |applied: Applied| match applied {
-        Applied::Open(OpenReason::ReportContradicts(reason)) => reason,
+    let contradiction = |applied: ApplyResult| match applied {
+        ApplyResult::Open(OpenReason::ReportContradicts(reason)) => reason,
         other => panic!("{other:?}"),
     };
     let reason = contradiction(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use audit::Invariant;
-use billing::{Money, Period, Refusal, Status, Subscription, WaivedReason};
+use billing::{ChangeRefusal, Money, Period, Subscription, SubscriptionStatus, WaivedReason};
 use chrono::{DateTime, NaiveTime};
 use clock::Clock as _;
 use emulator::{EngineConnection, STRIPE_KEY, StripeServer};
@@ -20,9 +20,9 @@ fn lead() -> billing::LeadDays {
 }
 
 /// Waives `month` of `subscription` for `reason` on March 16.
-fn waive(subscription: &Subscription, month: &str, reason: WaivedReason) -> Result<billing::Settlement, Refusal> {
+fn waive(subscription: &Subscription, month: &str, reason: WaivedReason) -> Result<billing::Settlement, ChangeRefusal> {
     let (month, now) = (month.parse::<Period>().unwrap(), billing_time("2026-03-16"));
-    subscription.waive_month((month, reason), 0, lead(), date("2026-03-16"), now)
+    subscription.waive_month(month, reason, 0, lead(), date("2026-03-16"), now)
 }
 
 #[tokio::test]
@@ -44,21 +44,24 @@ async fn rejected_amount_blames_no_customer_until_the_merchant_corrects_or_waive
     }
     for subscription in &all {
         let stored = world.load(subscription).await;
-        assert_eq!((stored.status, stored.failed_attempts, stored.first_declined_on), (Status::Active, 0, None));
+        assert_eq!(
+            (stored.status, stored.failed_attempts, stored.first_declined_on),
+            (SubscriptionStatus::Active, 0, None)
+        );
     }
     assert_eq!(server.intents().len(), 0, "nothing was charged");
 
     let [corrected, waived, elsewhere] = all.as_slice() else { panic!("three subscriptions") };
     let stored = world.load(corrected).await;
-    assert!(matches!(stored.correct_price(0, date("2026-03-16")), Err(Refusal::Amount(_))));
+    assert!(matches!(stored.correct_price(0, date("2026-03-16")), Err(ChangeRefusal::Amount(_))));
     world.change_subscription(corrected, |stored| stored.correct_price(1_299, date("2026-03-16")).unwrap()).await;
     for (subscription, reason) in [(waived, WaivedReason::Merchant), (elsewhere, WaivedReason::PaidElsewhere)] {
         let stored = world.load(subscription).await;
         let other = waive(&stored, "2026-04", reason).unwrap_err();
-        assert!(matches!(other, Refusal::OtherMonth { .. }), "{other}");
-        world.table.settle(stored, |stored| waive(stored, "2026-03", reason)).await.unwrap();
+        assert!(matches!(other, ChangeRefusal::OtherMonth { .. }), "{other}");
+        world.table.write_settlement(stored, |stored| waive(stored, "2026-03", reason)).await.unwrap();
         let again = waive(&world.load(subscription).await, "2026-03", reason).unwrap_err();
-        assert!(matches!(again, Refusal::OtherMonth { .. }), "a repeated request waives no other month: {again}");
+        assert!(matches!(again, ChangeRefusal::OtherMonth { .. }), "a repeated request waives no other month: {again}");
     }
     let report = world.run_payment_batch(&payments, "2026-03-16", billing_time("2026-03-16")).await;
     assert_eq!(nonzero_counts(&report), [("paid", 1)]);
@@ -66,10 +69,13 @@ async fn rejected_amount_blames_no_customer_until_the_merchant_corrects_or_waive
     for (subscription, expected) in
         all.iter().zip([None, Some(WaivedReason::Merchant), Some(WaivedReason::PaidElsewhere)])
     {
-        let records = world.table.get_records(&subscription.account, subscription.id, now).await.unwrap();
+        let records = world.table.get_payment_records(&subscription.account, subscription.id, now).await.unwrap();
         assert_eq!(records.waived.iter().map(|waived| waived.reason).next(), expected);
         let stored = world.load(subscription).await;
-        assert_eq!((stored.status, stored.due_on, stored.rejections), (Status::Active, date("2026-04-10"), 0));
+        assert_eq!(
+            (stored.status, stored.due_on, stored.rejections),
+            (SubscriptionStatus::Active, date("2026-04-10"), 0)
+        );
     }
     let receipts = world.table.get_receipts_by_account(&corrected.account, &Paging::all(), now).await.unwrap().items;
     assert_eq!(receipts.iter().map(|receipt| receipt.amount.minor()).collect::<Vec<_>>(), [1_299]);
@@ -87,11 +93,11 @@ async fn months_that_a_person_waives_in_advance_are_no_violation() {
     world.run_payments("2026-01-05").await;
     for month in ["2026-02", "2026-03"] {
         let paid = |stored: &Subscription| {
-            let month = (month.parse().unwrap(), WaivedReason::PaidElsewhere);
-            stored.waive_month(month, 0, lead(), date("2026-01-20"), billing_time("2026-01-20"))
+            let (month, reason) = (month.parse().unwrap(), WaivedReason::PaidElsewhere);
+            stored.waive_month(month, reason, 0, lead(), date("2026-01-20"), billing_time("2026-01-20"))
         };
         let stored = world.load(&all[0]).await;
-        world.table.settle(stored, paid).await.expect(month);
+        world.table.write_settlement(stored, paid).await.expect(month);
     }
     assert_eq!(world.load(&all[0]).await.due_on, date("2026-04-05"));
     assert_eq!(violations(&world, "2026-01-20").await, []);
@@ -115,15 +121,16 @@ async fn months_that_a_person_waives_in_advance_are_no_violation() {
 fn month_is_corrected_only_if_it_is_owed_and_no_attempt_is_open() {
     let today = date("2026-03-09");
     let due_later = numbered_subscription(0, 10, "2026-03-01");
-    assert!(matches!(due_later.correct_price(999, today), Err(Refusal::NothingOwed { .. })));
+    assert!(matches!(due_later.correct_price(999, today), Err(ChangeRefusal::NothingOwed { .. })));
     let owed_on = date("2026-03-10");
     let open = crate::lifecycle::with_open_attempt(&due_later);
-    assert!(matches!(open.correct_price(999, owed_on), Err(Refusal::Paying { .. })));
-    assert!(matches!(waive(&open, "2026-03", WaivedReason::Merchant), Err(Refusal::Paying { .. })));
+    assert!(matches!(open.correct_price(999, owed_on), Err(ChangeRefusal::Paying { .. })));
+    assert!(matches!(waive(&open, "2026-03", WaivedReason::Merchant), Err(ChangeRefusal::Paying { .. })));
     let with_finding = Subscription { open_findings: 1, ..due_later.clone() };
-    assert!(matches!(waive(&with_finding, "2026-03", WaivedReason::Merchant), Err(Refusal::OpenFinding { .. })));
+    assert!(matches!(waive(&with_finding, "2026-03", WaivedReason::Merchant), Err(ChangeRefusal::OpenFinding { .. })));
     let before_paid_month = with_finding.waive_month(
-        ("2026-03".parse().unwrap(), WaivedReason::Merchant),
+        "2026-03".parse().unwrap(),
+        WaivedReason::Merchant,
         1,
         lead(),
         owed_on,
@@ -134,14 +141,17 @@ fn month_is_corrected_only_if_it_is_owed_and_no_attempt_is_open() {
         date("2026-04-10"),
         "the finding is about a later month"
     );
-    for status in [Status::Paused, Status::Cancelled] {
+    for status in [SubscriptionStatus::Paused, SubscriptionStatus::Cancelled] {
         let stopped = Subscription { status, ..due_later.clone() };
-        assert!(matches!(stopped.correct_price(999, owed_on), Err(Refusal::Status { .. })), "{status}");
-        assert!(matches!(waive(&stopped, "2026-03", WaivedReason::Merchant), Err(Refusal::Status { .. })), "{status}");
+        assert!(matches!(stopped.correct_price(999, owed_on), Err(ChangeRefusal::Status { .. })), "{status}");
+        assert!(
+            matches!(waive(&stopped, "2026-03", WaivedReason::Merchant), Err(ChangeRefusal::Status { .. })),
+            "{status}"
+        );
     }
     let ending = Subscription { cancel_from: Some("2026-03".parse().unwrap()), ..due_later.clone() };
-    assert!(matches!(ending.correct_price(999, owed_on), Err(Refusal::Ends { .. })));
-    assert!(matches!(waive(&ending, "2026-03", WaivedReason::Merchant), Err(Refusal::Ends { .. })));
+    assert!(matches!(ending.correct_price(999, owed_on), Err(ChangeRefusal::Ends { .. })));
+    assert!(matches!(waive(&ending, "2026-03", WaivedReason::Merchant), Err(ChangeRefusal::Ends { .. })));
     // Another month was paid today, so the corrected month waits until tomorrow.
     let paid_today = Subscription {
         last_payment_at: Some(billing_time("2026-03-10")),
@@ -153,16 +163,19 @@ fn month_is_corrected_only_if_it_is_owed_and_no_attempt_is_open() {
 
     // An unpaid subscription becomes active, and the months that fell due while it was unpaid are waived, too.
     let unpaid = Subscription {
-        status: Status::Unpaid,
+        status: SubscriptionStatus::Unpaid,
         unpaid_since: Some(date("2026-03-18")),
         next_payment_on: None,
         ..due_later.clone()
     };
     let now = billing_time("2026-05-20");
     let settled = unpaid
-        .waive_month(("2026-03".parse().unwrap(), WaivedReason::PaidElsewhere), 0, lead(), date("2026-05-20"), now)
+        .waive_month("2026-03".parse().unwrap(), WaivedReason::PaidElsewhere, 0, lead(), date("2026-05-20"), now)
         .unwrap();
-    assert_eq!((settled.subscription.status, settled.subscription.due_on), (Status::Active, date("2026-06-10")));
+    assert_eq!(
+        (settled.subscription.status, settled.subscription.due_on),
+        (SubscriptionStatus::Active, date("2026-06-10"))
+    );
     let reasons: Vec<_> = settled.waived.iter().map(|waived| (waived.due_on.to_string(), waived.reason)).collect();
     let unpaid = |day: &str| (day.to_owned(), WaivedReason::Unpaid);
     let paid_elsewhere = ("2026-03-10".to_owned(), WaivedReason::PaidElsewhere);

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use billing::{
-    ActionKind, Actor, DayReconciliation, DifferenceKind, NewAction, PaymentMethod, PaymentStatus, Refusal,
+    ActionKind, Actor, ChangeRefusal, DayReconciliation, DifferenceKind, NewAction, PaymentMethod, PaymentStatus,
     Subscription, WaivedReason,
 };
-use charging::{Applied, OlderTableCheck, StatedOutcome};
+use charging::{ApplyResult, OlderTableCheck, StatedOutcome};
 use chrono::TimeDelta;
 use clock::Clock as _;
 use deployment::Deployment;
-use emulator::{Fault, Operation};
+use emulator::{ExternalOperation, Fault};
 use erasing::{Eraser, request_erasure};
-use reconciling::{Corrections, DaysToCompare, Reconciler};
+use reconciling::{CorrectionMode, DaysToCompare, Reconciler};
 use sandbox::LedgerEntry;
 use store::{OLDER_TABLE, Paging};
 use sweep::BatchRequest;
@@ -60,7 +60,7 @@ async fn run_payments(world: &World, deployment: &Deployment, on: &str) -> Resul
     world.clock.set(noon);
     let older_table_check = Some(Arc::new(OlderTableCheck::new(world.sandbox.clone())));
     let deployment = Deployment { older_table_check, ..deployment.clone() };
-    let batch = deployment.payments().await.unwrap();
+    let batch = deployment.payment_batch().await.unwrap();
     let report = batch.run(&BatchRequest::for_date(date(on)), noon + TimeDelta::hours(1)).await;
     report.map(|report| nonzero_counts(&report)).map_err(|error| error.to_string())
 }
@@ -69,9 +69,10 @@ async fn run_payments(world: &World, deployment: &Deployment, on: &str) -> Resul
 async fn reconciler(world: &World, older: &Deployment) -> Reconciler {
     let settings = older.table.get_settings().await.unwrap().unwrap();
     Reconciler::new(
-        (older.table.clone(), settings.table_id),
+        older.table.clone(),
+        settings.table_id,
         world.sandbox.clone(),
-        Corrections::of_table(&settings),
+        CorrectionMode::of_table(&settings),
         world.clock.clone(),
         older.table.policy().date_at(world.clock.now()),
     )
@@ -111,7 +112,7 @@ async fn older_folder_is_noticed_at_the_first_run_and_charges_nothing_twice_afte
     older.table.set_charging(true, None).await.unwrap();
     let again = run_payments(&world, &older, "2026-03-11").await.unwrap_err();
     assert!(again.contains(OLDER_TABLE), "{again}");
-    let reminders = older.reminders().await.unwrap();
+    let reminders = older.reminder_batch().await.unwrap();
     reminders.run(&BatchRequest::for_date(date("2026-03-11")), billing_time("2026-03-12")).await.unwrap_err();
     let settings = older.table.get_settings().await.unwrap().unwrap();
     assert!(!settings.charging);
@@ -161,7 +162,7 @@ async fn folder_of_an_earlier_version_is_compared_from_the_latest_run_of_its_bac
     let settings = || async { reminded.table.get_settings().await.unwrap().unwrap() };
     reminded.table.init_payment_run_time().await.unwrap();
     world.clock.set(billing_time("2026-03-14"));
-    let reminders = reminded.reminders().await.unwrap();
+    let reminders = reminded.reminder_batch().await.unwrap();
     reminders.run(&BatchRequest::for_date(date("2026-03-14")), billing_time("2026-03-15")).await.unwrap();
     assert_eq!(settings().await.latest_run_at, Some(billing_time("2026-03-14")));
     let refused = run_payments(&world, &reminded, "2026-03-14").await.unwrap_err();
@@ -181,12 +182,12 @@ async fn open_attempt_of_a_backup_is_closed_if_the_gateway_has_a_payment_of_a_la
     for (method, payments, receipts, findings, next_run) in cases {
         let world = World::with_one_shard().await;
         let subscription = store_subscriptions(&world, &[(9, method)]).await.remove(0);
-        world.script.add(Operation::Charge, [Some(Fault::LostBefore)]);
+        world.script.add(ExternalOperation::Charge, [Some(Fault::LostBefore)]);
         assert_eq!(nonzero_counts(&world.run_payments("2026-03-09").await), [("in_doubt", 1)]);
         let older = copy_folder(&world);
         world.clock.set(billing_time("2026-03-09") + TimeDelta::hours(3));
         let closed = world.resolve_attempt(&subscription, &StatedOutcome::NotCharged).await;
-        assert!(matches!(closed, Applied::Settled(_)), "{method}: {closed:?}");
+        assert!(matches!(closed, ApplyResult::Settled(_)), "{method}: {closed:?}");
         world.run_payments("2026-03-10").await;
         assert_eq!(payments_at_gateway(&world, &subscription).len(), payments, "{method}");
 
@@ -241,9 +242,9 @@ async fn paid_month_after_a_waived_month_gets_its_receipt_after_the_waiver_was_r
     let (march, lead) = ("2026-03".parse().unwrap(), world.system.deployment.table.policy().lead);
     let waive = |stored: &Subscription, later_findings: u32| {
         let now = billing_time("2026-03-10");
-        stored.waive_month((march, WaivedReason::Merchant), later_findings, lead, date("2026-03-10"), now)
+        stored.waive_month(march, WaivedReason::Merchant, later_findings, lead, date("2026-03-10"), now)
     };
-    world.table.settle(subscription.clone(), |stored| waive(stored, 0)).await.unwrap();
+    world.table.write_settlement(subscription.clone(), |stored| waive(stored, 0)).await.unwrap();
     assert_eq!(nonzero_counts(&world.run_payments("2026-04-10").await), [("paid", 1)]);
 
     run_payments(&world, &older, "2026-04-10").await.unwrap_err();
@@ -259,8 +260,8 @@ async fn paid_month_after_a_waived_month_gets_its_receipt_after_the_waiver_was_r
     let later_findings = older.table.count_findings_after(account, id, march).await.unwrap();
     assert_eq!(later_findings, 1);
     let stored = older.table.get_subscription(account, id).await.unwrap().unwrap();
-    assert!(matches!(waive(&stored, 0), Err(Refusal::OpenFinding { .. })));
-    older.table.settle(stored, |stored| waive(stored, later_findings)).await.unwrap();
+    assert!(matches!(waive(&stored, 0), Err(ChangeRefusal::OpenFinding { .. })));
+    older.table.write_settlement(stored, |stored| waive(stored, later_findings)).await.unwrap();
     compare_days(&world, &older, days).await;
     let stored = older.table.get_subscription(account, id).await.unwrap().unwrap();
     assert_eq!((stored.due_on, stored.open_findings), (date("2026-05-10"), 0));
@@ -281,7 +282,10 @@ async fn payments_of_an_erased_account_do_not_make_the_table_look_older() {
     let now = world.clock.now();
     let action = NewAction { at: now, actor: Actor::Operator(None), kind: ActionKind::EraseAccount, reason: None };
     request_erasure(table, &all[0].account, &action, now).await.unwrap();
-    assert_eq!(Eraser::new(table.clone(), None, world.clock.clone()).erase_all(None).await.unwrap().erased, 1);
+    assert_eq!(
+        Eraser::new(table.clone(), None, world.clock.clone()).continue_all_erasures(None).await.unwrap().erased,
+        1
+    );
     assert_eq!(table.get_subscription(&all[0].account, all[0].id).await.unwrap(), None);
     assert_eq!(run_payments(&world, &deployment, "2026-03-10").await.unwrap(), [("paid", 1)]);
 }
@@ -290,14 +294,14 @@ async fn payments_of_an_erased_account_do_not_make_the_table_look_older() {
 async fn payment_of_a_later_attempt_at_a_look_up_switches_charging_off() {
     let world = World::with_one_shard().await;
     let all = store_subscriptions(&world, &[(9, "pm_card_visa"), (20, "pm_card_visa")]).await;
-    world.script.add(Operation::Charge, [Some(Fault::LostAfter)]);
+    world.script.add(ExternalOperation::Charge, [Some(Fault::LostAfter)]);
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-09").await), [("in_doubt", 1)]);
     let older = world.system.deployment.with_client(world.system.engine.copy().client());
     world.run_payments_at("2026-03-09", billing_time("2026-03-09") + TimeDelta::hours(3)).await;
     world.run_payments("2026-04-09").await;
 
     // Some items were restored by hand, so that neither the id of the table nor the folder shows it.
-    let batch = older.payments().await.unwrap();
+    let batch = older.payment_batch().await.unwrap();
     world.clock.set(billing_time("2026-04-10"));
     let request = BatchRequest::for_date(date("2026-03-10"));
     let report = batch.run(&request, billing_time("2026-04-11")).await.unwrap();
@@ -317,13 +321,13 @@ async fn payment_of_a_later_attempt_at_a_look_up_switches_charging_off() {
 async fn run_is_refused_while_the_latest_payments_cannot_be_compared() {
     let world = World::with_one_shard().await;
     let all = store_subscriptions(&world, &[(9, "pm_card_visa")]).await;
-    let gateway = Arc::new(deployment::Faulty::new(
+    let gateway = Arc::new(deployment::FaultyService::new(
         world.sandbox.clone(),
-        Arc::new(emulator::Injector::new(Arc::new(testkit::fault_at_call(1, Fault::LostBefore)))),
+        Arc::new(emulator::FaultInjector::new(Arc::new(testkit::fault_at_call(1, Fault::LostBefore)))),
     ));
     let check = Some(Arc::new(OlderTableCheck::new(gateway)));
     let deployment = Deployment { older_table_check: check, ..world.system.deployment.clone() };
-    let batch = deployment.payments().await.unwrap();
+    let batch = deployment.payment_batch().await.unwrap();
     world.clock.set(billing_time("2026-03-09"));
     let (request, deadline) = (BatchRequest::for_date(date("2026-03-09")), billing_time("2026-03-10"));
     let refused = batch.run(&request, deadline).await.unwrap_err().to_string();

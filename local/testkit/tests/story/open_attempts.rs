@@ -34,10 +34,14 @@ impl PaymentGateway for GatewayThatTimesOutForSomeCustomers {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         match self.customers.contains(customer.as_str()) {
             true => Err(GatewayError::Unknown { reason: "timed out".to_owned() }),
-            false => self.sandbox.payments_of(customer, since).await,
+            false => self.sandbox.payments_of_customer(customer, since).await,
         }
     }
 
@@ -108,8 +112,12 @@ impl PaymentGateway for GatewayThatAlwaysProcesses {
         self.0.charge(request).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        let payments = self.0.payments_of(customer, since).await?;
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        let payments = self.0.payments_of_customer(customer, since).await?;
         let as_processing = |payment| Payment { status: PaymentStatus::Processing, ..payment };
         Ok(payments.into_iter().map(as_processing).collect())
     }

@@ -5,7 +5,7 @@ use billing::{AccountId, ActionKind, Actor, LoggedAction, NewAction};
 use chrono::TimeDelta;
 use erasing::{Eraser, request_erasure};
 use store::{Item, Paging, check_other_item};
-use testkit::sample;
+use testkit::sample_account;
 use ulid::Ulid;
 
 use crate::erasure::{erasure_action, erasure_time};
@@ -21,13 +21,13 @@ fn entry(n: u64, kind: ActionKind) -> LoggedAction {
 }
 
 fn account() -> AccountId {
-    sample::account().id
+    sample_account().id
 }
 
 /// Stores five entries in both partitions, of which the third was stored by an earlier version.
 async fn world_with_actions() -> World {
     let world = World::new().await;
-    world.table.put_account(&sample::account()).await.unwrap();
+    world.table.put_account(&sample_account()).await.unwrap();
     for (n, kind) in [
         (1, ActionKind::PutAccount),
         (2, ActionKind::ChangeOrder),
@@ -89,7 +89,7 @@ async fn erasure_removes_the_reasons_from_the_entries_of_the_order_desk() {
     world.clock.set(erasure_time() + TimeDelta::days(1));
     request_erasure(&world.table, &account(), &erasure_action(), erasure_time()).await.unwrap();
     let eraser = Eraser::new(world.table.clone(), None, world.clock.clone());
-    assert_eq!(eraser.erase_all(None).await.unwrap().erased, 1);
+    assert_eq!(eraser.continue_all_erasures(None).await.unwrap().erased, 1);
     let actions = world.table.get_actions_by_account(&account(), &Paging::all(), erasure_time()).await.unwrap();
     let with_reason = actions.items.iter().filter(|action| action.reason.is_some());
     assert_eq!((actions.items.len(), with_reason.count()), (6, 0), "{actions:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use billing::{CloudEvent, EventType, Money};
 use orders::{
-    BackOrderReason, FollowUpReason, Order, OrderLine, OrderStatus, Parcel, ShippingAddress, Step, order_events,
+    BackOrderReason, FollowUpReason, Order, OrderLine, OrderStatus, OrderStep, Parcel, ShippingAddress, order_events,
 };
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
@@ -90,7 +90,7 @@ fn advanced(order: Order, steps: &[OrderStatus]) -> Order {
     steps.iter().fold(order, |order, next| {
         let parcel = if *next == OrderStatus::Shipped { parcel.clone() } else { Parcel::default() };
         let version = order.version + 1;
-        with_version(order.advanced_by(&Step { parcel, ..Step::from(*next) }, event_time()).unwrap(), version)
+        with_version(order.advanced_by(&OrderStep { parcel, ..OrderStep::from(*next) }, event_time()).unwrap(), version)
     })
 }
 

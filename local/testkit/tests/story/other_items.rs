@@ -193,7 +193,7 @@ async fn store_other_items(world: &World) {
         expires: table.refund_expiry(&receipt, now),
         version: 1,
     };
-    assert!(table.reserve_refund(&refund, &receipt, (None, Some(&refunded))).await.unwrap());
+    assert!(table.reserve_refund(&refund, &receipt, None, Some(&refunded)).await.unwrap());
     let subscription = new_subscription(20, "2026-04-01");
     world.store(&subscription).await;
     let finding = Finding {
@@ -237,7 +237,7 @@ async fn audit_finds_each_corrupted_attribute_outside_of_accounts_or_the_reason_
         for name in item.keys().filter(|name| !["PK", "SK"].contains(&name.as_str())) {
             for (corruption, corrupted) in corruptions(item, name) {
                 let is_found = !check_other_item(&corrupted, now).is_empty();
-                audited.add((&kind_of(item), name), corruption, is_found);
+                audited.add(&kind_of(item), name, corruption, is_found);
             }
         }
     }
@@ -276,7 +276,7 @@ async fn card_link_of_another_customer_and_unreadable_items_are_violations_that_
     store_other_items(&world).await;
     let now = erasure_time();
     let violations = async || {
-        let mut partitions = world.table.partitions().with_other_items_checked(now);
+        let mut partitions = world.table.account_partitions().with_other_items_checked(now);
         while partitions.next().await.unwrap().is_some() {}
         check_other_items(&world.table, partitions.take_checked_items()).await.unwrap()
     };

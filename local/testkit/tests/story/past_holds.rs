@@ -3,8 +3,8 @@
 
 use audit::ReasonCode;
 use billing::{
-    Changes, Dispute, DisputeStatus, Finding, FindingReason, LeadDays, OnResume, ReceiptId, ResolvedFinding,
-    Subscription,
+    Dispute, DisputeStatus, Finding, FindingReason, LeadDays, OnResume, ReceiptId, ResolvedFinding, Subscription,
+    SubscriptionChanges,
 };
 
 use crate::lifecycle::{decline_outcome, success_outcome};
@@ -108,8 +108,9 @@ fn dispute_explains_its_days_after_its_end() {
     let mut charged = paid_in_april("2026-04-16");
     charged.hold_records.disputes.push(dispute(&charged, DisputeStatus::Lost, Some("2026-05-15")));
     let new_card = |subscription: &Subscription| {
-        let changes = Changes { payment_method: Some(card("pm_card_mastercard")), ..Changes::default() };
-        subscription.change(&changes, LeadDays::default(), date("2026-04-13")).unwrap()
+        let changes =
+            SubscriptionChanges { payment_method: Some(card("pm_card_mastercard")), ..SubscriptionChanges::default() };
+        subscription.apply_changes(&changes, LeadDays::default(), date("2026-04-13")).unwrap()
     };
     let first = History::new().with_attempt("2026-03-10", success_outcome);
     let opened = dispute(&first, DisputeStatus::Open, None);
@@ -136,8 +137,11 @@ fn dispute_of_a_payment_method_that_was_replaced_before_explains_nothing() {
     inquired.hold_records.disputes.push(inquiry);
     let mut replaced = history
         .with_logged_change("2026-03-15", |stored| {
-            let changes = Changes { payment_method: Some(card("pm_card_mastercard")), ..Changes::default() };
-            stored.change(&changes, LeadDays::default(), date("2026-03-15")).unwrap()
+            let changes = SubscriptionChanges {
+                payment_method: Some(card("pm_card_mastercard")),
+                ..SubscriptionChanges::default()
+            };
+            stored.apply_changes(&changes, LeadDays::default(), date("2026-03-15")).unwrap()
         })
         .with_attempt("2026-04-16", success_outcome);
     replaced.hold_records.disputes.push(old);

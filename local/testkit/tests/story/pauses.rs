@@ -1,6 +1,6 @@
 //! Tests of pauses: when pausing and resuming are rejected, and which months are waived.
 
-use billing::{Changes, OnResume, Refusal, Settlement, Status, Subscription};
+use billing::{ChangeRefusal, OnResume, Settlement, Subscription, SubscriptionChanges, SubscriptionStatus};
 
 use crate::lifecycle::{LEAD, dates, with_open_attempt};
 use crate::subscription_changes::change_payment_day;
@@ -38,7 +38,11 @@ fn resume_charges_or_waits_and_waives_the_earlier_months_of_the_pause() {
         let settlement = resume(&paused, on_resume, today);
         let resumed = &settlement.subscription;
         let found = (resumed.status, resumed.due_on, resumed.next_payment_on);
-        assert_eq!(found, (Status::Active, date(due_on), Some(date(payable_on))), "{on_resume:?} on {today}");
+        assert_eq!(
+            found,
+            (SubscriptionStatus::Active, date(due_on), Some(date(payable_on))),
+            "{on_resume:?} on {today}"
+        );
         assert_eq!(waived_months(&settlement), expected, "{on_resume:?} on {today}");
         let second = resume(resumed, on_resume, today);
         assert_eq!(second, Settlement::from(resumed.clone()), "resuming twice changes nothing");
@@ -50,23 +54,23 @@ fn pause_is_rejected_while_a_payment_is_owed_or_open() {
     let active = new_subscription(10, "2026-03-01");
     let (due_on, day_before) = (date("2026-03-10"), date("2026-03-09"));
     assert!(active.pause(day_before).is_ok());
-    assert_eq!(active.pause(due_on), Err(Refusal::Owed { due_on }), "on the due date");
+    assert_eq!(active.pause(due_on), Err(ChangeRefusal::Owed { due_on }), "on the due date");
     assert_eq!(
         active.pause(date("2026-05-01")),
-        Err(Refusal::Owed { due_on }),
+        Err(ChangeRefusal::Owed { due_on }),
         "the payment batch did not run for weeks"
     );
-    let paying = Refusal::Paying { due_on, action: "paused" };
+    let paying = ChangeRefusal::Paying { due_on, action: "paused" };
     assert_eq!(
         with_open_attempt(&active).pause(day_before),
         Err(paying),
         "a worker with a fast clock has claimed the attempt"
     );
-    let open = Subscription { status: Status::Paused, ..with_open_attempt(&active) };
+    let open = Subscription { status: SubscriptionStatus::Paused, ..with_open_attempt(&active) };
     let resuming = open.resume(OnResume::Charge, LEAD(), date("2026-04-11"), billing_time("2026-04-11"));
     assert_eq!(
         resuming,
-        Err(Refusal::Paying { due_on, action: "resumed" }),
+        Err(ChangeRefusal::Paying { due_on, action: "resumed" }),
         "an earlier version of Dueday paused the subscription despite the open attempt"
     );
 }
@@ -74,13 +78,13 @@ fn pause_is_rejected_while_a_payment_is_owed_or_open() {
 #[test]
 fn change_of_the_payment_day_is_rejected_while_paused() {
     let paused = new_subscription(10, "2026-03-01").pause(date("2026-03-02")).unwrap();
-    let new_day = |day: i64| Changes { payment_day: day.try_into().ok(), ..Changes::default() };
-    assert_eq!(paused.change(&new_day(11), LEAD(), date("2026-03-02")), Err(Refusal::PausedDay));
-    assert_eq!(paused.change(&new_day(10), LEAD(), date("2026-03-02")), Ok(paused.clone()));
+    let new_day = |day: i64| SubscriptionChanges { payment_day: day.try_into().ok(), ..SubscriptionChanges::default() };
+    assert_eq!(paused.apply_changes(&new_day(11), LEAD(), date("2026-03-02")), Err(ChangeRefusal::PausedDay));
+    assert_eq!(paused.apply_changes(&new_day(10), LEAD(), date("2026-03-02")), Ok(paused.clone()));
     // A change that undoes a pending change of the payment day is rejected, too.
     let pending = change_payment_day(&new_subscription(10, "2026-03-01"), 3, "2026-03-05");
     let pending = pending.pause(date("2026-03-05")).unwrap();
-    assert_eq!(pending.change(&new_day(10), LEAD(), date("2026-03-05")), Err(Refusal::PausedDay));
+    assert_eq!(pending.apply_changes(&new_day(10), LEAD(), date("2026-03-05")), Err(ChangeRefusal::PausedDay));
 }
 
 #[test]
@@ -103,16 +107,20 @@ fn at_most_the_latest_ninety_waived_months_are_recorded() {
 
 #[test]
 fn pause_and_resume_are_rejected_if_past_due_unpaid_or_cancelled() {
-    for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
+    for status in [SubscriptionStatus::PastDue, SubscriptionStatus::Unpaid, SubscriptionStatus::Cancelled] {
         let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
         let today = date("2026-03-05");
-        assert_eq!(subscription.pause(today), Err(Refusal::Status { status, action: "paused" }));
+        assert_eq!(subscription.pause(today), Err(ChangeRefusal::Status { status, action: "paused" }));
         let resumed = subscription.resume(OnResume::Charge, LEAD(), today, billing_time("2026-03-05"));
-        assert_eq!(resumed, Err(Refusal::Status { status, action: "resumed" }));
+        assert_eq!(resumed, Err(ChangeRefusal::Status { status, action: "resumed" }));
     }
     let cancelled =
         new_subscription(10, "2026-03-01").cancel(date("2026-03-02"), billing_time("2026-03-02")).subscription;
     assert_eq!(dates(&cancelled), ["2026-03-10", "-", "-"]);
-    let changed = cancelled.change(&Changes { amount: Some(1), ..Changes::default() }, LEAD(), date("2026-03-02"));
-    assert_eq!(changed, Err(Refusal::Status { status: Status::Cancelled, action: "changed" }));
+    let changed = cancelled.apply_changes(
+        &SubscriptionChanges { amount: Some(1), ..SubscriptionChanges::default() },
+        LEAD(),
+        date("2026-03-02"),
+    );
+    assert_eq!(changed, Err(ChangeRefusal::Status { status: SubscriptionStatus::Cancelled, action: "changed" }));
 }

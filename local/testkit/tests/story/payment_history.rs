@@ -1,8 +1,8 @@
 //! A test helper that builds the payment records of one subscription step by step, and checks the explanations of its
 //! days.
 
-use audit::{Explanation, HoldRecords, ReasonCode, explain_day};
-use billing::{ActionKind, NewAction, Outcome, PaymentRecords, Policy, Settlement, Subscription};
+use audit::{ChargeExplanation, HoldRecords, ReasonCode, find_charge_reason};
+use billing::{ActionKind, AttemptOutcome, NewAction, PaymentRecords, Policy, Settlement, Subscription};
 use chrono_tz::Tz;
 use days::RequestedDay;
 
@@ -29,7 +29,7 @@ impl History {
     }
 
     /// Adds a payment attempt on `day` with this outcome.
-    pub fn with_attempt(self, day: &str, outcome: impl Fn(&Subscription) -> Outcome) -> Self {
+    pub fn with_attempt(self, day: &str, outcome: impl Fn(&Subscription) -> AttemptOutcome) -> Self {
         self.with_attempt_and_policy(day, outcome, &Policy::default())
     }
 
@@ -37,14 +37,14 @@ impl History {
     pub fn with_attempt_and_policy(
         self,
         day: &str,
-        outcome: impl Fn(&Subscription) -> Outcome,
+        outcome: impl Fn(&Subscription) -> AttemptOutcome,
         policy: &Policy,
     ) -> Self {
         let mut open =
             with_open_attempt(&Subscription { next_payment_on: Some(date(day)), ..self.subscription.clone() });
         // An attempt is dropped only if the subscription was paused or cancelled during the attempt.
         let outcome = outcome(&open);
-        if outcome == Outcome::Dropped {
+        if outcome == AttemptOutcome::Dropped {
             open = pause(&open);
         }
         let settlement = settle_attempt(&open, &outcome, policy, day);
@@ -72,22 +72,22 @@ impl History {
         let mut history = self.with_change(change);
         let action = NewAction {
             at: date(day).and_hms_opt(12, 0, 0).unwrap().and_utc(),
-            ..testkit::sample::action(ActionKind::ChangeSubscription)
+            ..testkit::sample_action(ActionKind::ChangeSubscription)
         };
         history.hold_records.actions.push(action.on_subscription(Some(&before), &history.subscription));
         history
     }
 
     /// Returns the explanation on `today` for the day `on`.
-    pub fn explain(&self, on: &str, today: &str) -> Explanation {
+    pub fn explain(&self, on: &str, today: &str) -> ChargeExplanation {
         self.explain_in_zone(Tz::UTC, on, today)
     }
 
     /// Returns the explanation on `today` for the day `on`, both in the time zone `zone`.
-    pub fn explain_in_zone(&self, zone: Tz, on: &str, today: &str) -> Explanation {
+    pub fn explain_in_zone(&self, zone: Tz, on: &str, today: &str) -> ChargeExplanation {
         let day = RequestedDay { on: date(on), today: date(today), zone, kept_days: 190 };
-        let why = explain_day(&self.subscription, &self.records, &self.hold_records, &Policy::default(), &day);
-        Explanation {
+        let why = find_charge_reason(&self.subscription, &self.records, &self.hold_records, &Policy::default(), &day);
+        ChargeExplanation {
             subscription: self.subscription.clone(),
             day,
             why,

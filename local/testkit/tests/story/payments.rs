@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use billing::{ClaimToken, Status, Subscription};
-use charging::{Applied, ChargingEngine, StatedOutcome};
+use billing::{ClaimToken, Subscription, SubscriptionStatus};
+use charging::{ApplyResult, ChargingEngine, StatedOutcome};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use emulator::{EngineConnection, Fault};
@@ -79,7 +79,7 @@ async fn declined_payment_is_retried_by_the_schedule_with_new_attempt_numbers() 
     }
     assert_eq!(attempt_days, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
     let stored = world.load(&subscription).await;
-    assert_eq!((stored.status, stored.next_payment_on, stored.attempt_seq), (Status::Unpaid, None, 5));
+    assert_eq!((stored.status, stored.next_payment_on, stored.attempt_seq), (SubscriptionStatus::Unpaid, None, 5));
     assert_eq!(world.sandbox.entries().len(), 5, "each attempt is a separate charge");
     assert_eq!(world.charged_due_dates(), [""; 0]);
 }
@@ -110,7 +110,7 @@ async fn rejected_charge_is_counted_and_retried_on_the_next_day() {
     let stored = world.load(&subscription).await;
     assert_eq!(
         (stored.status, stored.next_payment_on, stored.attempt),
-        (Status::Active, Some(date("2026-03-11")), None)
+        (SubscriptionStatus::Active, Some(date("2026-03-11")), None)
     );
 }
 
@@ -161,7 +161,7 @@ async fn world_with_take_over_before(subscription: &Subscription, request_number
         let later = billing_time("2026-03-10") + TimeDelta::hours(2);
         let token = ClaimToken(Ulid::from_parts(8, 8));
         let claim = Claim { token, now: later, leased_until: later + TimeDelta::minutes(20) };
-        assert!(matches!(table.take_over(&key, &open, claim).await.unwrap(), ClaimOutcome::Claimed(_)));
+        assert!(matches!(table.take_over_attempt(&key, &open, claim).await.unwrap(), ClaimOutcome::Claimed(_)));
     })
     .await
 }
@@ -239,10 +239,9 @@ async fn success_of_an_attempt_that_was_settled_with_another_outcome_is_reported
     let world = world_with_act_before(&subscription, 2, |table, key| async move {
         let clock = SimulatedClock::new(billing_time("2026-03-10") + TimeDelta::hours(1), 8);
         let engine = ChargingEngine::new(table, Arc::new(clock));
-        let key = (&key.account, key.subscription);
-        let stated = StatedOutcome::NotCharged;
-        let applied = engine.resolve_attempt(None, key, &stated, date("2026-03-10")).await.unwrap();
-        assert!(matches!(applied, Applied::Settled(_)));
+        let (stated, today) = (StatedOutcome::NotCharged, date("2026-03-10"));
+        let applied = engine.resolve_attempt(None, &key.account, key.subscription, &stated, today).await.unwrap();
+        assert!(matches!(applied, ApplyResult::Settled(_)));
     })
     .await;
     let report = world.run_payments("2026-03-10").await;
@@ -267,17 +266,16 @@ async fn attempt_unknown_to_the_gateway_is_rejected_after_two_days() {
 #[tokio::test]
 async fn open_attempt_of_a_stopped_subscription_is_settled_or_dropped_but_not_charged() {
     for (fault, receipts) in [(Fault::LostBefore, 0), (Fault::LostAfter, 1)] {
-        for status in [Status::Paused, Status::Cancelled] {
+        for status in [SubscriptionStatus::Paused, SubscriptionStatus::Cancelled] {
             let world = World::new().await;
             let subscription = new_subscription(10, "2026-03-01");
             world.store(&subscription).await;
             world.inject_charge_fault(fault);
             world.run_payments("2026-03-10").await;
             world
-                .change_subscription(
-                    &subscription,
-                    |s| if status == Status::Paused { pause(s).into() } else { cancel(s) },
-                )
+                .change_subscription(&subscription, |s| {
+                    if status == SubscriptionStatus::Paused { pause(s).into() } else { cancel(s) }
+                })
                 .await;
             world.run_payments("2026-03-11").await;
             let stored = world.load(&subscription).await;
@@ -298,8 +296,10 @@ async fn price_change_during_an_open_attempt_applies_from_the_next_month() {
     world.store(&subscription).await;
     world.inject_charge_fault(Fault::LostBefore);
     world.run_payments("2026-03-10").await;
-    let new_price = billing::Changes { amount: Some(1599), ..Default::default() };
-    world.change_subscription(&subscription, |s| s.change(&new_price, LEAD(), date("2026-03-10")).unwrap()).await;
+    let new_price = billing::SubscriptionChanges { amount: Some(1599), ..Default::default() };
+    world
+        .change_subscription(&subscription, |s| s.apply_changes(&new_price, LEAD(), date("2026-03-10")).unwrap())
+        .await;
     world.run_payments("2026-03-11").await;
     world.run_payments("2026-04-10").await;
     let amounts: Vec<i64> = world.receipt_amounts(&subscription).await.into_iter().map(|(_, amount)| amount).collect();
@@ -319,7 +319,7 @@ async fn charge_is_made_exactly_once_despite_a_fault_at_any_write() {
                 let subscription = new_subscription(10, "2026-03-01");
                 world.store(&subscription).await;
                 let first = world.run_payments("2026-03-10").await;
-                let requests: u64 = world.connection.requests().values().sum();
+                let requests: u64 = world.connection.request_counts().values().sum();
                 assert!(
                     requests >= request_number,
                     "no fault was injected, because there were only {requests} requests"

@@ -9,7 +9,7 @@ use charging::FindingDecision;
 use chrono::TimeDelta;
 use clock::Clock as _;
 use emulator::{EngineConnection, STRIPE_KEY, StripeFault, StripeServer};
-use gateway_objects::Refunds;
+use gateway_objects::RefundRequester;
 use gateways as gateway;
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, Refunds as _, Stripe};
 use store::Paging;
@@ -72,10 +72,10 @@ impl ChargedWorld {
         };
         let table = self.world.table.get_settings().await.unwrap().unwrap().table_id;
         let (mut reconciliation, mut found) = Reconciliation::begin(gateway, checker, table).await.unwrap();
-        let mut partitions = self.world.table.partitions();
+        let mut partitions = self.world.table.account_partitions();
         while let Some(partition) = partitions.next().await.unwrap() {
-            found.extend(reconciliation.compare(&partition).await.unwrap());
-            found.extend(checker.check(&partition));
+            found.extend(reconciliation.compare_account(&partition).await.unwrap());
+            found.extend(checker.check_account(&partition));
         }
         found.sort();
         found.into_iter().map(|BrokenInvariant { invariant, what, .. }| (invariant, what)).collect()
@@ -118,8 +118,8 @@ impl ChargedWorld {
     }
 
     /// Returns the service that refunds payments at the stand-in for Stripe.
-    fn refunds(&self) -> Refunds {
-        Refunds::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
+    fn refunds(&self) -> RefundRequester {
+        RefundRequester::new(self.world.table.clone(), self.stripe.clone(), self.world.clock.clone())
     }
 
     /// Changes the stored refund directly, as an earlier version of Dueday or an operator may have done.
@@ -192,7 +192,7 @@ async fn double_charge_about_which_a_person_has_decided_is_no_difference() {
     let refund = charged.server.refund_in_the_dashboard(again.as_str(), gold.price.minor(), "succeeded");
     assert_eq!(charged.reconcile().await.len(), 3, "no person has decided");
     engine
-        .resolve_finding(gateway.as_ref(), (&gold.account, &again), FindingDecision::Close, "refunded", date(DAY))
+        .resolve_finding(gateway.as_ref(), &gold.account, &again, FindingDecision::Close, "refunded", date(DAY))
         .await
         .unwrap();
     assert_eq!(charged.reconcile().await, []);
@@ -230,7 +230,7 @@ async fn double_charge_whose_money_a_person_has_decided_to_keep_is_no_difference
     assert_eq!(charged.reconcile_with(sandbox.clone()).await.len(), 3, "the finding is open");
     let decision = FindingDecision::CloseAlthoughPaid;
     engine
-        .resolve_finding(gateway.as_ref(), (&gold.account, &again.id), decision, "paid in advance", date(DAY))
+        .resolve_finding(gateway.as_ref(), &gold.account, &again.id, decision, "paid in advance", date(DAY))
         .await
         .unwrap();
     assert_eq!(charged.reconcile_with(sandbox).await, []);
@@ -328,9 +328,9 @@ async fn gateway_that_does_not_respond_ends_the_audit() {
     };
     let (mut reconciliation, _) = Reconciliation::begin(charged.stripe.clone(), checker, Ulid::nil()).await.unwrap();
     charged.server.set_permanent_fault(Some(StripeFault::NotBegun));
-    let (mut partitions, mut error) = (charged.world.table.partitions(), None);
+    let (mut partitions, mut error) = (charged.world.table.account_partitions(), None);
     while let Some(partition) = partitions.next().await.unwrap() {
-        error = reconciliation.compare(&partition).await.err();
+        error = reconciliation.compare_account(&partition).await.err();
         if error.is_some() {
             break;
         }
@@ -389,7 +389,7 @@ async fn successful_refund_that_is_stored_as_failed_is_reported_for_every_gatewa
     let charged = ChargedWorld { world, server, stripe };
     let receipt = charged.receipt(&gold).await;
     let sandbox = charged.world.sandbox.clone();
-    let refunds = Refunds::new(charged.world.table.clone(), sandbox.clone(), charged.world.clock.clone());
+    let refunds = RefundRequester::new(charged.world.table.clone(), sandbox.clone(), charged.world.clock.clone());
     let refund = refunds.refund(&gold.account, &receipt.id(), REFUND_ID, Some(500), None).await.unwrap();
     assert!(
         sandbox.refunds_since(receipt.processed_at).await.unwrap().is_none(),
@@ -411,7 +411,7 @@ async fn disputes_that_differ_from_the_gateway_are_reported() {
     let charged = ChargedWorld::new(&[&gold]).await;
     let receipt = charged.receipt(&gold).await;
     charged.world.clock.set(charged.world.clock.now() + TimeDelta::days(1));
-    let id = charged.server.dispute(receipt.payment.as_str(), "needs_response");
+    let id = charged.server.set_dispute_status(receipt.payment.as_str(), "needs_response");
     let missing = format!("{id}: the dispute of 12.99 EUR for {} (acme) is open, but is not stored", receipt.payment);
     assert_eq!(charged.reconcile().await, [(Invariant::Disputed, missing)]);
 
@@ -430,7 +430,7 @@ async fn disputes_that_differ_from_the_gateway_are_reported() {
     };
     charged.world.table.write_dispute(&dispute, None).await.unwrap();
     assert_eq!(charged.reconcile().await, [], "the table and the gateway have the same dispute");
-    charged.server.dispute(receipt.payment.as_str(), "lost");
+    charged.server.set_dispute_status(receipt.payment.as_str(), "lost");
     let of = format!("12.99 EUR for {} (acme)", receipt.payment);
     let lost = format!("{id}: the dispute of {of} is open in the table, and at the gateway it is lost with 12.99 EUR");
     assert_eq!(charged.reconcile().await, [(Invariant::Disputed, lost)]);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use audit::{Invariant, InvariantChecker, ReportSource, report};
+use audit::{Invariant, InvariantChecker, ReportSource, build_sales_report};
 use billing::{Money, Receipt, RefundRefusal, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use deployment::Faulty;
-use emulator::{EngineConnection, Fault, Injector, STRIPE_KEY, StripeFault, StripeServer};
-use gateway_objects::{RefundError, Refunds};
+use deployment::FaultyService;
+use emulator::{EngineConnection, Fault, FaultInjector, STRIPE_KEY, StripeFault, StripeServer};
+use gateway_objects::{RefundError, RefundRequester};
 use gateways as gateway;
 use gateways::{GatewayError, RefundRequest, RefundResponse, RefundState, Refunds as _};
 use store::Paging;
@@ -30,6 +30,19 @@ struct PaidWorld {
     receipt: Receipt,
 }
 
+/// The sales of a day. The amounts are in minor units.
+#[derive(PartialEq, Eq, Debug, Default)]
+struct Sales {
+    /// The number of payments.
+    payments: u64,
+    /// The number of refunds.
+    refunds: u64,
+    /// The refunded amount.
+    refunded: i64,
+    /// The net amount.
+    net: i64,
+}
+
 /// Returns the stored receipt of the payment of `gold`.
 async fn load_receipt(world: &World, gold: &Subscription) -> Receipt {
     let now = world.clock.now();
@@ -48,8 +61,8 @@ impl PaidWorld {
     }
 
     /// Returns the service that refunds payments at `gateway`.
-    fn refunds(&self, gateway: Arc<dyn gateway::Refunds>) -> Refunds {
-        Refunds::new(self.world.table.clone(), gateway, self.world.clock.clone())
+    fn refunds(&self, gateway: Arc<dyn gateway::Refunds>) -> RefundRequester {
+        RefundRequester::new(self.world.table.clone(), gateway, self.world.clock.clone())
     }
 
     /// Refunds `minor` minor units of the payment, or the remaining amount if `minor` is `None`.
@@ -64,13 +77,17 @@ impl PaidWorld {
         (receipt.refunded.minor(), self.world.sandbox.refunds_made(&receipt.payment).len())
     }
 
-    /// Returns the numbers of payments and refunds on `day`, and its refunded and its net amount in minor units.
-    async fn sales(&self, day: &str) -> (u64, u64, i64, i64) {
+    /// Returns the sales of `day`.
+    async fn sales(&self, day: &str) -> Sales {
         let (table, settings) = (&self.world.table, self.world.table.get_settings().await.unwrap().unwrap());
         let source = ReportSource { table, settings: &settings, now: self.world.clock.now() };
-        let day = report(source, date(day)..=date(day)).await.unwrap().days.remove(0);
-        let Some(sales) = day.taken.first() else { return (0, 0, 0, 0) };
-        (sales.payments, sales.refunds, sales.refunded_amount, sales.net_amount)
+        let day = build_sales_report(source, date(day)..=date(day)).await.unwrap().days.remove(0);
+        day.taken.first().map_or_else(Sales::default, |sales| Sales {
+            payments: sales.payments,
+            refunds: sales.refunds,
+            refunded: sales.refunded_amount,
+            net: sales.net_amount,
+        })
     }
 
     /// Audits the table, and returns the violated invariants.
@@ -84,8 +101,8 @@ impl PaidWorld {
             longest_gap: 2,
             lead: Default::default(),
         };
-        let partition = self.world.table.partitions().next().await.unwrap().unwrap();
-        checker.check(&partition).into_iter().map(|violation| violation.invariant).collect()
+        let partition = self.world.table.account_partitions().next().await.unwrap().unwrap();
+        checker.check_account(&partition).into_iter().map(|violation| violation.invariant).collect()
     }
 }
 
@@ -130,17 +147,17 @@ async fn refund_is_made_once_despite_a_crash_at_any_call() {
         loop {
             let case = format!("{fault:?} at call {calls}");
             let paid = PaidWorld::new().await;
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let deployment = paid
                 .world
                 .system
                 .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
-            let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));
-            let refunds = Refunds::new(deployment.table, gateway, paid.world.clock.clone());
+            let gateway = Arc::new(FaultyService::new(paid.world.sandbox.clone(), injector.clone()));
+            let refunds = RefundRequester::new(deployment.table, gateway, paid.world.clock.clone());
             let _ = injector
                 .run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500), None))
                 .await;
-            if injector.calls() < calls {
+            if injector.call_count() < calls {
                 break;
             }
             let repeated = paid.refund(FIRST_REFUND, Some(500)).await;
@@ -176,18 +193,20 @@ async fn refund_that_the_gateway_rejects_does_not_change_the_receipt() {
 async fn refund_counts_on_the_day_of_its_request_and_a_closed_month_stays_closed() {
     let paid = PaidWorld::new().await;
     let march = paid.sales("2026-03-10").await;
-    assert_eq!(march, (1, 0, 0, 1_299));
+    assert_eq!(march, Sales { payments: 1, net: 1_299, ..Sales::default() });
     paid.world.clock.set(billing_time("2026-04-05"));
     assert_eq!(paid.refund(FIRST_REFUND, Some(500)).await.unwrap(), RefundStatus::Succeeded);
-    assert_eq!((paid.sales("2026-03-10").await, paid.sales("2026-04-05").await), (march, (0, 1, 500, -500)));
+    assert_eq!(paid.sales("2026-03-10").await, march);
+    let april = Sales { payments: 0, refunds: 1, refunded: 500, net: -500 };
+    assert_eq!(paid.sales("2026-04-05").await, april);
 
     // The response to the second refund is lost. Two days later the gateway refuses it, because the money was refunded there.
     paid.world.clock.set(billing_time("2026-04-06"));
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(1, Fault::LostBefore))));
-    let lost = paid.refunds(Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone())));
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(1, Fault::LostBefore))));
+    let lost = paid.refunds(Arc::new(FaultyService::new(paid.world.sandbox.clone(), injector.clone())));
     let (account, receipt) = (&paid.gold.account, paid.receipt.id());
     injector.run(lost.refund(account, &receipt, SECOND_REFUND, None, None)).await.unwrap().unwrap();
-    let pending = (0, 1, 799, -799);
+    let pending = Sales { payments: 0, refunds: 1, refunded: 799, net: -799 };
     assert_eq!(paid.sales("2026-04-06").await, pending);
     paid.world.clock.set(billing_time("2026-04-08"));
     let at_gateway = RefundRequest {
@@ -199,7 +218,8 @@ async fn refund_counts_on_the_day_of_its_request_and_a_closed_month_stays_closed
     assert_eq!(paid.refund(SECOND_REFUND, None).await.unwrap(), RefundStatus::Failed);
     assert_eq!(paid.sales("2026-03-10").await, march);
     assert_eq!(paid.sales("2026-04-06").await, pending, "the figures of an earlier day stay the same");
-    assert_eq!(paid.sales("2026-04-08").await, (0, 0, -799, 799), "the refund failed on this day");
+    let failed = Sales { refunded: -799, net: 799, ..Sales::default() };
+    assert_eq!(paid.sales("2026-04-08").await, failed, "the refund failed on this day");
 }
 
 #[tokio::test]
@@ -208,8 +228,8 @@ async fn refund_is_undone_if_the_gateway_rejects_our_key_and_reported_if_it_stay
     // Each case contains the fault of the refund request, and the amount that the receipt then shows as refunded, in
     // minor units.
     for (fault, pending) in [(Fault::Refused("401"), 0), (Fault::LostBefore, 1_299)] {
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(1, fault))));
-        let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));
+        let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(1, fault))));
+        let gateway = Arc::new(FaultyService::new(paid.world.sandbox.clone(), injector.clone()));
         let result = injector
             .run(async {
                 paid.refunds(gateway)
@@ -240,7 +260,7 @@ async fn stripe_refunds_are_made_once_and_listed() {
     server.set_next_faults([Some(StripeFault::LostAfter)]);
     let lost = stripe.refund(&request(FIRST_REFUND, 500)).await;
     assert!(matches!(lost, RefundResponse::Unknown(GatewayError::Unknown { .. })), "{lost:?}");
-    let made = stripe.refunds_of(&payment.id).await.unwrap();
+    let made = stripe.refunds_of_payment(&payment.id).await.unwrap();
     assert_eq!((made.len(), made[0].refund, &made[0].state), (1, Some(FIRST_REFUND), &RefundState::Succeeded));
     assert_eq!(
         stripe.refund(&request(FIRST_REFUND, 500)).await,
@@ -259,5 +279,5 @@ async fn stripe_refunds_are_made_once_and_listed() {
         let more = stripe.refund(&request(Ulid::from_parts(9, n), 1)).await;
         assert!(matches!(more, RefundResponse::Made(_)), "{more:?}");
     }
-    assert_eq!(stripe.refunds_of(&payment.id).await.unwrap().len(), 121, "all list pages are read");
+    assert_eq!(stripe.refunds_of_payment(&payment.id).await.unwrap().len(), 121, "all list pages are read");
 }

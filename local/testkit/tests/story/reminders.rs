@@ -6,7 +6,7 @@ use billing::{Account, ClaimToken, MailStatus, Subscription};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use days::{DayReader, ShardProof, ShardState};
-use emulator::{EngineConnection, Fault, Operation};
+use emulator::{EngineConnection, ExternalOperation, Fault};
 use mail::MailFault;
 use store::{Batch, Claim, ClaimOutcome};
 use sweep::BatchRequest;
@@ -30,7 +30,7 @@ async fn claim_without_sending(world: &World, subscription: &Subscription, on: &
 /// is complete in the shard.
 async fn shard_proofs(world: &World, day: &str) -> Vec<ShardProof> {
     let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, world.clock.now());
-    reader.read(date(day)).await.unwrap().prove()
+    reader.read(date(day)).await.unwrap().prove_shards()
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn scheduled_reminder_run_fails_while_another_worker_has_claimed_a_reminde
         let now = billing_time("2026-03-24") + TimeDelta::minutes(minutes);
         world.clock.set(now);
         let event = serde_json::json!({"scheduled_time": "2026-03-24T06:00:00Z"});
-        let result = world.reminders.handle(event, now + TimeDelta::minutes(15)).await;
+        let result = world.reminders.handle_invocation(event, now + TimeDelta::minutes(15)).await;
         assert_eq!(result.is_ok(), is_done, "after {minutes} minutes: {result:?}");
     }
 }
@@ -128,7 +128,7 @@ async fn failed_reminder_is_sent_by_a_later_run() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     world.store(&subscription).await;
-    world.script.add(Operation::SendMail, [Some(Fault::Refused("closed"))]);
+    world.script.add(ExternalOperation::SendMail, [Some(Fault::Refused("closed"))]);
     let report = world.run_reminders("2026-03-24").await;
     assert_eq!(nonzero_counts(&report), [("failed", 1)]);
     assert_eq!(report.failures[0].reason, "the mail could not be sent: closed");
@@ -154,7 +154,7 @@ async fn store_two_due_reminders(world: &World) -> Subscription {
 async fn address_that_accepts_no_mail_is_marked_and_stops_no_other_reminder_and_no_day() {
     let world = World::new().await;
     let acme = store_two_due_reminders(&world).await;
-    world.mails_sent.refuse("billing@acme.example.com", MailFault::RecipientPermanent);
+    world.mails_sent.refuse_mails_to("billing@acme.example.com", MailFault::RecipientPermanent);
     let report = world.run_reminders("2026-03-24").await;
     assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("sent", 1), ("undeliverable", 1)], true));
     let account = world.table.get_account(&acme.account).await.unwrap().unwrap();
@@ -171,14 +171,14 @@ async fn address_that_accepts_no_mail_is_marked_and_stops_no_other_reminder_and_
 async fn recipient_with_a_full_mailbox_delays_only_the_own_reminder() {
     let world = World::new().await;
     let acme = store_two_due_reminders(&world).await;
-    world.mails_sent.refuse("billing@acme.example.com", MailFault::RecipientTransient);
+    world.mails_sent.refuse_mails_to("billing@acme.example.com", MailFault::RecipientTransient);
     let report = world.run_reminders("2026-03-24").await;
     assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("delayed", 1), ("sent", 1)], true));
     assert!(shard_proofs(&world, "2026-03-24").await.iter().all(ShardProof::is_complete));
     let account = world.table.get_account(&acme.account).await.unwrap().unwrap();
     assert_eq!(account.mail_status, MailStatus::Deliverable);
 
-    world.mails_sent.refuse("billing@acme.example.com", None);
+    world.mails_sent.refuse_mails_to("billing@acme.example.com", None);
     assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("sent", 1)], "a run of the same day");
 }
 
@@ -187,7 +187,7 @@ async fn refused_settings_of_the_merchant_mark_no_account_and_the_day_is_not_don
     for fault in [MailFault::Settings, MailFault::ServiceTransient] {
         let world = World::new().await;
         let acme = store_two_due_reminders(&world).await;
-        world.mails_sent.refuse("billing@acme.example.com", fault);
+        world.mails_sent.refuse_mails_to("billing@acme.example.com", fault);
         let report = world.run_reminders("2026-03-24").await;
         assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("failed", 1), ("sent", 1)], false), "{fault:?}");
         let account = world.table.get_account(&acme.account).await.unwrap().unwrap();

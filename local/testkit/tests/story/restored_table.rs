@@ -19,39 +19,47 @@ use billing::{
 use charging::OlderTableCheck;
 use chrono::TimeDelta;
 use deployment::Deployment;
-use emulator::{Engine, Fault, Limits, Operation, serve};
+use emulator::{Engine, ExternalOperation, Fault, ServerLimits, serve_http};
 use gateways::{HttpGateway, LISTS_PATH, RefundRequest, Refunds as _};
-use reconciling::{ConfirmationProblem, Corrections, DaysToCompare, ReconcileError, Reconciler};
+use reconciling::{ConfirmationProblem, CorrectionMode, DaysToCompare, ReconcileError, Reconciler};
 use sandbox::{LedgerEntry, Sandbox};
 use serde_json::json;
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::sample;
+use testkit::sample_account;
 use ulid::Ulid;
 
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
 /// Returns a deployment with a new table that contains a copy of all items in the table of `world`.
 async fn restore_backup(world: &World) -> Deployment {
-    let restored = world.system.deployment.with_client(Engine::memory().client());
+    let restored = world.system.deployment.with_client(Engine::in_memory().client());
     restored.table.create_if_absent().await.unwrap();
     restored.table.copy_missing_items(&world.table).await.unwrap();
     restored
 }
 
-/// Compares March 10 in the restored table with the gateway. Returns the number of settled payments, and the number of
-/// differences.
-async fn reconcile(world: &World, restored: &Deployment) -> (u64, u64) {
+/// The result of the comparison of a day.
+#[derive(PartialEq, Eq, Debug)]
+struct ComparisonCounts {
+    /// The number of settled payments.
+    settled: u64,
+    differences: u64,
+}
+
+/// Compares March 10 in the restored table with the gateway.
+async fn reconcile(world: &World, restored: &Deployment) -> ComparisonCounts {
     let settings = restored.table.get_settings().await.unwrap().unwrap();
     let mut reconciler = Reconciler::new(
-        (restored.table.clone(), settings.table_id),
+        restored.table.clone(),
+        settings.table_id,
         world.sandbox.clone(),
-        Corrections::of_table(&settings),
+        CorrectionMode::of_table(&settings),
         world.clock.clone(),
         date("2026-03-11"),
     );
     let day = reconciler.reconcile(date("2026-03-10"), None).await.unwrap();
-    (day.counts.settled, day.differences.values().sum())
+    ComparisonCounts { settled: day.counts.settled, differences: day.differences.values().sum() }
 }
 
 /// Returns the receipts of the account of `subscription` in the table of `deployment`.
@@ -75,14 +83,14 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert_eq!(world.charged_due_dates().len(), 1);
 
     world.clock.set(billing_time("2026-03-11"));
-    let batch = restored.sweep(restored.payment_task()).await.unwrap();
+    let batch = restored.batch_of_task(restored.payment_task()).await.unwrap();
     let request = BatchRequest::for_date(date("2026-03-11"));
     let refused = batch.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string();
     assert!(
         refused.starts_with("the run was not started: this table was restored from a backup or copied"),
         "{refused}"
     );
-    let reminders = restored.reminders().await.unwrap();
+    let reminders = restored.reminder_batch().await.unwrap();
     let not_sent = reminders.run(&request, billing_time("2026-03-12")).await.unwrap_err().to_string();
     assert_eq!(not_sent, refused, "reminders that were sent after the backup are not sent again");
     let settings = restored.table.get_settings().await.unwrap().unwrap();
@@ -98,7 +106,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     // Before the first run, a sign-up notices the restored table, too.
     let other = restore_backup(&world).await;
     let signed_up = numbered_subscription(7, 11, "2026-03-01");
-    other.table.put_account(&Account { id: signed_up.account.clone(), ..sample::account() }).await.unwrap();
+    other.table.put_account(&Account { id: signed_up.account.clone(), ..sample_account() }).await.unwrap();
     other.table.create_subscription(&signed_up, None).await.unwrap();
     assert!(other.table.get_settings().await.unwrap().unwrap().charging);
     let sign_up = other.sign_up_charges().charge_now(&signed_up, date("2026-03-11")).await.unwrap().unwrap();
@@ -108,7 +116,7 @@ async fn restored_table_charges_nothing_twice_and_misses_nothing() {
     assert!(!settings_of_other.charging && settings_of_other.copy_noticed_at.is_some());
 
     // The comparison with the gateway writes the receipt that the backup does not contain.
-    assert_eq!(reconcile(&world, &restored).await, (1, 0));
+    assert_eq!(reconcile(&world, &restored).await, ComparisonCounts { settled: 1, differences: 0 });
     let written = receipts(&restored, &paid).await;
     assert_eq!((written.len(), &written[0].payment, written[0].due_on), (1, &receipt[0].payment, receipt[0].due_on));
 
@@ -137,10 +145,11 @@ async fn confirmed_table_is_not_refused_because_of_a_subscription_that_the_backu
 
     world.clock.set(billing_time("2026-03-11"));
     let check = Some(Arc::new(OlderTableCheck::new(world.sandbox.clone())));
-    let batch = restored.sweep(restored.payment_task().with_older_table_check(check)).await.unwrap();
+    let batch = restored.batch_of_task(restored.payment_task().with_older_table_check(check)).await.unwrap();
     let request = BatchRequest::for_date(date("2026-03-11"));
     batch.run(&request, billing_time("2026-03-12")).await.unwrap_err();
-    assert_eq!(reconcile(&world, &restored).await, (1, 1), "the other subscription does not exist");
+    let expected = ComparisonCounts { settled: 1, differences: 1 };
+    assert_eq!(reconcile(&world, &restored).await, expected, "the other subscription does not exist");
     let before = restored.table.get_settings().await.unwrap().unwrap().dynamodb_id.unwrap();
     let id = restored.table.dynamodb_id().await.unwrap().unwrap();
     assert!(restored.table.confirm_copy(&before, &id, None).await.unwrap());
@@ -160,7 +169,7 @@ async fn backup_of_an_unconfirmed_copy_is_noticed_and_must_be_compared_itself() 
     world.run_payments("2026-03-10").await;
     let notice = async |copy: &Deployment, on: &str| {
         world.clock.set(billing_time(on));
-        let batch = copy.sweep(copy.payment_task()).await.unwrap();
+        let batch = copy.batch_of_task(copy.payment_task()).await.unwrap();
         for _ in 0..2 {
             batch.run(&BatchRequest::for_date(date(on)), billing_time(on) + TimeDelta::hours(1)).await.unwrap_err();
         }
@@ -168,8 +177,8 @@ async fn backup_of_an_unconfirmed_copy_is_noticed_and_must_be_compared_itself() 
     };
     assert_eq!(notice(&restored, "2026-03-11").await, billing_time("2026-03-11"));
     world.clock.set(billing_time("2026-03-12"));
-    assert_eq!(reconcile(&world, &restored).await, (1, 0));
-    let backup = restored.with_client(Engine::memory().client());
+    assert_eq!(reconcile(&world, &restored).await, ComparisonCounts { settled: 1, differences: 0 });
+    let backup = restored.with_client(Engine::in_memory().client());
     backup.table.create_if_absent().await.unwrap();
     backup.table.copy_missing_items(&restored.table).await.unwrap();
 
@@ -203,7 +212,7 @@ async fn comparison_of_a_restored_table_writes_receipts_with_the_refunds_of_thei
     }
     world.clock.set(billing_time("2026-03-11"));
     restored.table.record_copy(billing_time("2026-03-11")).await.unwrap();
-    assert_eq!(reconcile(&world, &restored).await, (3, 0));
+    assert_eq!(reconcile(&world, &restored).await, ComparisonCounts { settled: 3, differences: 0 });
     for (subscription, refunded) in all.iter().zip([0, 1, subscription_price()]) {
         let receipt = receipts(&restored, subscription).await.remove(0);
         assert_eq!(receipt.refunded.minor(), refunded);
@@ -237,7 +246,7 @@ async fn serve_without_lists(sandbox: Arc<Sandbox>, removed: &'static str) -> Ht
 async fn serve_gateway(router: Router) -> HttpGateway {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, router, Limits::default()));
+    tokio::spawn(serve_http(listener, router, ServerLimits::default()));
     HttpGateway::new(&url, Duration::from_secs(5))
 }
 
@@ -251,9 +260,10 @@ fn payments_at_gateway(world: &World, subscription: &Subscription) -> usize {
 async fn reconciler(restored: &Deployment, gateway: Arc<dyn gateways::Refunds>) -> Reconciler {
     let settings = restored.table.get_settings().await.unwrap().unwrap();
     Reconciler::new(
-        (restored.table.clone(), settings.table_id),
+        restored.table.clone(),
+        settings.table_id,
         gateway,
-        Corrections::of_table(&settings),
+        CorrectionMode::of_table(&settings),
         restored.clock.clone(),
         date("2026-03-12"),
     )
@@ -284,7 +294,7 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
         world.store(&subscription).await;
         all.push(subscription);
     }
-    world.script.add(Operation::Charge, [Some(Fault::LostAfter), Some(Fault::LostBefore)]);
+    world.script.add(ExternalOperation::Charge, [Some(Fault::LostAfter), Some(Fault::LostBefore)]);
     assert_eq!(nonzero_counts(&world.run_payments("2026-03-09").await), [("in_doubt", 2), ("paid", 1)]);
     let restored = restore_backup(&world).await;
     world.run_payments_at("2026-03-10", billing_time("2026-03-10") + TimeDelta::hours(12)).await;
@@ -293,7 +303,7 @@ async fn restored_table_at_a_gateway_without_lists_is_confirmed_with_a_reason_an
 
     let gateway = Arc::new(serve_without_lists(world.sandbox.clone(), "cus_none").await);
     let restored = Deployment { gateway: gateway.clone(), ..restored };
-    let batch = restored.payments().await.unwrap();
+    let batch = restored.payment_batch().await.unwrap();
     world.clock.set(billing_time("2026-03-11"));
     let deadline = billing_time("2026-03-12") + TimeDelta::hours(2);
     batch.run(&BatchRequest::for_date(date("2026-03-11")), deadline).await.unwrap_err();

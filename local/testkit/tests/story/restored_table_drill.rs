@@ -12,9 +12,9 @@ use billing::{
 };
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use deployment::{Deployment, Faulty};
-use emulator::{Engine, EngineConnection, Fault, Injector};
-use reconciling::{Corrections, DaysToCompare, Reconciler};
+use deployment::{Deployment, FaultyService};
+use emulator::{Engine, EngineConnection, Fault, FaultInjector};
+use reconciling::{CorrectionMode, DaysToCompare, Reconciler};
 use sandbox::LedgerEntry;
 use store::Paging;
 use sweep::BatchRequest;
@@ -73,7 +73,7 @@ impl RestoredWorld {
         world.inject_charge_fault(Fault::LostAfter);
         let report = world.run_payments(FIRST_DAY).await;
         assert_eq!(nonzero_counts(&report), [("in_doubt", 1), ("paid", 1)]);
-        let engine = Engine::memory();
+        let engine = Engine::in_memory();
         let restored = world.system.deployment.with_client(engine.client());
         restored.table.create_if_absent().await.unwrap();
         restored.table.copy_missing_items(&world.table).await.unwrap();
@@ -83,7 +83,7 @@ impl RestoredWorld {
         // The debit of this run succeeds two days later, after the restored table was charged again.
         world.run_payments_at("2026-03-11", billing_time("2026-03-11") + TimeDelta::hours(12)).await;
         world.clock.set(billing_time(NOTICED));
-        let batch = restored.sweep(restored.payment_task()).await.unwrap();
+        let batch = restored.batch_of_task(restored.payment_task()).await.unwrap();
         let deadline = billing_time(NOTICED) + TimeDelta::hours(1);
         batch.run(&BatchRequest::for_date(date(NOTICED)), deadline).await.unwrap_err();
         world.clock.set(billing_time(NOW));
@@ -99,14 +99,15 @@ impl RestoredWorld {
 
     /// Compares each day. `injector` decides on the faults of the requests. Returns `None` if a comparison failed or
     /// was killed.
-    async fn reconcile(&self, injector: &Arc<Injector>) -> Option<Vec<DayReconciliation>> {
+    async fn reconcile(&self, injector: &Arc<FaultInjector>) -> Option<Vec<DayReconciliation>> {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
         let table = self.restored.with_client(self.engine.client_with_connection(connection)).table;
         let settings = self.restored.table.get_settings().await.unwrap().unwrap();
         let mut reconciler = Reconciler::new(
-            (table, settings.table_id),
-            Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone())),
-            Corrections::of_table(&settings),
+            table,
+            settings.table_id,
+            Arc::new(FaultyService::new(self.world.sandbox.clone(), injector.clone())),
+            CorrectionMode::of_table(&settings),
             self.world.clock.clone(),
             date(NOW),
         );
@@ -144,9 +145,9 @@ impl RestoredWorld {
     /// Confirms the table as `dueday confirm-table` does, switches charging on, and runs the payment batch of the day.
     /// `injector` decides on the faults of the requests. Returns the counts of the run; `None` if a step failed or was
     /// killed.
-    async fn confirm_and_run(&self, injector: &Arc<Injector>) -> Option<Vec<(&'static str, u64)>> {
+    async fn confirm_and_run(&self, injector: &Arc<FaultInjector>) -> Option<Vec<(&'static str, u64)>> {
         let connection = Arc::new(EngineConnection::with_injector(injector.clone()).without_retries());
-        let gateway = Arc::new(Faulty::new(self.world.sandbox.clone(), injector.clone()));
+        let gateway = Arc::new(FaultyService::new(self.world.sandbox.clone(), injector.clone()));
         let deployment =
             Deployment { gateway, ..self.restored.with_client(self.engine.client_with_connection(connection)) };
         let confirm_and_run = async {
@@ -162,7 +163,7 @@ impl RestoredWorld {
                 assert!(table.confirm_copy(&before, &id, Some(&action)).await.ok()?);
             }
             table.set_charging(true, None).await.ok()?;
-            let batch = deployment.payments().await.ok()?;
+            let batch = deployment.payment_batch().await.ok()?;
             let deadline = self.world.clock.now() + TimeDelta::hours(1);
             batch.run(&BatchRequest::for_date(date(NOW)), deadline).await.ok()
         };

@@ -5,7 +5,7 @@ use billing::{ClaimToken, Currency, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use days::{DayReader, DayRecords, DayState, ShardProof, ShardState};
-use store::{Batch, Claim, Lane, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord, RunSums};
+use store::{Batch, Claim, DueIndexPosition, Lane, Paging, PaymentCounts, RunCounts, RunEnd, RunRecord, RunSums};
 use sweep::BatchRequest;
 use ulid::Ulid;
 
@@ -15,7 +15,7 @@ use crate::world::{SHARDS, World, billing_time, card, date, key, new_subscriptio
 /// with the number `next`. If `from` is 0, the run began at the start of the shard. If `next` is 0, the run reached the
 /// end of the shard. `id_number` determines the id of the run.
 fn run_record(id_number: u64, from: u8, next: u8) -> RunRecord {
-    let position = |number: u8| Position {
+    let position = |number: u8| DueIndexPosition {
         lane: Lane::Due,
         shard: 0,
         on: "2026-03-07".into(),
@@ -155,7 +155,7 @@ fn counts_that_do_not_add_up_matter_until_a_later_run_walks_the_whole_shard() {
         ("two later runs", vec![with_wrong_counts(1), run_record(2, 0, 1), run_record(3, 1, 0)], true),
         ("a later run with wrong counts", vec![with_wrong_counts(1), with_wrong_counts(2)], false),
     ] {
-        let proof = &day_with_records(records).prove()[0];
+        let proof = &day_with_records(records).prove_shards()[0];
         assert_eq!(proof.walked, ShardState::Complete, "{case}");
         assert_eq!((proof.adds_up, proof.is_complete()), (expected, expected), "{case}");
     }
@@ -170,7 +170,7 @@ async fn many_short_runs_complete_a_day_and_a_killed_run_makes_it_incomplete() {
     let shards = world.table.get_settings().await.unwrap().unwrap().shards;
     let proof = async |day: &str| -> Vec<ShardProof> {
         let mut reader = DayReader::new(&world.table, Batch::Payments, shards, world.clock.now());
-        reader.read(date(day)).await.unwrap().prove()
+        reader.read(date(day)).await.unwrap().prove_shards()
     };
     assert!(proof("2026-03-07").await.iter().all(|shard| shard.walked == ShardState::Missing));
     world.clock.set(billing_time("2026-03-07"));
@@ -232,7 +232,7 @@ async fn run_records_contain_paid_and_declined_sums_by_currency() {
     let records =
         world.table.get_runs_by_date(Batch::Payments, date("2026-03-07"), &Paging::all()).await.unwrap().items;
     let day = DayRecords::new(Batch::Payments, date("2026-03-07"), SHARDS, world.clock.now());
-    let proofs = day.with_records(records).prove();
+    let proofs = day.with_records(records).prove_shards();
     let mut total = RunSums::default();
     proofs.iter().for_each(|shard| total.add(&shard.sums));
     assert_eq!(total, sums, "the sums of the run records add up to the sums of the report");
@@ -354,7 +354,7 @@ fn day_is_running_until_the_deadline_of_a_later_run_has_passed() {
     for (after, state) in [(0, DayState::Running), (20, DayState::Running), (21, DayState::NotDone)] {
         let now: DateTime<Utc> = billing_time("2026-03-07") + TimeDelta::minutes(60 + after);
         let records = vec![started_after(0, run_record(1, 0, 0)), started_after(60, open.clone())];
-        let proofs = DayRecords { now, ..day_with_records(records) }.prove();
+        let proofs = DayRecords { now, ..day_with_records(records) }.prove_shards();
         assert_eq!(
             (DayState::from_proofs(&proofs), state.is_complete()),
             (state, proofs[0].is_complete()),
@@ -389,7 +389,7 @@ fn day_needs_only_the_shards_that_existed_when_its_runs_started() {
             DayState::NotDone,
         ),
     ] {
-        let proofs = DayRecords { table_shards: 8, ..day_with_records(records) }.prove();
+        let proofs = DayRecords { table_shards: 8, ..day_with_records(records) }.prove_shards();
         assert_eq!(DayState::from_proofs(&proofs), expected, "{case}");
     }
 }
@@ -404,7 +404,7 @@ fn incomplete_day_whose_records_may_have_expired_is_expired() {
         (vec![run_record(1, 0, 0)], DayState::Done),
         (vec![run_with_unpaid_row(1, 0, 0, |c| c.rejected = 1)], DayState::NotDone),
     ] {
-        let proofs = DayRecords { may_have_expired: true, ..day_with_records(records.clone()) }.prove();
+        let proofs = DayRecords { may_have_expired: true, ..day_with_records(records.clone()) }.prove_shards();
         assert_eq!(DayState::from_proofs(&proofs), state, "{records:?}");
     }
 }
@@ -416,7 +416,7 @@ async fn killed_run_makes_a_done_day_incomplete_until_the_run_of_the_next_day() 
     assert!(world.run_payments("2026-03-07").await.is_done());
     let state = async || {
         let mut reader = DayReader::new(&world.table, Batch::Payments, SHARDS, world.clock.now());
-        let state = DayState::from_proofs(&reader.read(date("2026-03-07")).await.unwrap().prove());
+        let state = DayState::from_proofs(&reader.read(date("2026-03-07")).await.unwrap().prove_shards());
         (state, unfinished_runs(&mut reader, date("2026-03-07")).await.unwrap().len())
     };
     assert_eq!(state().await, (DayState::Done, 0));

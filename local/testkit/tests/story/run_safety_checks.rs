@@ -8,8 +8,8 @@ use billing::Subscription;
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use days::{DayRecords, ShardState};
-use emulator::{EngineConnection, Fault, Operation};
-use store::{Batch, Lane, Paging, Position};
+use emulator::{EngineConnection, ExternalOperation, Fault};
+use store::{Batch, DueIndexPosition, Lane, Paging};
 use sweep::BatchRequest;
 
 use crate::world::{World, billing_time, date, key, new_subscription, nonzero_counts, numbered_subscription};
@@ -42,7 +42,7 @@ async fn future_due_date_that_sorts_before_today_is_not_charged() {
 async fn run_with_a_position_in_a_shard_that_was_not_requested_is_rejected() {
     let world = World::new().await;
     world.clock.set(billing_time("2026-03-15"));
-    let next = Position { lane: Lane::Due, shard: 3, on: String::new(), pk: String::new(), sk: String::new() };
+    let next = DueIndexPosition { lane: Lane::Due, shard: 3, on: String::new(), pk: String::new(), sk: String::new() };
     let request =
         BatchRequest { shards: Some(vec![0, 1]), next: Some(next), ..BatchRequest::for_date(date("2026-03-15")) };
     let error = world.payments.run(&request, billing_time("2026-03-16")).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn stopped_run_fails_if_scheduled_and_returns_a_report_if_requested() {
             world.clock.set(attempt.leased_until);
         }
         world.inject_charge_fault(Fault::Refused("401"));
-        match world.payments.handle(event, deadline + TimeDelta::hours(1)).await {
+        match world.payments.handle_invocation(event, deadline + TimeDelta::hours(1)).await {
             Err(error) => {
                 let error = error.to_string();
                 assert!(is_failure && error.starts_with("the day is not done: {"), "{error}");
@@ -205,7 +205,7 @@ async fn run_over_a_daily_limit_is_not_started() {
                 assert_eq!(result.unwrap_err().to_string(), expected);
                 let runs = world.table.get_runs_by_date(Batch::Payments, date("2026-03-03"), &Paging::all()).await;
                 let day = DayRecords::new(Batch::Payments, date("2026-03-03"), 4, billing_time("2026-03-03"));
-                let shards = day.with_records(runs.unwrap().items).prove();
+                let shards = day.with_records(runs.unwrap().items).prove_shards();
                 assert!(shards.iter().all(|shard| shard.walked == ShardState::Stopped));
                 let is_recorded = shards.iter().all(|shard| shard.stopped.as_ref() == Some(&expected));
                 assert!(is_recorded, "the run records contain the reason");
@@ -224,13 +224,13 @@ async fn run_stops_after_consecutive_gateway_failures() {
     }
     // The first two charges fail, the third succeeds, and all further charges fail.
     let lost = Some(Fault::LostBefore);
-    world.script.add(Operation::Charge, [lost, lost, None].into_iter().chain([lost; 6]));
+    world.script.add(ExternalOperation::Charge, [lost, lost, None].into_iter().chain([lost; 6]));
     let report = world.run_payments("2026-03-09").await;
     assert!(!report.complete && report.next.is_some(), "{report:?}");
     let stopped = report.stopped.unwrap();
     assert!(stopped.starts_with("the gateway failed 3 times in a row"), "{stopped}");
     assert_eq!((report.counts.paid, report.counts.in_doubt), (1, 5));
-    assert_eq!(world.script.clear(Operation::Charge), 3, "the run does not try the other charges");
+    assert_eq!(world.script.clear(ExternalOperation::Charge), 3, "the run does not try the other charges");
 }
 
 #[tokio::test]
@@ -287,7 +287,8 @@ async fn scheduled_run_fails_unless_its_day_is_done() {
         fault.into_iter().for_each(|fault| world.inject_charge_fault(fault));
         world.clock.set(billing_time("2026-03-07"));
         let event = serde_json::json!({"scheduled_time": "2026-03-07T06:00:00Z"});
-        let result = world.payments.handle(event, billing_time("2026-03-07") + TimeDelta::minutes(minutes)).await;
+        let result =
+            world.payments.handle_invocation(event, billing_time("2026-03-07") + TimeDelta::minutes(minutes)).await;
         assert_eq!(result.is_ok(), is_done, "{case}: {result:?}");
         let has_next = result.is_err_and(|error| error.to_string().contains(r#""next":{"shard""#));
         assert_eq!(has_next, case == "out of time", "{case}: the error contains the next position");
@@ -318,8 +319,10 @@ async fn run_with_a_clock_far_behind_the_latest_run_is_rejected_until_an_operato
     let request = BatchRequest::for_date(date("2026-03-15"));
     let run = async || world.payments.run(&request, now + TimeDelta::hours(1)).await;
     let begin = serde_json::json!({"begin": {"scheduled_time": now, "execution": "first", "at_once": 1}});
-    for error in [run().await.unwrap_err(), world.payments.handle(begin, now + TimeDelta::hours(1)).await.unwrap_err()]
-    {
+    for error in [
+        run().await.unwrap_err(),
+        world.payments.handle_invocation(begin, now + TimeDelta::hours(1)).await.unwrap_err(),
+    ] {
         assert_eq!(error.error_type(), "ClockBehind");
         let expected =
             "this machine's clock says 2026-03-15 06:00:00 UTC, and a run was recorded at 2027-03-15 06:00:00 UTC";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use billing::{GatewayAccount, GatewayToken, Payment, Status, Subscription};
+use billing::{GatewayAccount, GatewayToken, Payment, Subscription, SubscriptionStatus};
 use chrono::{DateTime, NaiveDate, Utc};
 use emulator::EngineConnection;
 use futures::StreamExt as _;
@@ -16,20 +16,25 @@ use store::{PeakLoad, ReshardOutcome, Table};
 
 use crate::world::{World, billing_time, date, nonzero_counts, numbered_subscription};
 
-/// Moves all subscriptions to their new shards. Returns the number of moved subscriptions, and the number of postponed
-/// moves.
-async fn reshard_all(table: &Table, today: NaiveDate) -> (u32, u32) {
+/// The numbers of subscriptions that were moved to their new shards, and of postponed moves.
+struct ReshardCounts {
+    moved: u32,
+    postponed: u32,
+}
+
+/// Moves all subscriptions to their new shards.
+async fn reshard_all(table: &Table, today: NaiveDate) -> ReshardCounts {
     let settings = table.get_settings().await.unwrap().unwrap();
     let all: Vec<Subscription> = table.all_subscriptions().map(Result::unwrap).collect().await;
-    let (mut moved, mut postponed) = (0, 0);
+    let mut counts = ReshardCounts { moved: 0, postponed: 0 };
     for stored in all {
-        match table.reshard(stored, &settings, today).await.unwrap() {
-            ReshardOutcome::Moved => moved += 1,
-            ReshardOutcome::Postponed => postponed += 1,
+        match table.reshard_subscription(stored, &settings, today).await.unwrap() {
+            ReshardOutcome::Moved => counts.moved += 1,
+            ReshardOutcome::Postponed => counts.postponed += 1,
             ReshardOutcome::AlreadyInPlace => {}
         }
     }
-    (moved, postponed)
+    counts
 }
 
 /// The sandbox gateway, but its third charge increases the number of shards and moves the subscriptions, as an operator
@@ -52,14 +57,18 @@ impl PaymentGateway for GatewayThatAddsShards {
     async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         if self.charges.fetch_add(1, Ordering::Relaxed) == 2 {
             assert_eq!(self.table.raise_shard_count(8, None).await.unwrap(), 8);
-            let (moved, postponed) = reshard_all(&self.table, self.today).await;
+            let ReshardCounts { moved, postponed } = reshard_all(&self.table, self.today).await;
             assert!(moved > 0 && postponed > 0, "{moved} moved, {postponed} postponed");
         }
         self.sandbox.charge(request).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.sandbox.payments_of(customer, since).await
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        self.sandbox.payments_of_customer(customer, since).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
@@ -99,7 +108,7 @@ async fn each_payment_is_charged_once_if_shards_are_added_during_a_run() {
         assert_eq!(receipts, expected, "{}", subscription.account);
     }
     let settings = world.table.get_settings().await.unwrap().unwrap();
-    assert_eq!(reshard_all(&world.table, date("2026-04-10")).await.0, 0, "no subscription is left to move");
+    assert_eq!(reshard_all(&world.table, date("2026-04-10")).await.moved, 0, "no subscription is left to move");
     let stored = world.table.all_subscriptions().map(Result::unwrap).collect::<Vec<_>>().await;
     assert!(stored.iter().any(|stored| stored.shard > 3 && stored.shard == settings.shard_of(&stored.account)));
 }
@@ -115,7 +124,7 @@ async fn reshard_postpones_subscriptions_that_are_due_by_tomorrow_or_have_an_ope
     let reminded = |stored: &Subscription| Subscription { next_reminder_on: None, ..stored.clone() };
     let reshard_on = async |day: &str| {
         let stored = world.load(&subscription).await;
-        world.table.reshard(stored, &settings, date(day)).await.unwrap()
+        world.table.reshard_subscription(stored, &settings, date(day)).await.unwrap()
     };
     assert_eq!(reshard_on("2026-03-02").await, ReshardOutcome::Postponed, "the reminder is due on March 3");
     world.change_subscription(&subscription, reminded).await;
@@ -134,7 +143,7 @@ async fn reshard_postpones_subscriptions_that_are_due_by_tomorrow_or_have_an_ope
     assert_eq!(reshard_on("2026-03-10").await, ReshardOutcome::AlreadyInPlace);
     // A subscription that is in none of the indexes can be moved, too.
     let paused = |stored: &Subscription| Subscription {
-        status: Status::Paused,
+        status: SubscriptionStatus::Paused,
         next_payment_on: None,
         next_reminder_on: None,
         shard: 0,

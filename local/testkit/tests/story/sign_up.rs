@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use sandbox::Sandbox;
 use store::Paging;
-use testkit::sample;
+use testkit::sample_account;
 use ulid::Ulid;
 
 use crate::world::{World, billing_time, date, new_subscription, numbered_subscription};
@@ -43,8 +43,12 @@ impl PaymentGateway for ThrottlingGateway {
         ChargeResponse::Throttled { retry_after: Some(self.retry_after) }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.sandbox.payments_of(customer, since).await
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        self.sandbox.payments_of_customer(customer, since).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
@@ -106,7 +110,7 @@ fn new_with_terms_of(first: &Subscription, n: u128) -> NewSubscription {
 async fn concurrent_sign_ups_of_one_account_see_each_other() {
     let world = World::new().await;
     let first = new_subscription(10, "2026-03-01");
-    world.table.put_account(&Account { id: first.account.clone(), ..sample::account() }).await.unwrap();
+    world.table.put_account(&Account { id: first.account.clone(), ..sample_account() }).await.unwrap();
     let new = |n: u128| new_with_terms_of(&first, n);
     let create = |n: u128, existing: &AccountRecords| {
         let (today, now) = (date("2026-03-05"), billing_time("2026-03-05"));
@@ -158,7 +162,7 @@ async fn every_new_subscription_of_a_disputed_card_has_the_dispute_mark() {
         version: 1,
     };
     let world = World::new().await;
-    world.table.put_account(&Account { id: first.account.clone(), ..sample::account() }).await.unwrap();
+    world.table.put_account(&Account { id: first.account.clone(), ..sample_account() }).await.unwrap();
     world.table.write_dispute(&dispute, None).await.unwrap();
     // The API, the import and the demo create subscriptions with the same function.
     let account = world.table.get_account(&first.account).await.unwrap().unwrap();

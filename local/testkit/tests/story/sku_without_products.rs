@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::{ReceivedEvent, Sku};
 use clock::{Clock as _, SystemClock};
-use emulator::{Engine, EngineConnection, Fault, Operation};
+use emulator::{Engine, EngineConnection, ExternalOperation, Fault};
 use orders::{Product, Warehouse};
 use orders_desk::{OrderDesk, SKU_WITHOUT_PRODUCTS_MESSAGE, process_event};
 use orders_table::{OrdersTable, WriteOutcome};
@@ -14,10 +14,10 @@ use testkit::capture_log_lines;
 
 /// Returns an order desk without data, and its engine.
 async fn empty_desk() -> (Engine, OrderDesk) {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
-    let buckets = table.get_or_store_buckets(orders_table::Buckets::default()).await.unwrap();
+    let buckets = table.get_or_store_buckets(orders_table::BucketCount::default()).await.unwrap();
     (engine, OrderDesk::new(table, buckets, Arc::new(SystemClock)))
 }
 
@@ -29,7 +29,7 @@ async fn warnings_of_payment(desk: &OrderDesk) -> Vec<Value> {
     let (lines, logging) = capture_log_lines();
     process_event(desk, &event).await.unwrap();
     drop(logging);
-    lines.fields()
+    lines.fields_of_lines()
 }
 
 /// Asserts that `warnings` contains one report of the SKU `gold`.
@@ -53,7 +53,8 @@ async fn sku_without_products_is_reported_once() {
 async fn report_is_repeated_until_it_is_saved() {
     let (engine, desk) = empty_desk().await;
     let fails = EngineConnection::with_faults(|call| {
-        matches!(call.operation, Operation::DynamoDb("PutItem")).then_some(Fault::Refused("ValidationException"))
+        matches!(call.operation, ExternalOperation::DynamoDb("PutItem"))
+            .then_some(Fault::Refused("ValidationException"))
     });
     let table = OrdersTable::new(engine.client_with_connection(Arc::new(fails.without_retries())), "dueday-orders");
     let failing = OrderDesk::new(table, desk.buckets(), Arc::new(SystemClock));

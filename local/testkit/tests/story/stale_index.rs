@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Settlement, Subscription};
 use chrono::TimeDelta;
-use emulator::{EngineConnection, Fault, Operation};
+use emulator::{EngineConnection, ExternalOperation, Fault};
 use payments::PaymentBatch;
 use serde_json::Value;
 use sweep::Sweep;
@@ -160,8 +160,11 @@ fn temporary_errors() -> Vec<(&'static str, Fault)> {
 async fn charge_is_made_exactly_once_despite_temporary_errors_of_the_table() {
     for (operation, fault) in temporary_errors() {
         for times in [1, 3, u64::MAX] {
-            let connection =
-                EngineConnection::with_faults(fault_in_first_calls(times, Operation::DynamoDb(operation), fault));
+            let connection = EngineConnection::with_faults(fault_in_first_calls(
+                times,
+                ExternalOperation::DynamoDb(operation),
+                fault,
+            ));
             let case = format!("{operation} rejected {times} times with {fault:?}");
             let (world, subscription) =
                 (World::with_connection(connection.without_retries()).await, new_subscription(10, "2026-03-01"));
@@ -187,7 +190,7 @@ async fn claim_and_settle_recognize_a_conflict_with_their_own_retried_request() 
         for has_tokens in [true, false] {
             let connection = EngineConnection::with_faults(fault_in_first_calls(
                 1,
-                Operation::DynamoDb(operation),
+                ExternalOperation::DynamoDb(operation),
                 Fault::LostAfter,
             ));
             let case = format!("{operation}, client tokens {has_tokens}");
@@ -195,7 +198,7 @@ async fn claim_and_settle_recognize_a_conflict_with_their_own_retried_request() 
             let (world, subscription) = (World::with_connection(connection).await, new_subscription(10, "2026-03-01"));
             world.store(&subscription).await;
             assert_eq!(nonzero_counts(&world.run_payments(DAY).await), [("paid", 1)], "{case}: paid in the same run");
-            assert!(world.connection.requests()[operation] >= 2, "{case}: the SDK has retried");
+            assert!(world.connection.request_counts()[operation] >= 2, "{case}: the SDK has retried");
             assert_eq!(
                 (world.charged_due_dates(), world.load(&subscription).await.attempt_seq),
                 (vec![DAY.to_owned()], 1)

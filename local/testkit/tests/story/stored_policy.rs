@@ -7,13 +7,13 @@ use clock::Clock as _;
 use deployment::Deployment;
 use store::{Batch, SetPolicyOutcome, Table};
 use sweep::{BatchRequest, SweepError};
-use testkit::{capture_log_lines, config};
+use testkit::{capture_log_lines, read_test_config};
 
 use crate::world::{World, billing_time, card, connection_with_act_before, date, new_subscription};
 
 /// Returns the deployment of `world` as a process sees it whose variables contain `variables`.
 fn process_with(world: &World, variables: &[(&str, &str)]) -> Deployment {
-    let (config, deployment) = (config(variables).unwrap(), &world.system.deployment);
+    let (config, deployment) = (read_test_config(variables).unwrap(), &world.system.deployment);
     let table = config.table.connect_with(deployment.table.client().clone());
     Deployment { table, config, ..deployment.clone() }
 }
@@ -33,12 +33,12 @@ async fn run_uses_the_policy_of_the_table_although_its_variables_differ() {
     let request = BatchRequest::for_date(date("2026-03-10"));
     let elsewhere = process_with(&world, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati")]);
     let (logged, guard) = capture_log_lines();
-    let payments = elsewhere.payments().await.unwrap();
+    let payments = elsewhere.payment_batch().await.unwrap();
     let refused = payments.run(&request, deadline).await;
     assert!(matches!(refused, Err(SweepError::Future { today, .. }) if today == date("2026-03-09")), "{refused:?}");
     drop(guard);
     let warned: Vec<_> =
-        logged.fields().into_iter().filter(|line| line["message"] == store::POLICY_DIFFERS_MESSAGE).collect();
+        logged.fields_of_lines().into_iter().filter(|line| line["message"] == store::POLICY_DIFFERS_MESSAGE).collect();
     assert_eq!(warned.len(), 1, "the variable is logged once: {warned:?}");
     assert_eq!(warned[0]["variable"], "DUEDAY_TIME_ZONE");
     assert_eq!((&warned[0]["given"], &warned[0]["stored"]), (&"Pacific/Kiritimati".into(), &"UTC".into()));
@@ -52,7 +52,7 @@ async fn run_uses_the_policy_of_the_table_although_its_variables_differ() {
 async fn batch_keeps_its_policy_although_another_user_of_the_table_reads_a_new_one() {
     let world = World::new().await;
     let deployment = &world.system.deployment;
-    let payments = deployment.payments().await.unwrap();
+    let payments = deployment.payment_batch().await.unwrap();
     let (before, after) = world.set_policy(PolicySetting::TimeZone, "Pacific/Kiritimati").await;
     deployment.table.refresh_policy(world.clock.now()).await.unwrap();
     assert_eq!(*deployment.table.policy(), after);
@@ -67,7 +67,7 @@ const NEW_POLICY: [(PolicySetting, &str); 3] =
 async fn set_new_policy(table: Table) {
     let settings = table.get_settings().await.unwrap().unwrap();
     let before = settings.policy.clone().unwrap();
-    let after = NEW_POLICY.iter().fold(before, |policy, (setting, text)| policy.with(*setting, text).unwrap());
+    let after = NEW_POLICY.iter().fold(before, |policy, (setting, text)| policy.with_setting(*setting, text).unwrap());
     let now = billing_time("2026-03-10");
     let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
     assert_eq!(table.set_policy(&settings, &after, now, &action).await.unwrap(), SetPolicyOutcome::Set);
@@ -93,7 +93,7 @@ async fn policy_that_changes_at_any_request_of_a_run_counts_from_the_next_run_on
         let connection = connection_with_act_before(at, move || set_new_policy(table.clone()));
         let payments = world.separate_payment_batch(connection, world.gateway.clone()).await;
         world.run_payment_batch(&payments, "2026-03-10", billing_time("2026-03-10")).await;
-        if stored(&world.table).await.unwrap().text_of(PolicySetting::RetryGaps) != "5,9" {
+        if stored(&world.table).await.unwrap().value_text(PolicySetting::RetryGaps) != "5,9" {
             break;
         }
         let reminder = world.load(&paid).await.next_reminder_on.unwrap();
@@ -132,12 +132,12 @@ async fn table_of_an_earlier_version_adopts_the_policy_of_the_first_batch() {
     update.key("PK", text("CTL#settings")).key("SK", text("CTL#settings")).send().await.unwrap();
     assert_eq!(stored(&world.table).await, None);
     let berlin = process_with(&world, &[("DUEDAY_TIME_ZONE", "Europe/Berlin")]);
-    berlin.payments().await.unwrap();
-    assert_eq!(stored(&world.table).await.unwrap().text_of(PolicySetting::TimeZone), "Europe/Berlin");
+    berlin.payment_batch().await.unwrap();
+    assert_eq!(stored(&world.table).await.unwrap().value_text(PolicySetting::TimeZone), "Europe/Berlin");
     let tokyo = process_with(&world, &[("DUEDAY_TIME_ZONE", "Asia/Tokyo")]);
-    let reminders = tokyo.reminders().await.unwrap();
-    assert_eq!(stored(&world.table).await.unwrap().text_of(PolicySetting::TimeZone), "Europe/Berlin");
-    assert_eq!(reminders.policy().text_of(PolicySetting::TimeZone), "Europe/Berlin");
+    let reminders = tokyo.reminder_batch().await.unwrap();
+    assert_eq!(stored(&world.table).await.unwrap().value_text(PolicySetting::TimeZone), "Europe/Berlin");
+    assert_eq!(reminders.policy().value_text(PolicySetting::TimeZone), "Europe/Berlin");
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn policy_is_not_set_while_a_daily_execution_has_its_lease() {
     let until = now + TimeDelta::minutes(30);
     table.acquire_execution_lease(Batch::Reminders, "x-1", now, until, Some(4)).await.unwrap();
     let settings = table.get_settings().await.unwrap().unwrap();
-    let after = settings.policy.clone().unwrap().with(PolicySetting::RetryGaps, "3,9").unwrap();
+    let after = settings.policy.clone().unwrap().with_setting(PolicySetting::RetryGaps, "3,9").unwrap();
     let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
     let running = SetPolicyOutcome::Running { batch: Batch::Reminders, by: "x-1".to_owned(), until };
     assert_eq!(table.set_policy(&settings, &after, now, &action).await.unwrap(), running);
@@ -166,7 +166,7 @@ async fn day_that_was_run_does_not_come_again_after_two_changes_of_the_time_zone
     let settings = world.table.get_settings().await.unwrap().unwrap();
     assert_eq!(settings.latest_run_day(), Some(date("2026-03-11")));
     let before = settings.policy.clone().unwrap();
-    let later = before.with(PolicySetting::TimeZone, "Pacific/Honolulu").unwrap();
+    let later = before.with_setting(PolicySetting::TimeZone, "Pacific/Honolulu").unwrap();
     for (now, is_allowed) in [("2026-03-11T09:59:00Z", false), ("2026-03-11T10:00:00Z", true)] {
         let checked = later.check_replaces(&before, settings.latest_run_day(), now.parse().unwrap());
         assert_eq!(checked.is_ok(), is_allowed, "{now}: {checked:?}");
@@ -230,7 +230,7 @@ async fn stored_text_that_cannot_be_read_stops_a_run_and_is_replaced() {
     let refused = world.payments.run(&request, billing_time("2026-03-11")).await.unwrap_err().to_string();
     assert!(refused.contains("its policy: time-zone must be an IANA time zone"), "{refused}");
     let settings = world.table.get_settings().await.unwrap().unwrap();
-    let after = settings.policy.clone().unwrap().with(PolicySetting::TimeZone, "UTC").unwrap();
+    let after = settings.policy.clone().unwrap().with_setting(PolicySetting::TimeZone, "UTC").unwrap();
     let now = billing_time("2026-03-10");
     let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
     assert_eq!(world.table.set_policy(&settings, &after, now, &action).await.unwrap(), SetPolicyOutcome::Set);

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscription};
+use billing::{Currency, Decline, Money, Payment, PaymentStatus, Subscription, SubscriptionStatus};
 use chrono::{DateTime, TimeDelta, Utc};
-use deployment::Faulty;
-use emulator::{EngineConnection, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
+use deployment::FaultyService;
+use emulator::{
+    EngineConnection, FaultInjector, STRIPE_KEY, ServerLimits, StandInPaymentIntent, StripeFault, StripeServer,
+    serve_http,
+};
 use gateways::{
     ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
     GatewayError, PaymentGateway as _, Stripe,
@@ -38,7 +41,7 @@ pub async fn connect(server: &Arc<StripeServer>, key: &str) -> Stripe {
 async fn connect_with_timeout(server: &Arc<StripeServer>, key: &str, timeout: Duration) -> Stripe {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
+    tokio::spawn(serve_http(listener, server.clone().router(), ServerLimits::default()));
     Stripe::new(key, &url, timeout)
 }
 
@@ -63,7 +66,7 @@ impl StripeWorld {
     }
 
     /// Returns the PaymentIntents with this status.
-    fn intents_with_status(&self, status: &str) -> Vec<Intent> {
+    fn intents_with_status(&self, status: &str) -> Vec<StandInPaymentIntent> {
         self.server.intents().into_iter().filter(|intent| intent.status == status).collect()
     }
 }
@@ -150,22 +153,22 @@ async fn charge_with_a_late_response_is_found_and_not_repeated() {
 #[tokio::test]
 async fn later_runs_complete_a_run_that_was_interrupted_at_any_call() {
     for (card, status, receipts) in [
-        ("pm_card_visa", Status::Active, 1),
-        ("pm_card_visa_chargeDeclinedLostCard", Status::Unpaid, 0),
-        ("pm_usBankAccount_success", Status::Active, 1),
+        ("pm_card_visa", SubscriptionStatus::Active, 1),
+        ("pm_card_visa_chargeDeclinedLostCard", SubscriptionStatus::Unpaid, 0),
+        ("pm_usBankAccount_success", SubscriptionStatus::Active, 1),
     ] {
         for fault in FAULTS_AT_EACH_CALL {
             let mut calls = 1;
             loop {
                 let stripe_world = StripeWorld::new(&subscription_with_card(card)).await;
-                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let gateway = Arc::new(Faulty::new(stripe_world.gateway.clone(), injector.clone()));
+                let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
+                let gateway = Arc::new(FaultyService::new(stripe_world.gateway.clone(), injector.clone()));
                 let connection = EngineConnection::with_injector(injector.clone()).without_retries();
                 let payments = stripe_world.world.separate_payment_batch(connection, gateway).await;
                 stripe_world.world.clock.set(billing_time(DAY));
                 let (request, deadline) = (BatchRequest::for_date(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
                 let _ = injector.run(payments.run(&request, deadline)).await;
-                if injector.calls() < calls {
+                if injector.call_count() < calls {
                     break;
                 }
                 for (day, hours) in [(DAY, 2), ("2026-03-11", 0), ("2026-03-12", 0), ("2026-03-13", 0)] {
@@ -215,7 +218,7 @@ async fn declined_payment_can_no_longer_be_paid_despite_a_fault_at_any_request()
             let stored = stripe_world.world.load(&subscription_with_card("pm_card_visa")).await;
             assert_eq!(
                 (stored.status, stored.attempt.is_some()),
-                (Status::PastDue, false),
+                (SubscriptionStatus::PastDue, false),
                 "{fault:?} at {request_number}"
             );
         }
@@ -225,12 +228,12 @@ async fn declined_payment_can_no_longer_be_paid_despite_a_fault_at_any_request()
 #[tokio::test]
 async fn outcome_matches_the_test_payment_method() {
     for (method, outcome, status) in [
-        ("pm_card_visa", ("paid", 1), Status::Active),
-        ("pm_card_visa_chargeDeclined", ("declined", 1), Status::PastDue),
-        ("pm_card_authenticationRequired", ("declined", 1), Status::PastDue),
-        ("pm_card_visa_chargeDeclinedLostCard", ("declined", 1), Status::Unpaid),
-        ("pm_usBankAccount_success", ("processing", 1), Status::Active),
-        ("pm_none", ("rejected", 1), Status::Active),
+        ("pm_card_visa", ("paid", 1), SubscriptionStatus::Active),
+        ("pm_card_visa_chargeDeclined", ("declined", 1), SubscriptionStatus::PastDue),
+        ("pm_card_authenticationRequired", ("declined", 1), SubscriptionStatus::PastDue),
+        ("pm_card_visa_chargeDeclinedLostCard", ("declined", 1), SubscriptionStatus::Unpaid),
+        ("pm_usBankAccount_success", ("processing", 1), SubscriptionStatus::Active),
+        ("pm_none", ("rejected", 1), SubscriptionStatus::Active),
     ] {
         let stripe_world = StripeWorld::new(&subscription_with_card(method)).await;
         assert_eq!(stripe_world.run_payments(DAY, 0).await.unwrap(), [outcome], "{method}");
@@ -379,10 +382,10 @@ async fn stripe_adapter_keeps_the_contract_of_the_gateway_trait() {
         assert!(matches!(stripe.charge(&more).await, ChargeResponse::Succeeded(_)));
     }
     let before = server.request_count();
-    assert_eq!(stripe.payments_of(&customer, since).await.unwrap().len(), 253, "all list pages are read");
+    assert_eq!(stripe.payments_of_customer(&customer, since).await.unwrap().len(), 253, "all list pages are read");
     assert_eq!(server.request_count() - before, 3);
     server.set_next_faults([None, Some(StripeFault::NotBegun)]);
-    assert!(stripe.payments_of(&customer, since).await.is_err(), "an incomplete list is an error");
+    assert!(stripe.payments_of_customer(&customer, since).await.is_err(), "an incomplete list is an error");
     let declined = Decline { code: "lost_card".to_owned(), hard: true };
     let lost = ChargeRequest {
         idempotency_key: "lost".into(),
@@ -396,7 +399,7 @@ async fn stripe_adapter_keeps_the_contract_of_the_gateway_trait() {
     server.set_next_faults([None, Some(StripeFault::NotBegun)]);
     assert!(matches!(stripe.charge(&lost).await, ChargeResponse::Unknown { .. }));
     assert_eq!(stripe.charge(&lost).await, ChargeResponse::Declined(declined.clone()));
-    let payments = stripe.payments_of(&lost.payment_method.customer, since).await.unwrap();
+    let payments = stripe.payments_of_customer(&lost.payment_method.customer, since).await.unwrap();
     assert_eq!(
         payments.iter().map(|payment| payment.status.clone()).collect::<Vec<_>>(),
         [PaymentStatus::Declined(declined)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use audit::NightlyAudit;
-use billing::{Currency, GatewayAccount, MAX_PRICE_MINOR, Money, Status, Subscription};
+use billing::{Currency, GatewayAccount, MAX_PRICE_MINOR, Money, Subscription, SubscriptionStatus};
 use chrono::TimeDelta;
 use emulator::{InProcessTransport, STRIPE_KEY, StripeServer, stripe_currencies};
 use gateways::{ChargeRequest, ChargeResponse, PaymentGateway as _, stripe_amount_rules};
@@ -26,7 +26,7 @@ fn border_amounts(currency: Currency) -> Vec<Money> {
 async fn amounts_are_refused_at_entry_exactly_if_stripe_refuses_the_charge() {
     let world = World::new().await;
     let server = StripeServer::new(world.clock.clone());
-    let stripe = InProcessTransport::adapter(Arc::new(InProcessTransport(server)));
+    let stripe = InProcessTransport::stripe_adapter(Arc::new(InProcessTransport(server)));
     let rules = stripe.amount_rules().await.unwrap();
     assert_eq!(rules, stripe_amount_rules());
     let mut differences = Vec::new();
@@ -38,7 +38,7 @@ async fn amounts_are_refused_at_entry_exactly_if_stripe_refuses_the_charge() {
                 ChargeResponse::Rejected { .. } => false,
                 other => panic!("{amount}: {other:?}"),
             };
-            if rules.check(amount).is_ok() != is_charged {
+            if rules.check_amount(amount).is_ok() != is_charged {
                 differences.push(format!("{amount} is charged: {is_charged}"));
             }
         }
@@ -59,7 +59,7 @@ async fn stand_in_refuses_amounts_with_the_error_codes_of_stripe() {
         let amount = Money::new(minor, currency.parse().unwrap());
         let request = ChargeRequest { idempotency_key: format!("key {amount}"), ..charge_request(amount) };
         assert_eq!(stripe.charge(&request).await, ChargeResponse::Rejected { code: code.to_owned() }, "{amount}");
-        assert!(stripe_amount_rules().check(amount).is_err(), "{amount}");
+        assert!(stripe_amount_rules().check_amount(amount).is_err(), "{amount}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn nightly_audit_reports_prices_that_stripe_can_never_charge() {
         world.store(subscription).await;
     }
     world.change_subscription(&all[1], cancel).await;
-    assert_eq!(world.load(&all[1]).await.status, Status::Cancelled);
+    assert_eq!(world.load(&all[1]).await.status, SubscriptionStatus::Cancelled);
     let settings = world.table.get_settings().await.unwrap().unwrap();
     world.clock.set(billing_time(day));
     let nightly = NightlyAudit { table: world.table.clone(), orders: None, clock: world.clock.clone() };

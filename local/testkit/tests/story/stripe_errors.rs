@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use billing::{PaymentMethod, PaymentStatus, Status, Subscription};
+use billing::{PaymentMethod, PaymentStatus, Subscription, SubscriptionStatus};
 use chrono::{DateTime, TimeDelta};
 use emulator::{EngineConnection, STRIPE_KEY, STRIPE_RESTRICTED_KEY, StripeFault, StripeServer};
 use gateways::{GatewayError, PaymentGateway as _, Stripe};
-use publishing::{Bus, BusEntry, FailedEntry, Publisher};
+use publishing::{BusEntry, EventBus, FailedEntry, Publisher};
 use serde_json::Value;
 use sweep::{BatchRequest, SweepError};
 
@@ -52,20 +52,22 @@ fn subscription_of_customer(customer: &str) -> Subscription {
 
 #[tokio::test]
 async fn decline_with_the_advice_do_not_try_again_is_hard() {
-    for (advice, status) in
-        [("do_not_try_again", Status::Unpaid), ("try_again_later", Status::PastDue), ("new_advice", Status::PastDue)]
-    {
+    for (advice, status) in [
+        ("do_not_try_again", SubscriptionStatus::Unpaid),
+        ("try_again_later", SubscriptionStatus::PastDue),
+        ("new_advice", SubscriptionStatus::PastDue),
+    ] {
         let subscription = subscription_with_card("pm_card_visa_chargeDeclinedInsufficientFunds");
         let (world, server, stripe) = world_with_stripe(&subscription, STRIPE_KEY).await;
         server.set_decline_advice(advice);
         assert_eq!(run_payments(&world, &stripe, DAY, 0).await.unwrap(), [("declined", 1)]);
         assert_eq!(world.load(&subscription).await.status, status, "{advice}");
         let customer = &subscription.payment_method.customer;
-        let listed = stripe.payments_of(customer, DateTime::UNIX_EPOCH).await.unwrap();
+        let listed = stripe.payments_of_customer(customer, DateTime::UNIX_EPOCH).await.unwrap();
         let PaymentStatus::Declined(decline) = &listed[0].status else { panic!("{listed:?}") };
         assert_eq!(
             (decline.code.as_str(), decline.hard),
-            ("insufficient_funds", status == Status::Unpaid),
+            ("insufficient_funds", status == SubscriptionStatus::Unpaid),
             "{advice}: a look-up returns the same decline"
         );
     }
@@ -88,9 +90,9 @@ async fn failed_cancel_is_retried_with_a_new_idempotency_key() {
 #[tokio::test]
 async fn unknown_customer_has_no_payments_and_a_deleted_customer_is_an_error() {
     let (_world, _server, stripe) = world_with_stripe(&subscription_with_card("pm_card_visa"), STRIPE_KEY).await;
-    let unknown = stripe.payments_of(&"cus_gone".parse().unwrap(), DateTime::UNIX_EPOCH).await;
+    let unknown = stripe.payments_of_customer(&"cus_gone".parse().unwrap(), DateTime::UNIX_EPOCH).await;
     assert_eq!(unknown, Ok(Vec::new()));
-    let deleted = stripe.payments_of(&"cus_deleted".parse().unwrap(), DateTime::UNIX_EPOCH).await.unwrap_err();
+    let deleted = stripe.payments_of_customer(&"cus_deleted".parse().unwrap(), DateTime::UNIX_EPOCH).await.unwrap_err();
     let GatewayError::Unknown { reason } = &deleted else { panic!("{deleted}") };
     assert!(reason.contains("cus_deleted was deleted"), "{reason}");
 }
@@ -100,8 +102,8 @@ async fn unknown_customer_has_no_payments_and_a_deleted_customer_is_an_error() {
 struct RecordedEvents(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
-impl Bus for RecordedEvents {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+impl EventBus for RecordedEvents {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         self.0.lock().unwrap().extend(entries.iter().map(|entry| serde_json::to_value(&entry.event).unwrap()));
         Vec::new()
     }
@@ -114,7 +116,8 @@ async fn code_of_300_kilobytes_is_stored_and_published_with_100_characters() {
     let stream = world.system.engine.stream(world.table.name()).unwrap();
     server.set_decline_code("é".repeat(150 * 1_024).leak());
     assert_eq!(run_payments(&world, &stripe, DAY, 0).await.unwrap(), [("declined", 1)]);
-    let listed = stripe.payments_of(&subscription.payment_method.customer, DateTime::UNIX_EPOCH).await.unwrap();
+    let listed =
+        stripe.payments_of_customer(&subscription.payment_method.customer, DateTime::UNIX_EPOCH).await.unwrap();
     let PaymentStatus::Declined(decline) = &listed[0].status else { panic!("{listed:?}") };
     assert_eq!(decline.code.len(), 300 * 1_024, "the adapter receives the whole code");
 
@@ -123,7 +126,7 @@ async fn code_of_300_kilobytes_is_stored_and_published_with_100_characters() {
     let record = items.iter().find(|item| item["SK"].as_s().unwrap().starts_with("ATT#")).unwrap();
     assert_eq!(record["Code"].as_s().unwrap(), &cut);
     let kept = RecordedEvents::default();
-    let published = Publisher::new(kept.clone()).publish(&stream.after(None, 1_000).unwrap()).await.unwrap();
+    let published = Publisher::new(kept.clone()).publish(&stream.records_after(None, 1_000).unwrap()).await.unwrap();
     assert_eq!((published.unreadable, published.first_unpublished), (0, None));
     let events = kept.0.lock().unwrap();
     let declined = events.iter().find(|event| event["type"] == "payment.declined").unwrap();

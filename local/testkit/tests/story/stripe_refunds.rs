@@ -6,9 +6,9 @@ use std::sync::Arc;
 use billing::{Receipt, Refund, RefundStatus, Subscription};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use deployment::Faulty;
-use emulator::{EngineConnection, Injector, STRIPE_KEY, StripeFault, StripeServer};
-use gateway_objects::{RefundError, Refunds};
+use deployment::FaultyService;
+use emulator::{EngineConnection, FaultInjector, STRIPE_KEY, StripeFault, StripeServer};
+use gateway_objects::{RefundError, RefundRequester};
 use gateways as gateway;
 use gateways::Stripe;
 use store::{Paging, Table};
@@ -50,8 +50,8 @@ impl PaidWorld {
     }
 
     /// Returns the service that stores refunds in `table` and makes the refunds at `gateway`.
-    fn refunds(&self, table: Table, gateway: Arc<dyn gateway::Refunds>) -> Refunds {
-        Refunds::new(table, gateway, self.world.clock.clone())
+    fn refunds(&self, table: Table, gateway: Arc<dyn gateway::Refunds>) -> RefundRequester {
+        RefundRequester::new(table, gateway, self.world.clock.clone())
     }
 
     /// Refunds `minor` minor units of the payment, or the remaining amount if `minor` is `None`.
@@ -185,17 +185,17 @@ async fn refund_is_made_once_despite_a_crash_and_a_later_fault() {
             loop {
                 let case = format!("{fault:?} at call {calls}, then {later_fault:?}");
                 let paid = PaidWorld::new().await;
-                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
+                let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
                 let deployment = paid
                     .world
                     .system
                     .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
-                let gateway = Arc::new(Faulty::new(paid.stripe.clone(), injector.clone()));
+                let gateway = Arc::new(FaultyService::new(paid.stripe.clone(), injector.clone()));
                 let refunds = paid.refunds(deployment.table, gateway);
                 let _ = injector
                     .run(refunds.refund(&paid.gold.account, &paid.receipt.id(), FIRST_REFUND, Some(500), None))
                     .await;
-                if injector.calls() < calls {
+                if injector.call_count() < calls {
                     break;
                 }
                 paid.advance_clock(3);

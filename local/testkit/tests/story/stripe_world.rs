@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use billing::Subscription;
 use chrono::TimeDelta;
-use emulator::{EngineConnection, InProcessTransport, Intent, StripeServer};
+use emulator::{EngineConnection, InProcessTransport, StandInPaymentIntent, StripeServer};
 use gateways::Stripe;
 use sweep::BatchRequest;
 
@@ -34,7 +34,7 @@ impl StripeWorld {
         subscription.payment_method.payment_method = card.parse().unwrap();
         world.store(&subscription).await;
         let server = StripeServer::new(world.clock.clone());
-        let stripe = Arc::new(InProcessTransport::adapter(Arc::new(InProcessTransport(server.clone()))));
+        let stripe = Arc::new(InProcessTransport::stripe_adapter(Arc::new(InProcessTransport(server.clone()))));
         Self { world, server, stripe, subscription }
     }
 
@@ -48,7 +48,7 @@ impl StripeWorld {
     }
 
     /// Returns the PaymentIntents that succeeded.
-    pub fn succeeded_intents(&self) -> Vec<Intent> {
+    pub fn succeeded_intents(&self) -> Vec<StandInPaymentIntent> {
         self.server.intents().into_iter().filter(|intent| intent.status == "succeeded").collect()
     }
 

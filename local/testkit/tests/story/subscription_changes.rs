@@ -1,6 +1,8 @@
 //! Tests of changes of a subscription: the payment day, the price, the card, and the end of the subscription.
 
-use billing::{Changes, PaymentDay, Policy, Refusal, Status, Subscription, Terms};
+use billing::{
+    ChangeRefusal, PaymentDay, Policy, Subscription, SubscriptionChanges, SubscriptionStatus, SubscriptionTerms,
+};
 use store::{ChangeOutcome, Paging};
 
 use crate::lifecycle::{LEAD, dates, decline_outcome, settle_attempt, success_outcome, with_open_attempt};
@@ -9,18 +11,26 @@ use clock::Clock as _;
 use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, subscription_of_acme};
 
 /// Returns `subscription` after the customer made `changes` on the day `today`.
-fn apply_changes(subscription: &Subscription, changes: Changes, today: &str) -> Subscription {
-    subscription.change(&changes, LEAD(), date(today)).unwrap()
+fn apply_changes(subscription: &Subscription, changes: SubscriptionChanges, today: &str) -> Subscription {
+    subscription.apply_changes(&changes, LEAD(), date(today)).unwrap()
 }
 
 /// Returns `subscription` after a change of its payment day to `day` on the day `today`.
 pub fn change_payment_day(subscription: &Subscription, day: i64, today: &str) -> Subscription {
-    apply_changes(subscription, Changes { payment_day: Some(day.try_into().unwrap()), ..Changes::default() }, today)
+    apply_changes(
+        subscription,
+        SubscriptionChanges { payment_day: Some(day.try_into().unwrap()), ..SubscriptionChanges::default() },
+        today,
+    )
 }
 
 /// Returns `subscription` after a change of its card to the test card `name` on the day `today`.
 fn change_card(subscription: &Subscription, name: &str, today: &str) -> Subscription {
-    apply_changes(subscription, Changes { payment_method: Some(card(name)), ..Changes::default() }, today)
+    apply_changes(
+        subscription,
+        SubscriptionChanges { payment_method: Some(card(name)), ..SubscriptionChanges::default() },
+        today,
+    )
 }
 
 #[test]
@@ -65,18 +75,27 @@ fn change_of_price_or_date_after_the_reminder_causes_another_reminder() {
         reminded_for: Some(date("2026-03-31")),
         ..new_subscription(31, "2026-02-28")
     };
-    let raise_price =
-        |s: &Subscription, today| apply_changes(s, Changes { amount: Some(1599), ..Changes::default() }, today);
+    let raise_price = |s: &Subscription, today| {
+        apply_changes(s, SubscriptionChanges { amount: Some(1599), ..SubscriptionChanges::default() }, today)
+    };
     assert_eq!(dates(&raise_price(&reminded, "2026-03-25")), ["2026-03-31", "2026-03-31", "2026-03-24"]);
     assert_eq!(dates(&raise_price(&reminded, "2026-04-01"))[2], "-", "the due date has passed");
     assert_eq!(dates(&change_payment_day(&reminded, 30, "2026-03-25")), ["2026-03-30", "2026-03-30", "2026-03-23"]);
-    let same = apply_changes(&reminded, Changes { amount: Some(1299), ..Changes::default() }, "2026-03-25");
+    let same = apply_changes(
+        &reminded,
+        SubscriptionChanges { amount: Some(1299), ..SubscriptionChanges::default() },
+        "2026-03-25",
+    );
     assert_eq!(same, reminded, "a change to the same price changes nothing");
     let open = raise_price(&with_open_attempt(&reminded), "2026-03-31");
     let amount = open.attempt.unwrap().amount.minor();
     assert_eq!((open.next_reminder_on, amount), (None, 1299), "the new price applies from the next period");
-    let zero = reminded.change(&Changes { amount: Some(0), ..Changes::default() }, LEAD(), date("2026-03-25"));
-    assert!(matches!(zero, Err(Refusal::Amount(_))));
+    let zero = reminded.apply_changes(
+        &SubscriptionChanges { amount: Some(0), ..SubscriptionChanges::default() },
+        LEAD(),
+        date("2026-03-25"),
+    );
+    assert!(matches!(zero, Err(ChangeRefusal::Amount(_))));
 }
 
 #[test]
@@ -108,7 +127,7 @@ fn planned_payments_have_due_payment_and_reminder_dates() {
         2,
         "no payment is planned from the month in which the subscription ends"
     );
-    for status in [Status::Paused, Status::Unpaid, Status::Cancelled] {
+    for status in [SubscriptionStatus::Paused, SubscriptionStatus::Unpaid, SubscriptionStatus::Cancelled] {
         assert!(rows(&Subscription { status, ..active.clone() }, "2026-01-20", 12).is_empty());
     }
     assert!(rows(&active.pause(date("2026-01-20")).unwrap(), "2026-01-20", 12).is_empty());
@@ -122,24 +141,32 @@ fn new_card_makes_the_owed_month_payable_and_waives_the_unpaid_months() {
     let revived = change_card(&past_due, "pm_card_mastercard", "2026-01-31");
     assert_eq!(
         (revived.status, revived.next_payment_on, revived.failed_attempts),
-        (Status::PastDue, Some(date("2026-01-31")), 0)
+        (SubscriptionStatus::PastDue, Some(date("2026-01-31")), 0)
     );
     assert_eq!(change_card(&past_due, "pm_card_visa", "2026-01-31"), past_due, "the same card changes nothing");
 
     let unpaid = settle_attempt(&failed, &decline_outcome(true), &Policy::default(), "2026-01-31").subscription;
-    assert_eq!((unpaid.status, unpaid.unpaid_since), (Status::Unpaid, Some(date("2026-01-31"))));
+    assert_eq!((unpaid.status, unpaid.unpaid_since), (SubscriptionStatus::Unpaid, Some(date("2026-01-31"))));
     for (today, next_on, waived) in [
         ("2026-02-01", "2026-02-28", vec![]),
         ("2026-02-28", "2026-03-31", vec!["2026-02-28"]),
         ("2026-05-05", "2026-05-31", vec!["2026-02-28", "2026-03-31", "2026-04-30"]),
     ] {
         let revived = change_card(&unpaid, "pm_card_mastercard", today);
-        assert_eq!((revived.status, revived.due_on), (Status::PastDue, date("2026-01-31")), "January is still owed");
+        assert_eq!(
+            (revived.status, revived.due_on),
+            (SubscriptionStatus::PastDue, date("2026-01-31")),
+            "January is still owed"
+        );
         let next_in_schedule = revived.planned_payments(&Policy::default(), date(today)).nth(1).unwrap().due_on;
         let open = with_open_attempt(&revived);
         let settlement = settle_attempt(&open, &success_outcome(&open), &Policy::default(), today);
         let after = settlement.subscription;
-        assert_eq!((after.status, after.due_on, after.unpaid_since), (Status::Active, date(next_on), None), "{today}");
+        assert_eq!(
+            (after.status, after.due_on, after.unpaid_since),
+            (SubscriptionStatus::Active, date(next_on), None),
+            "{today}"
+        );
         assert_eq!(next_in_schedule, after.due_on, "the planned payments predicted the next due date");
         let recorded: Vec<String> = settlement.waived.iter().map(|f| f.due_on.to_string()).collect();
         assert_eq!(recorded, waived, "revived on {today}");
@@ -160,7 +187,7 @@ async fn ending_subscription_is_cancelled_on_the_due_date_without_a_charge() {
     );
     assert_eq!(nonzero_counts(&world.run_payments("2026-04-10").await), [("skipped", 1)]);
     let ended = world.load(&subscription).await;
-    assert_eq!((ended.status, ended.next_payment_on, ended.attempt), (Status::Cancelled, None, None));
+    assert_eq!((ended.status, ended.next_payment_on, ended.attempt), (SubscriptionStatus::Cancelled, None, None));
     assert_eq!(nonzero_counts(&world.run_payments("2026-05-10").await), []);
     assert_eq!(world.charged_due_dates(), ["2026-03-10"]);
 }
@@ -221,7 +248,10 @@ async fn change_is_recomputed_after_a_write_conflict() {
         },
     );
     let ChangeOutcome::Applied(written) = changed.await.unwrap() else { panic!() };
-    assert_eq!((written.status, written.product_name.as_str(), written.version), (Status::Paused, "Gold plan II", 3));
+    assert_eq!(
+        (written.status, written.product_name.as_str(), written.version),
+        (SubscriptionStatus::Paused, "Gold plan II", 3)
+    );
     assert_eq!(seen.into_inner(), [1, 2]);
     assert_eq!(world.load(&subscription).await, *written);
 }
@@ -262,20 +292,25 @@ async fn list_continues_at_its_cursor_and_ends_without_a_cursor() {
 /// Returns the pending terms, which apply from a later month: for each of them the first month, the payment day and the
 /// price (in minor units).
 fn pending_terms(subscription: &Subscription) -> Vec<(String, u8, i64)> {
-    let to_tuple = |terms: &Terms| (terms.from.to_string(), terms.payment_day.into(), terms.price.minor());
+    let to_tuple = |terms: &SubscriptionTerms| (terms.from.to_string(), terms.payment_day.into(), terms.price.minor());
     subscription.waiting_terms.iter().map(to_tuple).collect()
 }
 
 /// Returns `subscription` after a change of its price to `minor` minor units on the day `today`.
 fn change_price(subscription: &Subscription, minor: i64, today: &str) -> Subscription {
-    apply_changes(subscription, Changes { amount: Some(minor), ..Changes::default() }, today)
+    apply_changes(subscription, SubscriptionChanges { amount: Some(minor), ..SubscriptionChanges::default() }, today)
 }
 
 #[test]
 fn new_price_applies_from_the_first_month_that_is_not_due_yet() {
     let active = new_subscription(10, "2026-03-01");
-    let past_due = Subscription { status: Status::PastDue, failed_attempts: 1, ..active.clone() };
-    let unpaid = Subscription { status: Status::Unpaid, failed_attempts: 5, next_payment_on: None, ..active.clone() };
+    let past_due = Subscription { status: SubscriptionStatus::PastDue, failed_attempts: 1, ..active.clone() };
+    let unpaid = Subscription {
+        status: SubscriptionStatus::Unpaid,
+        failed_attempts: 5,
+        next_payment_on: None,
+        ..active.clone()
+    };
     for (case, subscription, today, price_now, expected) in [
         ("the day before the due date", &active, "2026-03-09", 1599, &[][..]),
         ("on the due date", &active, "2026-03-10", 1299, &[("2026-04", 10, 1599)]),
@@ -298,7 +333,8 @@ fn new_price_and_new_payment_day_may_apply_from_different_months() {
     // On March 15 the payment on March 20 is not due yet, so the new price applies at once. The new payment day, March
     // 5, has passed, so it applies from April.
     let active = new_subscription(20, "2026-03-01");
-    let both = Changes { amount: Some(1599), payment_day: 5.try_into().ok(), ..Changes::default() };
+    let both =
+        SubscriptionChanges { amount: Some(1599), payment_day: 5.try_into().ok(), ..SubscriptionChanges::default() };
     let changed = apply_changes(&active, both, "2026-03-15");
     assert_eq!((changed.price.minor(), u8::from(changed.payment_day)), (1599, 20));
     assert_eq!(pending_terms(&changed), [("2026-04".to_owned(), 5, 1599)]);
@@ -334,7 +370,11 @@ async fn owed_month_keeps_its_due_date_and_price() {
     }
     let expected = [("2026-01-10", 1299), ("2026-10-10", 1999)];
     assert_eq!(world.receipt_amounts(&subscription).await, expected.map(|(due_on, minor)| (due_on.to_owned(), minor)));
-    let waived =
-        world.table.get_records(&subscription.account, subscription.id, world.clock.now()).await.unwrap().waived;
+    let waived = world
+        .table
+        .get_payment_records(&subscription.account, subscription.id, world.clock.now())
+        .await
+        .unwrap()
+        .waived;
     assert_eq!(waived.len(), 8, "the months from February to September are waived");
 }

@@ -175,7 +175,7 @@ async fn runs_that_stop_on_the_day_itself_need_a_person() {
     let world = world_on_march_10(&[11]).await;
     let before = PaymentLimits::default();
     let mut limits = before.clone();
-    limits.set(PaymentLimit::MaxCharges, "0").unwrap();
+    limits.set_limit(PaymentLimit::MaxCharges, "0").unwrap();
     assert!(world.table.set_payment_limits(&before, &limits, None).await.unwrap());
     world.run_reminders("2026-03-11").await;
     world.clock.set(billing_time("2026-03-11"));

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use billing::{AccountId, ClaimToken, Status, Subscription, SubscriptionId};
+use billing::{AccountId, ClaimToken, Subscription, SubscriptionId, SubscriptionStatus};
 use chrono::TimeDelta;
 use emulator::{EngineConnection, Fault};
 use store::{
-    Batch, Claim, ClaimOutcome, CreateOutcome, IdempotentRequest, Lane, Paging, PaymentCounts, Position,
-    PutAccountOutcome, Replayed, RunEnd, RunRecord, RunSums, StoredResponse, UpdateOutcome,
+    Batch, Claim, ClaimOutcome, CreateOutcome, DueIndexPosition, IdempotencyKeyReuse, IdempotentRequest, Lane, Paging,
+    PaymentCounts, PutAccountOutcome, RunEnd, RunRecord, RunSums, StoredResponse, UpdateOutcome,
 };
 use ulid::Ulid;
 
@@ -119,21 +119,23 @@ async fn claim_stores_an_attempt_and_is_refused_while_an_attempt_is_open() {
         expect_refused(world.table.claim_payment(&key, due_on, TABLE_ID, claim(2, "2026-04-30")).await.unwrap());
     assert_eq!(stored, claimed, "an attempt of any age refuses the claim, and the outcome contains the stored item");
     let after_expiry = claim(3, "2026-04-01");
-    let taken_over = expect_claimed(world.table.take_over(&key, &attempt, after_expiry).await.unwrap());
+    let taken_over = expect_claimed(world.table.take_over_attempt(&key, &attempt, after_expiry).await.unwrap());
     let new_attempt = taken_over.attempt.clone().unwrap();
     assert_eq!(
         (new_attempt.claim_token, new_attempt.claimed_at),
         (after_expiry.token, attempt.claimed_at),
         "a take-over does not change the time of the claim"
     );
-    let second = world.table.take_over(&key, &attempt, claim(4, "2026-04-01")).await.unwrap();
+    let second = world.table.take_over_attempt(&key, &attempt, claim(4, "2026-04-01")).await.unwrap();
     assert_eq!(expect_refused(second), taken_over);
 }
 
 #[tokio::test]
 async fn claim_is_refused_if_the_subscription_is_stopped_or_not_due() {
     let world = World::new().await;
-    for (day, status) in [(1, Status::Paused), (2, Status::Cancelled), (3, Status::Unpaid)] {
+    for (day, status) in
+        [(1, SubscriptionStatus::Paused), (2, SubscriptionStatus::Cancelled), (3, SubscriptionStatus::Unpaid)]
+    {
         let subscription = new_subscription(day, "2026-02-28");
         world.store(&subscription).await;
         world.change_subscription(&subscription, |s| Subscription { status, ..s.clone() }).await;
@@ -192,7 +194,7 @@ async fn due_payments_are_listed_in_list_pages_oldest_first_up_to_the_date() {
     for day in (1..=9).rev() {
         world.store(&subscription_of_acme(day, "2026-02-28")).await;
     }
-    let mut after: Option<Position> = None;
+    let mut after: Option<DueIndexPosition> = None;
     let mut dates = Vec::new();
     loop {
         let page = world.table.get_due_payments_by_date(0, date("2026-03-07"), after.as_ref(), 3).await.unwrap();
@@ -292,10 +294,13 @@ async fn create_with_an_idempotency_key_is_executed_once() {
         world.table.create_subscription(&other(n), Some(&request)).await.unwrap()
     };
     assert_eq!(create(1, request("a", "one")).await, CreateOutcome::Created);
-    assert_eq!(create(2, request("a", "two")).await, CreateOutcome::Replayed(Replayed::SameRequest(response("one"))));
-    assert_eq!(create(3, request("b", "three")).await, CreateOutcome::Replayed(Replayed::KeyReused));
+    assert_eq!(
+        create(2, request("a", "two")).await,
+        CreateOutcome::Replayed(IdempotencyKeyReuse::SameRequest(response("one")))
+    );
+    assert_eq!(create(3, request("b", "three")).await, CreateOutcome::Replayed(IdempotencyKeyReuse::KeyReused));
     let stored = world.table.get_stored_response(&request("a", "")).await.unwrap();
-    assert_eq!(stored, Some(Replayed::SameRequest(response("one"))));
+    assert_eq!(stored, Some(IdempotencyKeyReuse::SameRequest(response("one"))));
     assert_eq!(world.table.get_subscriptions_by_account(&first.account, &Paging::all()).await.unwrap().items.len(), 2);
     let later = IdempotentRequest { made_at: billing_time("2026-03-02"), ..request("b", "four") };
     assert_eq!(
@@ -340,8 +345,13 @@ async fn receipts_are_listed_newest_first_without_expired_receipts() {
 #[tokio::test]
 async fn put_run_stores_an_open_run_and_close_run_closes_it() {
     let world = World::new().await;
-    let position =
-        Position { lane: Lane::Due, shard: 2, on: "2026-03-31".into(), pk: "ACC#a".into(), sk: "SUB#b#SKU#c".into() };
+    let position = DueIndexPosition {
+        lane: Lane::Due,
+        shard: 2,
+        on: "2026-03-31".into(),
+        pk: "ACC#a".into(),
+        sk: "SUB#b#SKU#c".into(),
+    };
     let open = RunRecord {
         batch: Batch::Payments,
         on: date("2026-03-31"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use audit::{GatewayLists, Invariant, InvariantChecker};
 use aws_sdk_dynamodb::types::AttributeValue;
-use billing::{OnResume, Payment, Status, Subscription};
+use billing::{OnResume, Payment, Subscription, SubscriptionStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use emulator::Engine;
@@ -30,9 +30,10 @@ pub fn checker(today: &str) -> InvariantChecker {
 
 /// Audits the whole table, and returns the violated invariants with their descriptions.
 pub async fn violations(world: &World, today: &str) -> Vec<(Invariant, String)> {
-    let (mut partitions, mut violations) = (world.table.partitions(), Vec::new());
+    let (mut partitions, mut violations) = (world.table.account_partitions(), Vec::new());
     while let Some(partition) = partitions.next().await.unwrap() {
-        violations.extend(checker(today).check(&partition).into_iter().map(|found| (found.invariant, found.what)));
+        violations
+            .extend(checker(today).check_account(&partition).into_iter().map(|found| (found.invariant, found.what)));
     }
     violations
 }
@@ -58,8 +59,9 @@ pub async fn world_after_a_quarter() -> (World, Vec<Subscription>) {
         if on("2026-03-20") {
             world.change_subscription(&all[2], |s| s.resume(OnResume::Charge, LEAD(), day, now).unwrap()).await;
             world.change_subscription(&all[3], |s| s.cancel(day, now)).await;
-            let new_card = billing::Changes { payment_method: Some(card("pm_card_visa")), ..Default::default() };
-            world.change_subscription(&all[1], |s| s.change(&new_card, LEAD(), day).unwrap()).await;
+            let new_card =
+                billing::SubscriptionChanges { payment_method: Some(card("pm_card_visa")), ..Default::default() };
+            world.change_subscription(&all[1], |s| s.apply_changes(&new_card, LEAD(), day).unwrap()).await;
         }
         world.run_payments(&day.to_string()).await;
     }
@@ -73,7 +75,7 @@ async fn audit_of_a_valid_table_finds_nothing() {
     let checker = checker("2026-04-12");
     let lists = GatewayLists::of_payments(payments_at_gateway(&world).await, DateTime::UNIX_EPOCH);
     assert!(lists.payments.len() > 20, "{}", lists.payments.len());
-    let mut partitions = world.table.partitions();
+    let mut partitions = world.table.account_partitions();
     while let Some(partition) = partitions.next().await.unwrap() {
         assert_eq!(checker.check_gateway_lists(&partition, &lists), []);
     }
@@ -118,14 +120,14 @@ async fn audit_reports_every_violated_invariant() {
             "unpaid, but in the payment index",
             Invariant::Indexed,
             "the subscription is unpaid, but the payment index contains it on 2026-05-10",
-            |s| Subscription { status: Status::Unpaid, ..s.clone() },
+            |s| Subscription { status: SubscriptionStatus::Unpaid, ..s.clone() },
         ),
         (
             "paused, but in the reminder index",
             Invariant::Indexed,
             "the subscription is paused, but the reminder index contains it",
             |s| Subscription {
-                status: Status::Paused,
+                status: SubscriptionStatus::Paused,
                 next_payment_on: None,
                 next_reminder_on: Some(date("2026-05-03")),
                 ..s.clone()
@@ -196,7 +198,7 @@ async fn audit_reports_missing_and_orphaned_items() {
     payments.push(Payment { id: "pay_again".parse().unwrap(), ..first.clone() });
     let lists = GatewayLists::of_payments(payments, DateTime::UNIX_EPOCH);
     let checker = checker("2026-04-12");
-    let mut partitions = world.table.partitions();
+    let mut partitions = world.table.account_partitions();
     let mut found = Vec::new();
     while let Some(partition) = partitions.next().await.unwrap() {
         found.extend(checker.check_gateway_lists(&partition, &lists));
@@ -210,7 +212,7 @@ async fn audit_reports_missing_and_orphaned_items() {
     assert!(texts.iter().any(|text| text.starts_with("pay_again: ") && text.ends_with(&again)), "{texts:?}");
     assert_eq!(texts.len(), 3, "the third is the payment whose receipt was deleted: {texts:?}");
     let empty_lists = GatewayLists::of_payments(Vec::new(), DateTime::UNIX_EPOCH);
-    let mut partitions = world.table.partitions();
+    let mut partitions = world.table.account_partitions();
     let partition = partitions.next().await.unwrap().unwrap();
     let unmatched = checker.check_gateway_lists(&partition, &empty_lists);
     assert_eq!(
@@ -227,7 +229,7 @@ async fn audit_accepts_a_valid_open_attempt_and_reports_an_invalid_one() {
     world.inject_charge_fault(emulator::Fault::LostAfter);
     world.run_payments("2026-03-10").await;
     assert_eq!(violations(&world, "2026-03-10").await, []);
-    let partition = world.table.partitions().next().await.unwrap().unwrap();
+    let partition = world.table.account_partitions().next().await.unwrap().unwrap();
     let lists = GatewayLists::of_payments(payments_at_gateway(&world).await, DateTime::UNIX_EPOCH);
     assert_eq!(
         checker("2026-03-10").check_gateway_lists(&partition, &lists),
@@ -273,7 +275,7 @@ impl Clock for FakeSystemClock {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_is_rejected_if_the_clock_of_the_machine_is_wrong_by_minutes() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let served = engine.serve("127.0.0.1:0".parse().unwrap()).unwrap();
     let sdk = aws_sdk_dynamodb::Config::builder()
         .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
@@ -290,7 +292,7 @@ async fn run_is_rejected_if_the_clock_of_the_machine_is_wrong_by_minutes() {
         let mut deployment = world.system.deployment.clone();
         (deployment.table, deployment.clock) = (table.clone(), clock);
         let (payments, request) =
-            (deployment.payments().await.unwrap(), BatchRequest::for_date(machine_time.date_naive()));
+            (deployment.payment_batch().await.unwrap(), BatchRequest::for_date(machine_time.date_naive()));
         match payments.run(&request, machine_time + TimeDelta::hours(1)).await {
             Ok(_) => assert!(!is_rejected, "{minutes} minutes"),
             Err(error) => {

@@ -138,8 +138,9 @@ async fn repair_of_a_reminder_keeps_the_date_of_a_retry() {
     assert_eq!(retried.next_payment_on, Some(date("2026-03-13")));
     let damage = |s: &Subscription| Subscription { next_reminder_on: Some(date("2026-03-03")), ..s.clone() };
     world.change_subscription(&subscription, damage).await;
-    let partition = world.table.partitions().next().await.unwrap().unwrap();
-    let changes: Vec<_> = checker("2026-03-11").repairs(partition).into_iter().map(|repair| repair.changes).collect();
+    let partition = world.table.account_partitions().next().await.unwrap().unwrap();
+    let changes: Vec<_> =
+        checker("2026-03-11").find_repairs(partition).into_iter().map(|repair| repair.changes).collect();
     assert_eq!(changes, [["NextReminderDate: 2026-03-03 -> none"]]);
 }
 
@@ -164,10 +165,10 @@ async fn damaged_index_dates_are_repaired_if_nothing_else_is_wrong() {
         let (world, all) = world_after_a_quarter().await;
         let undamaged = world.load(&all[0]).await;
         world.change_subscription(&all[0], damage).await;
-        let mut partitions = world.table.partitions();
+        let mut partitions = world.table.account_partitions();
         let mut changes = Vec::new();
         while let Some(partition) = partitions.next().await.unwrap() {
-            for repair in checker("2026-04-12").repairs(partition) {
+            for repair in checker("2026-04-12").find_repairs(partition) {
                 changes.extend(repair.changes);
                 world.table.update_subscription(&repair.stored, &repair.repaired).await.unwrap();
             }

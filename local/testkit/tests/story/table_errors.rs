@@ -91,7 +91,7 @@ async fn cause_is_logged_once() {
     let (lines, logging) = testkit::capture_log_lines();
     drop(rest::Problem::from(error));
     drop(logging);
-    let logged = lines.fields();
+    let logged = lines.fields_of_lines();
     assert_eq!(logged.len(), 1, "{logged:?}");
     assert_eq!(logged[0].to_string().matches("is not authorized to perform").count(), 1, "{logged:?}");
 }

@@ -41,7 +41,7 @@ impl PaymentGateway for ThrottlingGateway {
         self.refuse().into()
     }
 
-    async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         Err(self.refuse())
     }
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use billing::Status;
+use billing::SubscriptionStatus;
 use chrono::TimeDelta;
-use deployment::Faulty;
-use emulator::{EngineConnection, Injector, StripeFault};
+use deployment::FaultyService;
+use emulator::{EngineConnection, FaultInjector, StripeFault};
 use sweep::BatchRequest;
 use testkit::{FAULTS_AT_EACH_CALL, fault_at_call};
 
@@ -101,7 +101,7 @@ async fn payment_that_stripe_makes_two_days_after_a_server_error_is_found_before
     );
     assert_eq!(stripe_world.run_payments("2026-03-13", 0).await, [("paid", 1)]);
     assert_eq!((stripe_world.succeeded_intents().len(), stripe_world.receipt_count().await), (1, 1));
-    assert_eq!(stripe_world.world.load(&stripe_world.subscription).await.status, Status::Active);
+    assert_eq!(stripe_world.world.load(&stripe_world.subscription).await.status, SubscriptionStatus::Active);
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn permanent_error_is_rejected_each_day_and_never_becomes_a_decline() {
         assert_eq!(stripe_world.run_payments(day, 0).await, [("rejected", 1)], "{day}");
     }
     assert_eq!(stripe_world.succeeded_intents().len(), 0);
-    assert_eq!(stripe_world.world.load(&stripe_world.subscription).await.status, Status::Active);
+    assert_eq!(stripe_world.world.load(&stripe_world.subscription).await.status, SubscriptionStatus::Active);
 }
 
 #[tokio::test]
@@ -147,15 +147,15 @@ async fn month_is_paid_once_despite_a_crash_and_an_unproven_error() {
             let mut calls = 1;
             loop {
                 let stripe_world = StripeWorld::new().await;
-                let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
-                let gateway = Arc::new(Faulty::new(stripe_world.stripe.clone(), injector.clone()));
+                let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
+                let gateway = Arc::new(FaultyService::new(stripe_world.stripe.clone(), injector.clone()));
                 let connection = EngineConnection::with_injector(injector.clone()).without_retries();
                 let payments = stripe_world.world.separate_payment_batch(connection, gateway).await;
                 stripe_world.world.clock.set(billing_time(DAY));
                 stripe_world.server.set_next_faults([None, Some(error)]);
                 let request = BatchRequest::for_date(date(DAY));
                 let _ = injector.run(payments.run(&request, billing_time(DAY) + TimeDelta::hours(1))).await;
-                if injector.calls() < calls {
+                if injector.call_count() < calls {
                     break;
                 }
                 // If the run was killed before the charge, the error was not used. Remove it before the later runs.

@@ -4,21 +4,21 @@
 use std::sync::Arc;
 
 use billing::{
-    Account, ActionKind, Actor, NewAction, PaymentMethod, Policy, PolicySetting, Settlement, Status, Subscription,
-    SubscriptionId,
+    Account, ActionKind, Actor, NewAction, PaymentMethod, Policy, PolicySetting, Settlement, Subscription,
+    SubscriptionId, SubscriptionStatus,
 };
-use charging::{Applied, ChargingEngine, StatedOutcome};
+use charging::{ApplyResult, ChargingEngine, StatedOutcome};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use deployment::{Deployment, Faulty, InMemoryDeployment};
-use emulator::{EngineConnection, Fault, Injector, Operation};
+use deployment::{Deployment, FaultyService, InMemoryDeployment};
+use emulator::{EngineConnection, ExternalOperation, Fault, FaultInjector};
 use gateways::PaymentGateway;
 use payments::{PaymentBatch, PaymentOutcome};
 use reminders::{ReminderBatch, ReminderOutcome};
 use sandbox::{LedgerEntry, Sandbox};
-use store::{Counts as _, CreateOutcome, Paging, SetPolicyOutcome, SubscriptionKey, Table};
+use store::{CreateOutcome, OutcomeCounts as _, Paging, SetPolicyOutcome, SubscriptionKey, Table};
 use sweep::{BatchRequest, Outcome, RunReport, Sweep};
-use testkit::{RecordedMails, Script, config, sample};
+use testkit::{FaultScript, RecordedMails, read_test_config, sample_account, sample_subscription};
 use ulid::Ulid;
 
 /// The number of shards of a world, unless a test configures another number.
@@ -45,12 +45,12 @@ pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
     const ACCOUNTS: [&str; 5] = ["acme", "bell", "larch", "oak", "pine"];
     let n = u32::try_from(payment_day).unwrap();
     let account = ACCOUNTS[n as usize % ACCOUNTS.len()].parse().unwrap();
-    Subscription { account, shard: n % SHARDS, ..sample::subscription(payment_day, date(created)) }
+    Subscription { account, shard: n % SHARDS, ..sample_subscription(payment_day, date(created)) }
 }
 
 /// Returns the same subscription as [`new_subscription`], but always of the account `acme` and in shard 0.
 pub fn subscription_of_acme(payment_day: i64, created: &str) -> Subscription {
-    sample::subscription(payment_day, date(created))
+    sample_subscription(payment_day, date(created))
 }
 
 /// Returns the same subscription as [`new_subscription`], but the number `n` determines the id, the account and the
@@ -68,9 +68,9 @@ pub struct World {
     pub clock: Arc<SimulatedClock>,
     pub table: Table,
     pub sandbox: Arc<Sandbox>,
-    pub gateway: Arc<Faulty<Sandbox>>,
+    pub gateway: Arc<FaultyService<Sandbox>>,
     pub mails_sent: Arc<RecordedMails>,
-    pub script: Arc<Script>,
+    pub script: Arc<FaultScript>,
     pub connection: Arc<EngineConnection>,
     pub payments: Sweep<PaymentBatch>,
     pub reminders: Sweep<ReminderBatch>,
@@ -109,7 +109,7 @@ impl World {
     pub async fn set_payment_limits(&self, texts: &[(&str, &str)]) {
         let before = self.table.get_settings().await.unwrap().unwrap().payment_limits;
         let mut after = before.clone();
-        texts.iter().for_each(|(name, text)| after.set(name.parse().unwrap(), text).unwrap());
+        texts.iter().for_each(|(name, text)| after.set_limit(name.parse().unwrap(), text).unwrap());
         assert!(self.table.set_payment_limits(&before, &after, None).await.unwrap());
     }
 
@@ -129,7 +129,7 @@ impl World {
     async fn with_seed_and_settings(seed: u64, connection: EngineConnection, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
         let clock = SimulatedClock::new(billing_time("2026-01-01"), seed);
-        let (config, mailer) = (config(&settings).unwrap(), Arc::new(RecordedMails::default()));
+        let (config, mailer) = (read_test_config(&settings).unwrap(), Arc::new(RecordedMails::default()));
         Self::of_system(InMemoryDeployment::new(config, clock, mailer).await.unwrap(), connection).await
     }
 
@@ -142,15 +142,15 @@ impl World {
     /// Creates a world with the deployment `system` and with `connection` (see [`World::with_connection`]).
     async fn of_system(mut system: InMemoryDeployment, connection: EngineConnection) -> Self {
         let (mails_sent, connection) = (Arc::new(RecordedMails::default()), Arc::new(connection));
-        let script = Arc::new(Script::default());
-        let injector = Arc::new(Injector::new(script.clone()));
-        system.deployment.mailer = Arc::new(Faulty::new(mails_sent.clone(), injector.clone()));
-        let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
+        let script = Arc::new(FaultScript::default());
+        let injector = Arc::new(FaultInjector::new(script.clone()));
+        system.deployment.mailer = Arc::new(FaultyService::new(mails_sent.clone(), injector.clone()));
+        let gateway = Arc::new(FaultyService::new(system.sandbox.clone(), injector));
         let deployment = Deployment { gateway: gateway.clone(), ..system.with_connection(connection.clone()) };
         // Only the requests of the tasks, which process single rows, are sent through the connection. The requests of
         // the sweep, which reads the list pages, are not, so that tests can count the requests of a task.
-        let payments = system.deployment.sweep(deployment.payment_task()).await.unwrap();
-        let reminders = system.deployment.sweep(deployment.reminder_task()).await.unwrap();
+        let payments = system.deployment.batch_of_task(deployment.payment_task()).await.unwrap();
+        let reminders = system.deployment.batch_of_task(deployment.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
         Self { system, clock, table, sandbox, gateway, mails_sent, script, connection, payments, reminders }
     }
@@ -162,10 +162,11 @@ impl World {
 
     /// Resolves the open attempt of `subscription` with the outcome `stated`, as an operator does. The engine compares
     /// the outcome with the gateway's payments.
-    pub async fn resolve_attempt(&self, subscription: &Subscription, stated: &StatedOutcome) -> Applied {
-        let (key, today) = ((&subscription.account, subscription.id), self.clock.now().date_naive());
+    pub async fn resolve_attempt(&self, subscription: &Subscription, stated: &StatedOutcome) -> ApplyResult {
+        let Subscription { account, id, .. } = subscription;
+        let today = self.clock.now().date_naive();
         let gateway = self.gateway.as_ref() as &dyn PaymentGateway;
-        self.engine().resolve_attempt(Some(gateway), key, stated, today).await.unwrap()
+        self.engine().resolve_attempt(Some(gateway), account, *id, stated, today).await.unwrap()
     }
 
     /// Returns another payment batch, as in another process. The requests of this batch to the table pass through
@@ -177,7 +178,7 @@ impl World {
     ) -> Sweep<PaymentBatch> {
         let mut deployment = Deployment { gateway, ..self.system.with_connection(Arc::new(connection)) };
         deployment.config.limits.page_rows = 2;
-        deployment.payments().await.unwrap()
+        deployment.payment_batch().await.unwrap()
     }
 
     /// Returns another reminder batch, as in another process. The requests of this batch to the table pass through
@@ -185,12 +186,12 @@ impl World {
     pub async fn separate_reminder_batch(
         &self,
         connection: EngineConnection,
-        injector: Arc<Injector>,
+        injector: Arc<FaultInjector>,
     ) -> Sweep<ReminderBatch> {
-        let mailer = Arc::new(Faulty::new(self.mails_sent.clone(), injector));
+        let mailer = Arc::new(FaultyService::new(self.mails_sent.clone(), injector));
         let mut deployment = Deployment { mailer, ..self.system.with_connection(Arc::new(connection)) };
         deployment.config.limits.page_rows = 2;
-        deployment.reminders().await.unwrap()
+        deployment.reminder_batch().await.unwrap()
     }
 
     /// Sets the clock to `now`, which may be before the latest run. Confirms the clock as an operator would, because a
@@ -205,14 +206,14 @@ impl World {
 
     /// Injects `fault` into the next charge request.
     pub fn inject_charge_fault(&self, fault: Fault) {
-        self.script.add(Operation::Charge, [Some(fault)]);
+        self.script.add(ExternalOperation::Charge, [Some(fault)]);
     }
 
     /// Sets `setting` of the stored policy to `text`. Returns the policy before and after.
     pub async fn set_policy(&self, setting: PolicySetting, text: &str) -> (Policy, Policy) {
         let settings = self.table.get_settings().await.unwrap().unwrap();
         let before = settings.policy.clone().unwrap();
-        let (after, now) = (before.with(setting, text).unwrap(), self.clock.now());
+        let (after, now) = (before.with_setting(setting, text).unwrap(), self.clock.now());
         let action = NewAction { at: now, actor: Actor::Anonymous, kind: ActionKind::ChangeSettings, reason: None };
         assert_eq!(self.table.set_policy(&settings, &after, now, &action).await.unwrap(), SetPolicyOutcome::Set);
         // The settings that were read before are outdated now.
@@ -223,7 +224,7 @@ impl World {
 
     /// Stores `subscription` and its account.
     pub async fn store(&self, subscription: &Subscription) {
-        let account = Account { id: subscription.account.clone(), ..sample::account() };
+        let account = Account { id: subscription.account.clone(), ..sample_account() };
         self.table.put_account(&account).await.unwrap();
         let shards = self.table.get_settings().await.unwrap().unwrap().shards;
         let subscription = Subscription { shard: subscription.shard % shards, ..subscription.clone() };
@@ -242,7 +243,7 @@ impl World {
         change: impl Fn(&Subscription) -> S,
     ) {
         let before = self.load(subscription).await;
-        self.table.settle(before, |stored| Ok::<_, ()>(change(stored).into())).await.unwrap();
+        self.table.write_settlement(before, |stored| Ok::<_, ()>(change(stored).into())).await.unwrap();
     }
 
     /// Runs the payment batch for `day` at 06:00 UTC on `day`.
@@ -326,7 +327,7 @@ pub fn connection_with_act_before<F: Future<Output = ()>>(
 /// subscription can exist after a run whose clock was fast.
 pub fn pause(subscription: &Subscription) -> Subscription {
     let next_payment_on = subscription.next_payment_on.filter(|_| subscription.attempt.is_some());
-    Subscription { status: Status::Paused, next_payment_on, next_reminder_on: None, ..subscription.clone() }
+    Subscription { status: SubscriptionStatus::Paused, next_payment_on, next_reminder_on: None, ..subscription.clone() }
 }
 
 /// Returns the result of cancelling `subscription` on its due date.

@@ -7,7 +7,7 @@ use billing::{Account, AccountChanges, AccountId, ActionKind, EmailAddress, Labe
 use chrono::{DateTime, Utc};
 use rest::body::Body;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Operator, Problem, RequestActor, RequestTime};
+use rest::{OperatorAccess, Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::PutAccountOutcome;
 use utoipa::ToSchema;
@@ -76,11 +76,12 @@ impl From<Account> for AccountView {
         (status = 410, description = "The account was erased: its id cannot be used again", body = Problem)
     )
 )]
-pub async fn put(
+pub async fn put_account(
     State(api): State<Api>,
     now: RequestTime,
     Path(AccountPath { account: id }): Path<AccountPath>,
-    (_, actor): (Operator, RequestActor),
+    _: OperatorAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
@@ -118,11 +119,11 @@ pub async fn put(
     params(AccountPath),
     responses((status = 200, description = "The account", body = AccountView))
 )]
-pub async fn read(
+pub async fn get_account(
     State(api): State<Api>,
     Path(AccountPath { account: id }): Path<AccountPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<AccountView>, Problem> {
-    let account = api.table.get_account(&id).await?.ok_or_else(Problem::no_account)?;
+    let account = api.table.get_account(&id).await?.ok_or_else(Problem::account_not_found)?;
     Ok(Json(account.into()))
 }

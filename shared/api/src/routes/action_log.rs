@@ -76,7 +76,7 @@ impl From<LoggedAction> for ActionView {
 
 /// Returns the entry as an account may see it: without the reason. The name of the actor is removed, too, unless the
 /// actor is an account or a customer.
-pub(super) fn visible_to_account(logged: LoggedAction) -> LoggedAction {
+pub(super) fn hide_operator_details(logged: LoggedAction) -> LoggedAction {
     let actor = match logged.actor.kind() {
         ActorKind::Account | ActorKind::Customer => logged.actor,
         kind => Actor::from_parts(kind, None),
@@ -97,7 +97,7 @@ pub(super) fn visible_to_account(logged: LoggedAction) -> LoggedAction {
     params(AccountPath, PageQuery),
     responses((status = 200, description = "A page of the actions", body = ListView<ActionView>))
 )]
-pub async fn list(
+pub async fn list_actions(
     State(api): State<Api>,
     now: RequestTime,
     caller: Caller,
@@ -108,7 +108,7 @@ pub async fn list(
     let page = api.table.get_actions_by_account(&account, &paging, now.at).await?;
     let page = match caller {
         Caller::Operator(_) => page,
-        Caller::Account { .. } => page.map(visible_to_account),
+        Caller::Account { .. } => page.map(hide_operator_details),
     };
-    Ok(Json(api.list_of_account(&account, page).await?))
+    Ok(Json(api.convert_account_list(&account, page).await?))
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use rest::list::{ListView, UnreadableView};
 use rest::openapi::UlidText;
 use rest::parameters::{PageQuery, Path, PathId, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use ulid::Ulid;
@@ -105,10 +105,10 @@ pub struct AuditPath {
     params(PageQuery),
     responses((status = 200, description = "A page of the audits", body = ListView<AuditView>))
 )]
-pub async fn list(
+pub async fn list_audits(
     State(api): State<Api>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<AuditView>>, Problem> {
     let page = api.table.get_audits(&page.paging(Table::cursor_of_audits)?, now.at).await?;
@@ -126,11 +126,11 @@ pub async fn list(
     params(AuditPath, PageQuery),
     responses((status = 200, description = "The audit and a page of its violations", body = AuditWithViolations))
 )]
-pub async fn read(
+pub async fn get_audit(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<AuditPath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<AuditWithViolations>, Problem> {
     let (id, paging) = (path.id.ok_or_else(problems::audit_not_found)?, page.paging(Table::cursor_of_violations)?);

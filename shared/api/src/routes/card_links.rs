@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::{Account, ActionKind, Actor, OwedPayment, Status, Subscription};
+use billing::{Account, ActionKind, Actor, OwedPayment, Subscription, SubscriptionStatus};
 use mail::Language;
 use minijinja::context;
 use rest::html_page;
@@ -20,7 +20,7 @@ use store::{ChangeRecords, LimitedOperation, Paging};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use super::payment_method_setups::return_url;
+use super::payment_method_setups::setup_return_url;
 use crate::actions::new_action;
 use crate::error_responses::setup_problem;
 use crate::{Api, problems};
@@ -60,6 +60,14 @@ enum CardScope {
     All,
 }
 
+/// The current state of the account, the subscription and the payment of a card link.
+struct CardLinkState {
+    account: Account,
+    subscription: Subscription,
+    /// `None` if the payment of the link is no longer owed.
+    owed: Option<OwedPayment>,
+}
+
 /// The id of the card link in the path, or the error of a path that cannot be read. For this error, too, the routes
 /// return that the link does not exist.
 type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
@@ -78,7 +86,7 @@ type LinkPath = Result<axum::extract::Path<CardLinkPath>, PathRejection>;
     params(CardLinkPath),
     responses((status = 200, description = "The page with the owed payment", content((String = "text/html"))))
 )]
-pub async fn show(
+pub async fn show_card_link(
     State(api): State<Api>,
     now: RequestTime,
     path: LinkPath,
@@ -86,7 +94,7 @@ pub async fn show(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     match api.read_card_link(path, now).await {
-        Ok((account, stored, owed)) => api.card_link_page(&account, &stored, owed).await,
+        Ok(CardLinkState { account, subscription, owed }) => api.card_link_page(&account, &subscription, owed).await,
         Err(problem) => api.card_link_error(problem, &headers),
     }
 }
@@ -106,7 +114,7 @@ pub async fn show(
         (status = 303, description = "Redirects the browser to the gateway's page")
     )
 )]
-pub async fn open(
+pub async fn open_card_link(
     State(api): State<Api>,
     now: RequestTime,
     path: LinkPath,
@@ -114,43 +122,42 @@ pub async fn open(
     headers: HeaderMap,
     public_url: PublicUrl,
 ) -> Result<Response, Problem> {
-    let (account, stored, owed) = match api.read_card_link(path, now).await {
-        Ok(link) => link,
+    let CardLinkState { account, subscription, owed } = match api.read_card_link(path, now).await {
+        Ok(state) => state,
         Err(problem) => return api.card_link_error(problem, &headers),
     };
     if owed.is_none() {
-        return api.card_link_page(&account, &stored, owed).await;
+        return api.card_link_page(&account, &subscription, owed).await;
     }
-    let subscriptions = (subscriptions == CardScope::Owed).then(|| vec![stored.id]);
-    api.count_use(&LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
-    let setup =
-        api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await.map_err(setup_problem)?;
+    let subscriptions = (subscriptions == CardScope::Owed).then(|| vec![subscription.id]);
+    api.count_limited_use(&LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
+    let setup = api
+        .payment_method_setups()?
+        .open(&account, subscriptions, |id| setup_return_url(&public_url, id))
+        .await
+        .map_err(setup_problem)?;
     let action = new_action(ActionKind::CreateSetup, RequestActor(Actor::Anonymous), now);
     api.table.create_setup(&setup, ChangeRecords { request: None, action: Some(&action) }).await?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, setup.url)]).into_response())
 }
 
 impl Api {
-    /// Returns the account and the subscription of a card link that is opened at `now`, and its payment if that is still owed.
-    /// While the payment is owed, the link is renewed.
+    /// Returns the current state of a card link that is opened at `now`. While its payment is owed, the link is renewed.
     ///
     /// # Errors
     /// 404 if there is no such link, or if its account or subscription does not exist any more.
-    async fn read_card_link(
-        &self,
-        path: LinkPath,
-        now: RequestTime,
-    ) -> Result<(Account, Subscription, Option<OwedPayment>), Problem> {
+    async fn read_card_link(&self, path: LinkPath, now: RequestTime) -> Result<CardLinkState, Problem> {
         let axum::extract::Path(CardLinkPath { link }) = path.map_err(|_| problems::card_link_not_found())?;
         let id = link.ok_or_else(problems::card_link_not_found)?;
         let opened = self.table.get_card_link(id, now.at).await?.ok_or_else(problems::card_link_not_found)?;
         let link = &opened.link;
         let account = self.table.get_account(&link.account).await?.ok_or_else(problems::card_link_not_found)?;
         let stored = self.table.get_subscription(&link.account, link.subscription).await?;
-        let stored = stored.ok_or_else(problems::card_link_not_found)?;
-        let owed = stored.outlook(&self.table.policy(), now.today).owed.filter(|owed| owed.due_on == link.due_on);
+        let subscription = stored.ok_or_else(problems::card_link_not_found)?;
+        let owed = subscription.outlook(&self.table.policy(), now.today).owed;
+        let owed = owed.filter(|owed| owed.due_on == link.due_on);
         self.table.renew_card_link(&opened, owed.is_some(), now.at).await?;
-        Ok((account, stored, owed))
+        Ok(CardLinkState { account, subscription, owed })
     }
 
     /// Returns the web page of a card link for a payment of the subscription `stored`. The page has buttons only if the
@@ -175,19 +182,19 @@ impl Api {
             language => language.texts.language.as_str(),
             merchant => self.merchant.name.as_str(),
             heading => if is_owed { &texts.heading } else { &texts.settled },
-            body => html_page::render("body.txt", if is_owed { &texts.body } else { &texts.settled_body }, values.clone()),
+            body => html_page::render_template("body.txt", if is_owed { &texts.body } else { &texts.settled_body }, values.clone()),
             action => is_owed.then_some(texts.action.as_str()),
-            others => (!others.is_empty()).then(|| html_page::render("others.txt", &texts.others, values)),
+            others => (!others.is_empty()).then(|| html_page::render_template("others.txt", &texts.others, values)),
             action_all => texts.action_all.as_str(),
         };
-        Ok(html_page::response(html_page::render("card_link.html", PAGE_TEMPLATE, values)))
+        Ok(html_page::html_response(html_page::render_template("card_link.html", PAGE_TEMPLATE, values)))
     }
 
     /// Returns the products of the account's other subscriptions that are not cancelled.
     async fn other_products(&self, stored: &Subscription) -> Result<Vec<String>, Problem> {
         let subscriptions = self.table.get_subscriptions_by_account(&stored.account, &Paging::all()).await?;
         let others = subscriptions.items.into_iter();
-        let others = others.filter(|other| other.id != stored.id && other.status != Status::Cancelled);
+        let others = others.filter(|other| other.id != stored.id && other.status != SubscriptionStatus::Cancelled);
         Ok(others.map(|other| other.product_name.as_str().to_owned()).collect())
     }
 
@@ -205,12 +212,12 @@ impl Api {
             language => language.texts.language.as_str(),
             merchant,
             heading => texts.not_found.as_str(),
-            body => html_page::render("body.txt", &texts.not_found_body, context! { merchant }),
+            body => html_page::render_template("body.txt", &texts.not_found_body, context! { merchant }),
             action => (),
             others => (),
             action_all => (),
         };
-        let page = html_page::response(html_page::render("card_link.html", PAGE_TEMPLATE, values));
+        let page = html_page::html_response(html_page::render_template("card_link.html", PAGE_TEMPLATE, values));
         Ok((StatusCode::NOT_FOUND, page).into_response())
     }
 }

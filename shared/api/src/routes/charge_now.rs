@@ -6,20 +6,20 @@ use billing::{AccountId, Subscription, SubscriptionId};
 use charging::{FirstPayment, SubscriptionWithFirstPayment};
 use chrono::NaiveDate;
 use rest::Problem;
-use rest::idempotency::{json_response, marked_as_replayed};
+use rest::idempotency::{json_response, mark_response_as_replayed};
 use serde::Deserialize;
-use store::{IdempotentRequest, Replayed};
+use store::{IdempotencyKeyReuse, IdempotentRequest};
 
-use super::created_view::{PaymentState, response_with_payment};
+use super::created_view::{FirstPaymentState, stored_response_with_payment};
 use crate::{Api, problems};
 
 /// The fields that are read from the stored response of an earlier request: the created subscription and its first
 /// payment.
 #[derive(Deserialize)]
-struct StoredFields {
+struct StoredSignUpFields {
     id: SubscriptionId,
     #[serde(default)]
-    payment: Option<PaymentState>,
+    payment: Option<FirstPaymentState>,
 }
 
 impl Api {
@@ -46,15 +46,16 @@ impl Api {
     pub(super) async fn respond_to_repeated_sign_up(
         &self,
         account: &AccountId,
-        replayed: Replayed,
+        replayed: IdempotencyKeyReuse,
         request: &IdempotentRequest,
         today: NaiveDate,
     ) -> Result<Response, Problem> {
-        let Replayed::SameRequest(stored) = replayed else { return Err(Problem::idempotency_key_reused()) };
-        let StoredFields { id, payment } = serde_json::from_str(&stored.json).map_err(|_| Problem::internal())?;
-        let was_processing = payment == Some(PaymentState::Processing);
+        let IdempotencyKeyReuse::SameRequest(stored) = replayed else { return Err(Problem::idempotency_key_reused()) };
+        let StoredSignUpFields { id, payment } =
+            serde_json::from_str(&stored.json).map_err(|_| Problem::internal_error())?;
+        let was_processing = payment == Some(FirstPaymentState::Processing);
         let stored = self.table.get_subscription(account, id).await?.ok_or_else(problems::subscription_not_found)?;
-        Ok(marked_as_replayed(self.first_payment_response(stored, request, was_processing, today).await?))
+        Ok(mark_response_as_replayed(self.first_payment_response(stored, request, was_processing, today).await?))
     }
 
     /// Charges the first payment of `stored` if it was not attempted yet. Returns the response with the state of this
@@ -72,7 +73,7 @@ impl Api {
             0 => charges.charge_now(&stored, today).await?.ok_or_else(problems::subscription_not_found)?,
             _ => charges.engine().read_first_payment_state(stored, was_processing).await?,
         };
-        let response = response_with_payment(&created);
+        let response = stored_response_with_payment(&created);
         // The table does not store whether an open payment is `processing`. Therefore store this state in the response
         // that repeated requests get.
         if created.payment == FirstPayment::Processing
@@ -81,12 +82,12 @@ impl Api {
         {
             tracing::warn!(%error, error_type = "Table", "a repeated sign-up request will return the state unknown instead of processing");
         }
-        Ok(json_response(status_code(&created), response))
+        Ok(json_response(first_payment_status_code(&created), response))
     }
 }
 
 /// Returns the status code of the response: 201 if the first payment was paid, declined or rejected, 202 otherwise.
-fn status_code(created: &SubscriptionWithFirstPayment) -> StatusCode {
+fn first_payment_status_code(created: &SubscriptionWithFirstPayment) -> StatusCode {
     match created.payment {
         FirstPayment::Paid(_) | FirstPayment::Declined { .. } | FirstPayment::Rejected { .. } => StatusCode::CREATED,
         FirstPayment::Processing | FirstPayment::Unknown | FirstPayment::NotAttempted => StatusCode::ACCEPTED,

@@ -19,7 +19,7 @@ use super::subscription_view::SubscriptionView;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FirstPaymentState)]
-pub enum PaymentState {
+pub enum FirstPaymentState {
     Paid,
     Declined,
     Rejected,
@@ -31,14 +31,14 @@ pub enum PaymentState {
 /// A created subscription, with the state of its first payment.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedSubscription)]
-pub struct CreatedView {
+pub struct CreatedSubscriptionView {
     /// The subscription.
     #[serde(flatten)]
     subscription: SubscriptionView,
     /// The state of the first payment; absent without `charge_now`. The field `status` does not show
     /// whether the payment succeeded.
     #[schema(required = false)]
-    payment: PaymentState,
+    payment: FirstPaymentState,
     /// The gateway's code for a declined or rejected first payment; null otherwise, absent without `charge_now`. Do not
     /// show it to the customer: a thief must not learn that a stolen card was reported.
     decline_code: Option<String>,
@@ -46,15 +46,15 @@ pub struct CreatedView {
     receipt: Option<ReceiptView>,
 }
 
-impl From<&SubscriptionWithFirstPayment> for CreatedView {
+impl From<&SubscriptionWithFirstPayment> for CreatedSubscriptionView {
     fn from(created: &SubscriptionWithFirstPayment) -> Self {
         let (payment, decline_code, receipt) = match created.payment.clone() {
-            FirstPayment::Paid(receipt) => (PaymentState::Paid, None, Some(ReceiptView::from(*receipt))),
-            FirstPayment::Declined { code } => (PaymentState::Declined, Some(code), None),
-            FirstPayment::Rejected { code } => (PaymentState::Rejected, Some(code), None),
-            FirstPayment::Processing => (PaymentState::Processing, None, None),
-            FirstPayment::Unknown => (PaymentState::Unknown, None, None),
-            FirstPayment::NotAttempted => (PaymentState::NotAttempted, None, None),
+            FirstPayment::Paid(receipt) => (FirstPaymentState::Paid, None, Some(ReceiptView::from(*receipt))),
+            FirstPayment::Declined { code } => (FirstPaymentState::Declined, Some(code), None),
+            FirstPayment::Rejected { code } => (FirstPaymentState::Rejected, Some(code), None),
+            FirstPayment::Processing => (FirstPaymentState::Processing, None, None),
+            FirstPayment::Unknown => (FirstPaymentState::Unknown, None, None),
+            FirstPayment::NotAttempted => (FirstPaymentState::NotAttempted, None, None),
         };
         let subscription = SubscriptionView::from(created.subscription.clone());
         Self { subscription, payment, decline_code, receipt }
@@ -69,10 +69,10 @@ impl From<&SubscriptionWithFirstPayment> for CreatedView {
     headers(("ETag" = String, description = "The version of the subscription, in quotes"))
 )]
 #[allow(dead_code, reason = "used only for the OpenAPI document")]
-pub struct CreatedSubscription(CreatedView);
+pub struct CreatedSubscription(CreatedSubscriptionView);
 
 /// Returns the response for `created`: the subscription with the state of its first payment.
-pub(super) fn response_with_payment(created: &SubscriptionWithFirstPayment) -> StoredResponse {
-    let json = serde_json::to_string(&CreatedView::from(created)).expect("a view can be serialized");
+pub(super) fn stored_response_with_payment(created: &SubscriptionWithFirstPayment) -> StoredResponse {
+    let json = serde_json::to_string(&CreatedSubscriptionView::from(created)).expect("a view can be serialized");
     StoredResponse { json, version: created.subscription.version }
 }

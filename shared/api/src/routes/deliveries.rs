@@ -9,13 +9,13 @@ use rest::body::{Body, EmptyObject};
 use rest::list::ListView;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Operator, Problem, RequestActor, RequestTime};
+use rest::{OperatorAccess, Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use super::webhook_endpoints::{EndpointPath, problem_of};
+use super::webhook_endpoints::{EndpointPath, webhook_endpoint_problem};
 use crate::actions::new_action;
 use crate::error_responses::queue_problem;
 use crate::{Api, problems};
@@ -78,11 +78,11 @@ pub struct DeliveryPath {
     params(EndpointPath, PageQuery),
     responses((status = 200, description = "A page of the deliveries", body = ListView<DeliveryView>))
 )]
-pub async fn list(
+pub async fn list_webhook_deliveries(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
     api.parts.require_outbound_webhooks()?;
@@ -108,20 +108,21 @@ pub async fn list(
     request_body = EmptyObject,
     responses((status = 202, description = "The event is queued for delivery", body = DeliveryView))
 )]
-pub async fn redeliver(
+pub async fn redeliver_event(
     State(api): State<Api>,
     now: RequestTime,
     Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
-    (_, actor): (Operator, RequestActor),
+    _: OperatorAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
     api.parts.require_outbound_webhooks()?;
     let endpoint = endpoint.ok_or_else(problems::endpoint_not_found)?;
-    let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
+    let queue = api.deliveries.as_ref().ok_or_else(Problem::internal_error)?;
     let key = DeliveryKey { endpoint, event };
     let action = new_action(ActionKind::RedeliverEvent, actor, now);
-    let restarted = api.webhook_endpoints().redeliver(&key, &action).await.map_err(problem_of)?;
+    let restarted = api.webhook_endpoints().redeliver(&key, &action).await.map_err(webhook_endpoint_problem)?;
     queue.send(&[key]).await.map_err(queue_problem)?;
     Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

@@ -7,10 +7,10 @@ use chrono::NaiveDate;
 use rest::body::MinorUnits;
 use rest::cursor::ListCursor;
 use rest::list::UnreadableView;
-use rest::parameters::{CivilDate, Limit, Path, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::parameters::{CivilDate, PageSize, Path, Query};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
-use store::{Batch, DuePayment, DueSubscription, Position};
+use store::{Batch, DueIndexPosition, DuePayment, DueSubscription};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
@@ -32,7 +32,7 @@ pub struct DueQuery {
     /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    limit: PageSize,
 }
 
 /// A page of due payments or reminders.
@@ -104,19 +104,19 @@ impl DueView {
     params(BatchPath, DueQuery),
     responses((status = 200, description = "A page of the due payments or reminders", body = DueListView))
 )]
-pub async fn list(
+pub async fn list_due_subscriptions(
     State(api): State<Api>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Path(BatchPath { batch }): Path<BatchPath>,
     Query(DueQuery { date, cursor, limit }): Query<DueQuery>,
 ) -> Result<Json<DueListView>, Problem> {
     let date = date.map_or(now.today, NaiveDate::from);
     let shards = api.read_shard_count().await?;
-    let is_in_list = |position: &Position| position.shard < shards && position.is_in_due_list(date, now.today);
+    let is_in_list = |position: &DueIndexPosition| position.shard < shards && position.is_in_due_list(date, now.today);
     let parse = |text: String| serde_json::from_str(&text).ok().filter(is_in_list);
     let after = cursor.decode(parse)?;
-    let page = api.table.get_due_and_postponed_by_date(batch, shards, (date, now.today), after, limit.0).await?;
+    let page = api.table.get_due_and_postponed_by_date(batch, shards, date, now.today, after, limit.0).await?;
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
     let policy = api.table.policy();
     for row in api.table.get_subscriptions_of_due_rows(page.rows).await? {

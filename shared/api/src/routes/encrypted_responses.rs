@@ -4,14 +4,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use encryption::EncryptionKeys;
 use rest::Problem;
-use rest::idempotency::replayed_response;
-use store::{IdempotentRequest, Replayed, StoredResponse};
+use rest::idempotency::replay_response;
+use store::{IdempotencyKeyReuse, IdempotentRequest, StoredResponse};
 
 use crate::Api;
 
 /// Returns the encryption context of the response to `request`: the response can be decrypted only with the same
 /// context.
-fn context_of(request: &IdempotentRequest) -> String {
+fn response_encryption_context(request: &IdempotentRequest) -> String {
     format!("response to the request {}", request.key_hash)
 }
 
@@ -36,7 +36,11 @@ impl Api {
         request: IdempotentRequest,
         response: &StoredResponse,
     ) -> Result<IdempotentRequest, Problem> {
-        let json = self.encryption_keys()?.encrypt(&response.json, &context_of(&request), self.clock.as_ref());
+        let json = self.encryption_keys()?.encrypt(
+            &response.json,
+            &response_encryption_context(&request),
+            self.clock.as_ref(),
+        );
         let response = StoredResponse { json, version: response.version };
         Ok(IdempotentRequest { response, ..request })
     }
@@ -50,22 +54,22 @@ impl Api {
     pub(super) fn decrypted_response(
         &self,
         request: &IdempotentRequest,
-        replayed: Replayed,
+        replayed: IdempotencyKeyReuse,
         status: StatusCode,
     ) -> Result<Response, Problem> {
         let decrypted = match replayed {
-            Replayed::SameRequest(stored) if !stored.json.starts_with('{') => {
-                let json = self.encryption_keys()?.decrypt(&stored.json, &context_of(request)).map_err(|error| {
+            IdempotencyKeyReuse::SameRequest(stored) if !stored.json.starts_with('{') => {
+                let json = self.encryption_keys()?.decrypt(&stored.json, &response_encryption_context(request)).map_err(|error| {
                     tracing::error!(%error, error_type = "Decryption", "the stored response to an earlier request cannot be decrypted");
                     Problem::conflict(
                         "the request was carried out before, but its response with the secret cannot be decrypted; \
                          find the webhook endpoint in the list, and rotate its secret",
                     )
                 })?;
-                Replayed::SameRequest(StoredResponse { json, ..stored })
+                IdempotencyKeyReuse::SameRequest(StoredResponse { json, ..stored })
             }
             replayed => replayed,
         };
-        replayed_response(decrypted, status)
+        replay_response(decrypted, status)
     }
 }

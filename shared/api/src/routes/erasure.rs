@@ -88,18 +88,19 @@ impl ErasureView {
         (status = 409, description = "A payment is owed, an operation is still in progress, or the deployment cannot erase accounts; `detail` names it", body = Problem)
     )
 )]
-pub async fn request(
+pub async fn request_account_erasure(
     State(api): State<Api>,
     now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
-    (_, actor): (AdminAccess, RequestActor),
+    _: AdminAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
 ) -> Result<(StatusCode, Json<ErasureView>), Problem> {
     api.parts.require_erasures()?;
     let action = new_action(ActionKind::EraseAccount, actor, now);
     let state = request_erasure(&api.table, &account, &action, now.at).await.map_err(|error| match error {
         ErasureRequestError::Table(error) => error.into(),
-        ErasureRequestError::NoAccount => Problem::no_account(),
+        ErasureRequestError::NoAccount => Problem::account_not_found(),
         error @ ErasureRequestError::Obstacles(_) => Problem::conflict(error.to_string()),
     })?;
     let status = match state {

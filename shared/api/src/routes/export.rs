@@ -18,11 +18,11 @@ use ulid::Ulid;
 use utoipa::ToSchema;
 
 use super::accounts::AccountView;
-use super::action_log::{ActionView, visible_to_account};
+use super::action_log::{ActionView, hide_operator_details};
 use super::receipts::ReceiptView;
 use super::refunds::RefundView;
 use super::subscription_view::SubscriptionView;
-use super::why::{FailedAttempt, WaivedMonth};
+use super::why::{FailedAttemptView, WaivedMonth};
 use crate::Api;
 
 /// The maximum number of stored items in the exported document of an account. If the account has more, the request is
@@ -109,7 +109,7 @@ pub struct ExportedAttempt {
     subscription: SubscriptionId,
     #[serde(flatten)]
     #[schema(inline)]
-    attempt: FailedAttempt,
+    attempt: FailedAttemptView,
 }
 
 /// A month of a subscription that is never charged.
@@ -174,7 +174,7 @@ impl From<TableError> for ExportError {
 }
 
 /// Returns `method` with shortened tokens, so that the reader of the export cannot charge the card.
-fn masked(method: &PaymentMethod) -> PaymentMethod {
+fn mask_payment_method(method: &PaymentMethod) -> PaymentMethod {
     PaymentMethod { customer: method.customer.masked(), payment_method: method.payment_method.masked() }
 }
 
@@ -226,7 +226,7 @@ impl From<PaymentMethodSetup> for ExportedSetup {
             public_name: setup.public_name(),
             created_at: setup.created_at,
             expires_at: setup.expires_at,
-            payment_method: setup.payment_method.as_ref().map(masked),
+            payment_method: setup.payment_method.as_ref().map(mask_payment_method),
         }
     }
 }
@@ -255,7 +255,7 @@ impl AccountExport {
         if partition.is_empty() {
             return Ok(None);
         }
-        let setups = setups_of(table, &partition, now).await?;
+        let setups = read_recent_setups(table, &partition, now).await?;
         Ok(Some(Self::from_stored(partition, setups, now)?))
     }
 
@@ -285,7 +285,7 @@ impl AccountExport {
             waived_months: partition.waived.into_iter().map(ExportedWaivedMonth::from).collect(),
             payments_without_receipt: partition.findings.into_iter().map(PaymentWithoutReceipt::from).collect(),
             payment_method_setups: setups.into_iter().map(ExportedSetup::from).collect(),
-            actions: partition.actions.into_iter().rev().map(visible_to_account).map(ActionView::from).collect(),
+            actions: partition.actions.into_iter().rev().map(hide_operator_details).map(ActionView::from).collect(),
             unreadable: unreadable.collect::<Result<_, _>>()?,
         })
     }
@@ -293,7 +293,7 @@ impl AccountExport {
 
 /// Returns the stored payment method setups of the account. Setups are not in the account's `partition`: their ids are
 /// in its action log.
-async fn setups_of(
+async fn read_recent_setups(
     table: &Table,
     partition: &AccountPartition,
     now: DateTime<Utc>,
@@ -324,7 +324,7 @@ async fn setups_of(
         (status = 409, description = "The document is too large for a response", body = Problem)
     )
 )]
-pub async fn read(
+pub async fn export_account(
     State(api): State<Api>,
     now: RequestTime,
     caller: Caller,
@@ -332,8 +332,8 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let mut export = match AccountExport::read(&api.table, &account, MAX_EXPORTED_ITEMS, now.at).await {
-        Ok(export) => export.ok_or_else(Problem::no_account)?,
-        Err(ExportError::TooManyItems) => return Err(too_large()),
+        Ok(export) => export.ok_or_else(Problem::account_not_found)?,
+        Err(ExportError::TooManyItems) => return Err(export_too_large()),
         Err(ExportError::Table(error)) => return Err(error.into()),
     };
     if caller == Caller::Operator(Role::Read) {
@@ -344,13 +344,13 @@ pub async fn read(
     }
     let json = serde_json::to_string(&export).expect("the data can be serialized");
     if json.len() > MAX_RESPONSE_BYTES {
-        return Err(too_large());
+        return Err(export_too_large());
     }
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }
 
 /// 409: the data of the account is too large for a response.
-fn too_large() -> Problem {
+fn export_too_large() -> Problem {
     Problem::conflict(format!(
         "the data of the account is too large for a response: more than {MAX_EXPORTED_ITEMS} items or {MAX_RESPONSE_BYTES} \
          bytes; use the command `dueday account export`"

@@ -1,13 +1,13 @@
 //! `GET /forecast`: the forecast of charges. For operators.
 
-use audit::forecast;
+use audit::forecast_charges;
 use axum::Json;
 use axum::extract::State;
-use billing::{ChargeTotal, Currency, Sums};
+use billing::{ChargeTotal, Currency, MoneySums};
 use chrono::NaiveDate;
 use rest::list::UnreadableView;
 use rest::parameters::{BoundedNumber, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -62,7 +62,7 @@ pub struct SumView {
 
 impl SumView {
     /// Converts `sums` into the wire format: one sum per currency.
-    pub fn from_sums(sums: &Sums) -> Vec<Self> {
+    pub fn from_sums(sums: &MoneySums) -> Vec<Self> {
         sums.iter().map(|sum| Self { amount: sum.minor(), currency: sum.currency() }).collect()
     }
 }
@@ -86,15 +86,15 @@ impl ForecastDay {
     params(ForecastQuery),
     responses((status = 200, description = "The forecast", body = ForecastView))
 )]
-pub async fn read(
+pub async fn get_payment_forecast(
     State(api): State<Api>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Query(ForecastQuery { months: BoundedNumber(months) }): Query<ForecastQuery>,
 ) -> Result<Json<ForecastView>, Problem> {
     let (shards, today) = (api.read_shard_count().await?, now.today);
     let months = u32::try_from(months).unwrap_or(u32::MAX);
-    let (forecast, unreadable) = forecast(&api.table, shards, today, months).await?;
+    let (forecast, unreadable) = forecast_charges(&api.table, shards, today, months).await?;
     let data = forecast.days().map(|(date, day)| ForecastDay::new(date, day)).collect();
     Ok(Json(ForecastView {
         from: today,

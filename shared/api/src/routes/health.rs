@@ -25,6 +25,6 @@ pub struct Health {
     security(()),
     responses((status = 200, description = "The API responds", body = Health))
 )]
-pub async fn check(_: Query<NoParameters>) -> Json<Health> {
+pub async fn check_health(_: Query<NoParameters>) -> Json<Health> {
     Json(Health { status: "ok" })
 }

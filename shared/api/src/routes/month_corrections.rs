@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::subscription_view::CurrentSubscription;
 use super::transitions::{Transition, TransitionBody};
 use crate::Api;
-use crate::price_check::refused_price;
+use crate::price_check::refused_price_problem;
 
 /// The corrected price of the owed month.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -37,13 +37,13 @@ pub struct MonthWaiver {
 }
 
 impl TransitionBody for PriceCorrection {
-    fn reason(&self) -> Option<&Label> {
+    fn change_reason(&self) -> Option<&Label> {
         Some(&self.reason)
     }
 }
 
 impl TransitionBody for MonthWaiver {
-    fn reason(&self) -> Option<&Label> {
+    fn change_reason(&self) -> Option<&Label> {
         Some(&self.reason)
     }
 }
@@ -62,13 +62,16 @@ impl TransitionBody for MonthWaiver {
     request_body = PriceCorrection,
     responses(CurrentSubscription)
 )]
-pub async fn correct_price(State(api): State<Api>, request: Transition<PriceCorrection>) -> Result<Response, Problem> {
+pub async fn correct_subscription_price(
+    State(api): State<Api>,
+    request: Transition<PriceCorrection>,
+) -> Result<Response, Problem> {
     let (RequestTime { at, today }, MinorUnits(minor)) = (request.now, request.body.amount);
     request.check_operator()?;
     let rules = api.read_amount_rules(at).await;
     api.apply_correction(&request, ActionKind::CorrectPrice, |stored| {
         let corrected = stored.correct_price(minor, today)?;
-        rules.check(corrected.price).map_err(|refusal| refused_price("amount", refusal))?;
+        rules.check_amount(corrected.price).map_err(|refusal| refused_price_problem("amount", refusal))?;
         Ok(corrected)
     })
     .await
@@ -87,7 +90,7 @@ pub async fn correct_price(State(api): State<Api>, request: Transition<PriceCorr
     request_body = MonthWaiver,
     responses(CurrentSubscription)
 )]
-pub async fn waive(State(api): State<Api>, request: Transition<MonthWaiver>) -> Result<Response, Problem> {
+pub async fn waive_month(State(api): State<Api>, request: Transition<MonthWaiver>) -> Result<Response, Problem> {
     api.waive_month(&request, ActionKind::WaiveMonth, WaivedReason::Merchant).await
 }
 
@@ -104,7 +107,10 @@ pub async fn waive(State(api): State<Api>, request: Transition<MonthWaiver>) -> 
     request_body = MonthWaiver,
     responses(CurrentSubscription)
 )]
-pub async fn paid_elsewhere(State(api): State<Api>, request: Transition<MonthWaiver>) -> Result<Response, Problem> {
+pub async fn record_month_paid_elsewhere(
+    State(api): State<Api>,
+    request: Transition<MonthWaiver>,
+) -> Result<Response, Problem> {
     api.waive_month(&request, ActionKind::RecordPaidElsewhere, WaivedReason::PaidElsewhere).await
 }
 
@@ -117,9 +123,11 @@ impl Api {
         reason: WaivedReason,
     ) -> Result<Response, Problem> {
         request.check_operator()?;
-        let (RequestTime { at, today }, lead, month) = (request.now, self.table.policy().lead, request.body.month);
+        let RequestTime { at, today } = request.now;
+        let lead = self.table.policy().lead;
+        let month = request.body.month;
         let later_findings = self.table.count_findings_after(&request.path.account, request.path.id, month).await?;
-        let waive = |stored: &Subscription| Ok(stored.waive_month((month, reason), later_findings, lead, today, at)?);
+        let waive = |stored: &Subscription| Ok(stored.waive_month(month, reason, later_findings, lead, today, at)?);
         self.apply_correction(request, kind, waive).await
     }
 }

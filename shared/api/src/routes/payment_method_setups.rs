@@ -13,7 +13,7 @@ use mail::Language;
 use minijinja::context;
 use rest::body::Body;
 use rest::html_page;
-use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
+use rest::idempotency::{IdempotencyKey, json_response, replay_response};
 use rest::openapi::UlidText;
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
 use rest::{AccountAction, Caller, Problem, PublicUrl, RequestActor, RequestTime, Role};
@@ -132,7 +132,7 @@ impl SetupView {
 }
 
 /// Returns the URL to which the gateway sends the customer back after the page of `setup`.
-pub(super) fn return_url(public_url: &PublicUrl, setup: Ulid) -> String {
+pub(super) fn setup_return_url(public_url: &PublicUrl, setup: Ulid) -> String {
     public_url.join(&format!("/payment-method-setups/{setup}/return"))
 }
 
@@ -150,7 +150,7 @@ pub(super) fn return_url(public_url: &PublicUrl, setup: Ulid) -> String {
     request_body = NewSetup,
     responses((status = 201, description = "The setup was created, and its page is open", body = SetupView))
 )]
-pub async fn create(
+pub async fn create_payment_method_setup(
     State(api): State<Api>,
     now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
@@ -161,10 +161,10 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     caller.check_action(AccountAction::PaymentMethod)?;
     let mut request = key.idempotent_request(&body.hash, now.at);
-    if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
+    if let Some(stored) = api.replay_stored_response(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(stored);
     }
-    let account = api.table.get_account(&account).await?.ok_or_else(Problem::no_account)?;
+    let account = api.table.get_account(&account).await?.ok_or_else(Problem::account_not_found)?;
     if account.erasure_requested_at.is_some() {
         return Err(problems::account_is_being_erased());
     }
@@ -172,9 +172,12 @@ pub async fn create(
     if subscriptions.as_ref().is_some_and(|ids| ids.is_empty() || ids.len() > 100) {
         return Err(Problem::invalid_field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
-    api.count_use_by(&caller, &LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
-    let setup =
-        api.setups()?.open(&account, subscriptions, |id| return_url(&public_url, id)).await.map_err(setup_problem)?;
+    api.count_limited_use_by_caller(&caller, &LimitedOperation::SetupsOf(account.id.clone()), now.at).await?;
+    let setup = api
+        .payment_method_setups()?
+        .open(&account, subscriptions, |id| setup_return_url(&public_url, id))
+        .await
+        .map_err(setup_problem)?;
     let view = SetupView::new(setup.clone(), now.at);
     let created = StoredResponse {
         json: serde_json::to_string(&view).expect("a setup can be serialized"),
@@ -187,7 +190,7 @@ pub async fn create(
     let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
     match api.table.create_setup(&setup, records).await? {
         None => Ok(json_response(StatusCode::CREATED, created)),
-        Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
+        Some(replayed) => replay_response(replayed, StatusCode::CREATED),
     }
 }
 
@@ -203,7 +206,7 @@ pub async fn create(
     params(SetupPath),
     responses((status = 200, description = "The setup", body = SetupView))
 )]
-pub async fn read(
+pub async fn get_payment_method_setup(
     State(api): State<Api>,
     now: RequestTime,
     caller: Caller,
@@ -218,7 +221,7 @@ pub async fn read(
     if setup.account != account {
         return Err(problems::setup_not_found());
     }
-    let setup = api.setups()?.complete(setup, now.today).await.map_err(setup_problem)?;
+    let setup = api.payment_method_setups()?.complete(setup, now.today).await.map_err(setup_problem)?;
     Ok(Json(SetupView::new(setup, now.at)))
 }
 
@@ -242,7 +245,7 @@ pub async fn read(
         (status = 303, description = "Redirects the browser to the merchant's page for customers")
     )
 )]
-pub async fn return_from_page(
+pub async fn return_from_payment_method_setup(
     State(api): State<Api>,
     now: RequestTime,
     path: Result<axum::extract::Path<ReturnPath>, PathRejection>,
@@ -252,9 +255,9 @@ pub async fn return_from_page(
     let path = path.map_err(|_| problems::setup_not_found())?;
     let stored = api.get_setup(path.id).await?;
     if stored.payment_method.is_none() {
-        api.count_use(&LimitedOperation::ReturnsTo(stored.id), now.at).await?;
+        api.count_limited_use(&LimitedOperation::ReturnsTo(stored.id), now.at).await?;
     }
-    let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(setup_problem);
+    let completed = api.payment_method_setups()?.complete(stored.clone(), now.today).await.map_err(setup_problem);
     let prefers_html = html_page::prefers_html(&headers);
     let setup = match completed {
         Err(problem) if prefers_html && problem.is_temporary() => return api.return_page(&stored, true, now.at).await,
@@ -276,8 +279,8 @@ impl Api {
     ///
     /// # Errors
     /// 503 if this deployment has no gateway.
-    pub(super) fn setups(&self) -> Result<&PaymentMethodSetups, Problem> {
-        self.setups.as_ref().ok_or_else(Problem::unavailable)
+    pub(super) fn payment_method_setups(&self) -> Result<&PaymentMethodSetups, Problem> {
+        self.payment_method_setups.as_ref().ok_or_else(Problem::unavailable)
     }
 
     /// Returns the web page with the state of `setup`, in the language of the account. If `waits_for_gateway` is true, the
@@ -303,12 +306,12 @@ impl Api {
             language => language.texts.language.as_str(),
             merchant,
             heading => heading.as_str(),
-            body => html_page::render("body.txt", body, context! { merchant }),
+            body => html_page::render_template("body.txt", body, context! { merchant }),
             back => texts.back.as_str(),
             url => can_go_back.then_some(setup.url.as_str()),
             reloads => waits_for_gateway,
         };
-        Ok(html_page::response(html_page::render("payment_method_given.html", PAGE_TEMPLATE, values)))
+        Ok(html_page::html_response(html_page::render_template("payment_method_given.html", PAGE_TEMPLATE, values)))
     }
 
     /// Returns the stored payment method setup with the id `id`.

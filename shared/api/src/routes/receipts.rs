@@ -17,7 +17,7 @@ use rest::body::MinorUnits;
 use rest::html_page;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, PathId, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use utoipa::{IntoParams, ToSchema};
@@ -107,7 +107,7 @@ impl From<Receipt> for ReceiptView {
         Self {
             id: receipt.id().to_string(),
             number: ReceiptNumberView(receipt.number().to_string()),
-            net_amount: NetAmount(receipt.net().minor()),
+            net_amount: NetAmount(receipt.net_amount().minor()),
             account: receipt.account,
             subscription: receipt.subscription,
             sku: receipt.sku,
@@ -155,7 +155,7 @@ impl From<Card> for CardView {
     params(AccountPath, PageQuery),
     responses((status = 200, description = "A page of the receipts", body = ListView<ReceiptView>))
 )]
-pub async fn list(
+pub async fn list_receipts(
     State(api): State<Api>,
     now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
@@ -163,7 +163,7 @@ pub async fn list(
 ) -> Result<Json<ListView<ReceiptView>>, Problem> {
     let paging = page.paging(Table::cursor_of_receipts)?;
     let page = api.table.get_receipts_by_account(&account, &paging, now.at).await?;
-    Ok(Json(api.list_of_account(&account, page).await?))
+    Ok(Json(api.convert_account_list(&account, page).await?))
 }
 
 /// Get a receipt
@@ -180,7 +180,7 @@ pub async fn list(
         (String = "text/html")
     )))
 )]
-pub async fn read(
+pub async fn get_receipt(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<ReceiptPath>,
@@ -193,10 +193,10 @@ pub async fn read(
     if !html_page::prefers_html(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }
-    let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
+    let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::account_not_found)?;
     let refunds = api.table.get_succeeded_refunds(&receipt).await?;
-    let page = receipt_page((&receipt, refunds), &account, &api.merchant, api.table.policy().zone);
-    Ok(html_page::response_with_logo(page, api.merchant.logo_url.as_deref()))
+    let page = receipt_page(&receipt, refunds, &account, &api.merchant, api.table.policy().zone);
+    Ok(html_page::html_response_with_logo(page, api.merchant.logo_url.as_deref()))
 }
 
 /// Find a receipt by its number
@@ -211,9 +211,9 @@ pub async fn read(
     params(ReceiptNumberPath),
     responses((status = 200, description = "The receipt", body = ReceiptView))
 )]
-pub async fn find(
+pub async fn find_receipt_of_number(
     State(api): State<Api>,
-    _: Operator,
+    _: OperatorAccess,
     now: RequestTime,
     Path(ReceiptNumberPath { number }): Path<ReceiptNumberPath>,
     _: Query<NoParameters>,
@@ -225,7 +225,8 @@ pub async fn find(
 
 /// Returns the web page of `receipt` with its successful `refunds`, in the customer's language.
 fn receipt_page(
-    (receipt, refunds): (&Receipt, Option<SucceededRefunds>),
+    receipt: &Receipt,
+    refunds: Option<SucceededRefunds>,
     account: &Account,
     merchant: &Merchant,
     zone: Tz,
@@ -241,7 +242,7 @@ fn receipt_page(
         texts => Serde(&texts.receipt),
         merchant => Serde(merchant),
         number => receipt.number().to_string(),
-        paid => html_page::render("paid.txt", &texts.receipt.paid, context! { date }),
+        paid => html_page::render_template("paid.txt", &texts.receipt.paid, context! { date }),
         customer => account.name.as_str(),
         account => receipt.account.as_str(),
         product => receipt.product_name.as_str(),
@@ -254,5 +255,5 @@ fn receipt_page(
         payment => receipt.payment.as_str(),
         card => receipt.card.as_ref().map(Card::label),
     };
-    html_page::render("receipt.html", PAGE_TEMPLATE, values)
+    html_page::render_template("receipt.html", PAGE_TEMPLATE, values)
 }

@@ -12,7 +12,7 @@ use rest::body::{Body, MinorUnits};
 use rest::idempotency::RequiredIdempotencyKey;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Operator, Problem, RequestActor, RequestTime, Role};
+use rest::{OperatorAccess, Problem, RequestActor, RequestTime, Role};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -99,11 +99,11 @@ impl From<Refund> for RefundView {
         (status = 202, description = "The refund is pending: the gateway has not finished it, or its outcome is unknown", body = RefundView)
     )
 )]
-pub async fn create(
+pub async fn refund_receipt(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<ReceiptPath>,
-    (Operator { role }, actor): (Operator, RequestActor),
+    (OperatorAccess { role }, actor): (OperatorAccess, RequestActor),
     _: Query<NoParameters>,
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
@@ -111,7 +111,7 @@ pub async fn create(
     let has_daily_limit = role.has_refund_limit();
     if has_daily_limit && body.value.although_disputed {
         // The customer would get the money twice.
-        return Err(Problem::lacks_role(role, Role::Admin).with_field("although_disputed"));
+        return Err(Problem::missing_role(role, Role::Admin).with_field("although_disputed"));
     }
     let reference = path.receipt.ok_or_else(problems::receipt_not_found)?;
     let receipt = match reference {
@@ -123,14 +123,16 @@ pub async fn create(
             .ok_or_else(problems::receipt_not_found)?
             .id(),
     };
-    let key = key.with_name_after("receipts", &receipt.to_string());
+    let key = key.with_path_segment_after("receipts", &receipt.to_string());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let NewRefund { amount, although_disputed, reason } = body.value;
     let demand = RefundDemand { minor: amount.map(|MinorUnits(minor)| minor), although_disputed, has_daily_limit };
     let action = new_action(ActionKind::CreateRefund, actor, now);
     let action = NewAction { reason: Some(reason), ..action };
-    let refund =
-        refunds.refund(&path.account, &receipt, key.id(), demand, Some(&action)).await.map_err(refund_problem)?;
+    let refund = refunds
+        .refund(&path.account, &receipt, key.derive_request_id(), demand, Some(&action))
+        .await
+        .map_err(refund_problem)?;
     let status = match refund.status {
         RefundStatus::Pending => StatusCode::ACCEPTED,
         RefundStatus::Succeeded | RefundStatus::Failed => StatusCode::CREATED,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, report};
+use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, build_sales_report};
 use axum::Json;
 use axum::extract::State;
 use billing::{Currency, Sku};
@@ -10,7 +10,7 @@ use chrono::NaiveDate;
 use days::DayState;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -149,18 +149,18 @@ impl From<ReportedDay> for ReportedDayView {
     params(ReportQuery),
     responses((status = 200, description = "The report", body = ReportView))
 )]
-pub async fn read(
+pub async fn get_daily_payments_report(
     State(api): State<Api>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {
     let settings = api.read_settings().await?;
     let source = ReportSource { table: &api.table, settings: &settings, now: now.at };
-    let days = source.days(from.map(NaiveDate::from), to.map(NaiveDate::from));
+    let days = source.reported_days(from.map(NaiveDate::from), to.map(NaiveDate::from));
     let days = days.map_err(|error| Problem::refused_field(error.field(), error.to_string()))?;
     let (from, to) = (*days.start(), *days.end());
-    let report = tokio::time::timeout(REPORT_TIME_LIMIT, report(source, days)).await;
+    let report = tokio::time::timeout(REPORT_TIME_LIMIT, build_sales_report(source, days)).await;
     let report = report.map_err(|_| Problem::report_too_large())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();
     Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::from_errors(report.unreadable)? }))

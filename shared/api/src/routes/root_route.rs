@@ -17,7 +17,8 @@ const PAGE_TEMPLATE: &str = include_str!("index.html");
 
 /// The name and version of the API, and the paths of its health check and its documentation.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Index {
+#[schema(as = Index)]
+pub struct ApiIndex {
     /// The name of the API.
     #[schema(value_type = String)]
     name: &'static str,
@@ -46,13 +47,13 @@ pub struct Index {
     tag = "operation",
     security(()),
     responses((status = 200, description = "Name, version and links", content(
-        (Index = "application/json"),
+        (ApiIndex = "application/json"),
         (String = "text/html")
     )))
 )]
-pub async fn read(State(api): State<Api>, _: Query<NoParameters>, headers: HeaderMap) -> Response {
+pub async fn get_api_index(State(api): State<Api>, _: Query<NoParameters>, headers: HeaderMap) -> Response {
     let served = |path| api.has_docs.then_some(path);
-    let index = Index {
+    let index = ApiIndex {
         name: "Dueday",
         version: env!("CARGO_PKG_VERSION"),
         health: "/health",
@@ -61,7 +62,7 @@ pub async fn read(State(api): State<Api>, _: Query<NoParameters>, headers: Heade
     };
     if html_page::prefers_html(&headers) {
         let values = context! { name => index.name, version => index.version, has_docs => api.has_docs };
-        return html_page::response(html_page::render("index.html", PAGE_TEMPLATE, values));
+        return html_page::html_response(html_page::render_template("index.html", PAGE_TEMPLATE, values));
     }
     ([(header::VARY, "accept")], Json(index)).into_response()
 }

@@ -6,8 +6,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 use days::{DayReader, DayState, ShardProof, ShardState};
 use rest::cursor::ListCursor;
 use rest::openapi::UlidText;
-use rest::parameters::{CivilDate, Limit, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::parameters::{CivilDate, PageSize, Query};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums, Table};
 use utoipa::{IntoParams, ToSchema};
@@ -35,7 +35,7 @@ pub struct RunsQuery {
     /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    limit: PageSize,
 }
 
 /// The state of a day, and a page of the records of its runs.
@@ -47,7 +47,7 @@ pub struct RunListView {
     /// The state of the requested date, according to the runs of the requested batches.
     state: DayState,
     /// The progress of the runs in each shard; the same on every page of the list.
-    shards: Vec<ShardWalk>,
+    shards: Vec<ShardRunView>,
     /// The records of the runs, sorted by batch, shard and time.
     data: Vec<RunView>,
     /// The value of the parameter `cursor` for the next page; null on the last page.
@@ -56,7 +56,8 @@ pub struct RunListView {
 
 /// The progress of a day's runs in one shard of the index.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ShardWalk {
+#[schema(as = ShardWalk)]
+pub struct ShardRunView {
     /// The batch.
     batch: Batch,
     /// The number of the shard.
@@ -75,7 +76,7 @@ pub struct ShardWalk {
     stopped: Option<String>,
 }
 
-impl From<ShardProof> for ShardWalk {
+impl From<ShardProof> for ShardRunView {
     fn from(proof: ShardProof) -> Self {
         let ShardProof { batch, shard, walked, runs, counts, sums, adds_up, stopped, .. } = proof;
         Self { batch, shard, walked, runs, counts, sums: RunSumsView::from_sums(&sums), adds_up, stopped }
@@ -170,14 +171,14 @@ impl RunView {
     params(RunsQuery),
     responses((status = 200, description = "A page of the runs", body = RunListView))
 )]
-pub async fn list(
+pub async fn list_batch_runs(
     State(api): State<Api>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Query(RunsQuery { date, batch: only, cursor, limit }): Query<RunsQuery>,
 ) -> Result<Json<RunListView>, Problem> {
     let date = date.map_or(now.today, NaiveDate::from);
-    let (from, mut after) = cursor.decode(parse_cursor)?.unzip();
+    let (from, mut after) = cursor.decode(parse_run_list_cursor)?.unzip();
     let shards = api.read_shard_count().await?;
     let mut list =
         RunListView { date, state: DayState::NotDone, shards: Vec::new(), data: Vec::new(), next_cursor: None };
@@ -189,10 +190,10 @@ pub async fn list(
     let mut proofs = Vec::new();
     for batch in Batch::ALL.into_iter().filter(is_requested) {
         let mut reader = DayReader::new(&api.table, batch, shards, now.at);
-        proofs.extend(reader.read(date).await?.prove());
+        proofs.extend(reader.read(date).await?.prove_shards());
     }
     list.state = DayState::from_proofs(&proofs);
-    list.shards = proofs.into_iter().map(ShardWalk::from).collect();
+    list.shards = proofs.into_iter().map(ShardRunView::from).collect();
     for batch in Batch::ALL.into_iter().filter(is_requested).filter(is_not_listed_yet) {
         let left = limit.0.saturating_sub(list.data.len());
         if left == 0 {
@@ -211,7 +212,7 @@ pub async fn list(
 }
 
 /// Parses the cursor of the list of runs: a batch, and the position in the list of that batch's runs.
-fn parse_cursor(text: String) -> Option<(Batch, Cursor)> {
+fn parse_run_list_cursor(text: String) -> Option<(Batch, Cursor)> {
     let (batch, position) = text.split_once(' ')?;
     Some((batch.parse().ok()?, Table::cursor_of_runs(position.to_owned())?))
 }

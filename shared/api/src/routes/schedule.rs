@@ -26,9 +26,10 @@ pub struct ScheduleQuery {
 
 /// The payment schedule of a subscription, computed from its current state.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Schedule {
+#[schema(as = Schedule)]
+pub struct ScheduleView {
     /// The planned payments, the earliest first.
-    data: Vec<PlannedPayment>,
+    data: Vec<PlannedPaymentView>,
     /// The due dates before the last of these payments that are never charged: after an outage or an unpaid time, the
     /// charge of a later month waives them.
     waived_dates: Vec<NaiveDate>,
@@ -36,7 +37,8 @@ pub struct Schedule {
 
 /// A planned payment.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PlannedPayment {
+#[schema(as = PlannedPayment)]
+pub struct PlannedPaymentView {
     /// The due date of the payment.
     due_date: NaiveDate,
     /// The date on which the payment will be charged: the due date, or a later date if the due date has passed. For a payment
@@ -52,7 +54,7 @@ pub struct PlannedPayment {
     reason: PaymentReason,
 }
 
-impl PlannedPayment {
+impl PlannedPaymentView {
     fn new(planned: billing::PlannedPayment) -> Self {
         let billing::PlannedPayment { due_on, payment_on, reminder_on, amount, reason, .. } = planned;
         Self {
@@ -77,17 +79,17 @@ impl PlannedPayment {
     operation_id = "get_schedule",
     tag = "subscriptions",
     params(SubscriptionPath, ScheduleQuery),
-    responses((status = 200, description = "The schedule", body = Schedule))
+    responses((status = 200, description = "The schedule", body = ScheduleView))
 )]
-pub async fn read(
+pub async fn get_payment_schedule(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<SubscriptionPath>,
     Query(ScheduleQuery { months: BoundedNumber(months) }): Query<ScheduleQuery>,
-) -> Result<Json<Schedule>, Problem> {
+) -> Result<Json<ScheduleView>, Problem> {
     let stored =
         api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
     let planned: Vec<_> = stored.planned_payments(&api.table.policy(), now.today).take(months).collect();
     let waived_dates = stored.waived_due_dates(&planned);
-    Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect(), waived_dates }))
+    Ok(Json(ScheduleView { data: planned.into_iter().map(PlannedPaymentView::new).collect(), waived_dates }))
 }

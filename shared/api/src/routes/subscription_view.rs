@@ -1,8 +1,8 @@
 //! The wire format of a subscription, and the responses that contain it.
 
 use billing::{
-    AccountId, Attempt, Currency, EmailAddress, ExternalId, Label, PaymentDay, PaymentMethod, Period, Sku, Status,
-    Subscription, SubscriptionId, Terms,
+    AccountId, Attempt, Currency, EmailAddress, ExternalId, Label, PaymentDay, PaymentMethod, Period, Sku,
+    Subscription, SubscriptionId, SubscriptionStatus, SubscriptionTerms,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use rest::body::MinorUnits;
@@ -28,7 +28,7 @@ pub struct SubscriptionView {
     /// The address for mails about this subscription; null to use the address of the account.
     email: Option<EmailAddress>,
     /// The state of the subscription. `active` does not mean that a payment has succeeded; see `last_payment_at`.
-    status: Status,
+    status: SubscriptionStatus,
     /// The day of the month on which payments are due.
     payment_day: PaymentDay,
     /// The amount of the payment that is due on `due_date`, in minor units.
@@ -86,9 +86,9 @@ pub struct TermsView {
     amount: MinorUnits,
 }
 
-impl From<Terms> for TermsView {
-    fn from(terms: Terms) -> Self {
-        let Terms { from, payment_day, price } = terms;
+impl From<SubscriptionTerms> for TermsView {
+    fn from(terms: SubscriptionTerms) -> Self {
+        let SubscriptionTerms { from, payment_day, price } = terms;
         Self { from, payment_day, amount: price.into() }
     }
 }
@@ -155,12 +155,12 @@ impl From<Subscription> for SubscriptionView {
 pub struct CurrentSubscription(SubscriptionView);
 
 /// Returns the JSON view of `subscription`.
-pub(super) fn json_of(subscription: &Subscription) -> String {
+pub(super) fn subscription_json(subscription: &Subscription) -> String {
     serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view can be serialized")
 }
 
 /// Returns the response, with the JSON view and the version of `subscription`, in the form in which idempotency records
 /// store it.
-pub(super) fn response_of(subscription: &Subscription) -> StoredResponse {
-    StoredResponse { json: json_of(subscription), version: subscription.version }
+pub(super) fn stored_subscription_response(subscription: &Subscription) -> StoredResponse {
+    StoredResponse { json: subscription_json(subscription), version: subscription.version }
 }

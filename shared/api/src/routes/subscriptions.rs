@@ -5,25 +5,28 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{
-    AccountRecords, ActionKind, AmountRules, Changes, Currency, EmailAddress, ExternalId, Label, NewAction,
-    NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku, Subscription, SubscriptionId,
+    AccountId, AccountRecords, ActionKind, AmountRules, Currency, EmailAddress, ExternalId, Label, NewAction,
+    NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku, Subscription, SubscriptionChanges, SubscriptionId,
 };
+use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
 use rest::cursor::ListCursor;
 use rest::etag::IfMatch;
-use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
+use rest::idempotency::{IdempotencyKey, json_response, replay_response};
 use rest::list::ListView;
-use rest::parameters::{AccountPath, CivilDate, Limit, NoParameters, PageQuery, Path, Query};
-use rest::{AccountAction, Caller, Operator, Problem, RequestActor, RequestTime};
+use rest::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, PageSize, Path, Query};
+use rest::{AccountAction, Caller, OperatorAccess, Problem, RequestActor, RequestTime};
 use serde::Deserialize;
-use store::{ChangeOutcome, ChangeRecords, CreateOutcome, Page, Table};
+use store::{ChangeOutcome, ChangeRecords, CreateOutcome, IdempotencyKeyReuse, IdempotentRequest, Page, Table};
 use utoipa::{IntoParams, ToSchema};
 
-use super::created_view::{CreatedSubscription, CreatedView};
-use super::subscription_view::{CurrentSubscription, SubscriptionView, json_of, response_of};
+use super::created_view::{CreatedSubscription, CreatedSubscriptionView};
+use super::subscription_view::{
+    CurrentSubscription, SubscriptionView, stored_subscription_response, subscription_json,
+};
 use crate::actions::new_action;
 use crate::parameters::SubscriptionPath;
-use crate::price_check::refused_price;
+use crate::price_check::refused_price_problem;
 use crate::{Api, problems};
 
 /// The fields of a subscription to create.
@@ -66,7 +69,7 @@ pub struct SubscriptionFields {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeSubscription)]
-pub struct SubscriptionChange {
+pub struct ChangeSubscriptionBody {
     /// The new amount in minor units. It applies from the first month that has not fallen due. Only an operator may
     /// change it.
     #[serde(default, deserialize_with = "read_value_if_present")]
@@ -129,7 +132,7 @@ fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
         (
             status = 202,
             description = "The subscription was created. `payment` says whether its first payment is processing, unknown or not attempted",
-            body = CreatedView
+            body = CreatedSubscriptionView
         ),
         (
             status = 409,
@@ -139,107 +142,142 @@ fn read_value_if_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
         (status = 410, description = "The account was erased", body = Problem)
     )
 )]
-pub async fn create(
+pub async fn create_subscription(
     State(api): State<Api>,
     now: RequestTime,
     Path(AccountPath { account }): Path<AccountPath>,
-    (_, actor): (Operator, RequestActor),
+    (_, actor): (OperatorAccess, RequestActor),
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
     let request = key.idempotent_request(&body.hash, now.at);
+    let (request, fields) = (request.as_ref(), body.value);
+    let charge_now = fields.charge_now;
     // Look up the stored response of an earlier, equal request before the validation. A repeated request must get this
     // response even if the first request was on an earlier date and would not be valid today.
-    if let Some(request) = &request
-        && let Some(replayed) = api.table.get_stored_response(request).await?
-    {
-        return match body.value.charge_now {
-            true => api.respond_to_repeated_sign_up(&account, replayed, request, now.today).await,
-            false => replayed_response(replayed, StatusCode::CREATED),
-        };
-    }
-    let SubscriptionFields {
-        sku,
-        product_name,
-        payment_day,
-        amount,
-        currency,
-        payment_method,
-        email,
-        first_payment_date,
-        charge_now,
-        allow_second,
-    } = body.value;
-    let RequestTime { at, today } = now;
-    let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
-    if charge_now && !is_today {
-        let detail = format!("charge_now requires a first_payment_date of today, {today}");
-        return Err(Problem::refused_field("charge_now", detail));
-    }
-    if charge_now && request.is_none() {
-        return Err(Problem::refused_field(
-            "charge_now",
-            "charge_now requires an Idempotency-Key: without one, repeating the request would charge twice",
-        ));
+    if let Some(earlier) = api.response_to_earlier_creation(&account, request, charge_now, now.today).await? {
+        return Ok(earlier);
     }
     if charge_now {
-        // If the table was restored from a backup, the customer may have signed up after the time of the backup, and
-        // would be charged a second time.
-        let charges = api.charges.as_ref().ok_or_else(Problem::unavailable)?;
-        if !charges.accepts_sign_ups().await? {
-            return Err(Problem::unavailable());
-        }
+        api.check_charge_now(&fields, request, now.today).await?;
     }
-    let new = NewSubscription {
-        id: SubscriptionId::new(api.clock.ulid()),
-        external_id: None,
-        sku,
-        product_name,
-        email,
-        payment_day,
-        price: currency.price(amount.0).map_err(|error| Problem::invalid_field("amount", error))?,
-        payment_method,
-        first_payment_on: first_payment_date.map(|CivilDate(date)| date),
-        allow_second,
-        account: account.clone(),
-    };
-    api.check_new_price(new.price, at).await?;
+    let new = fields.into_new_subscription(SubscriptionId::new(api.clock.ulid()), account.clone())?;
+    api.check_new_price(new.price, now.at).await?;
     let (shard, lead) = (api.settings.shard_of(&account), api.table.policy().lead);
-    let create = |existing: &AccountRecords| new.clone().into_subscription(existing, shard, lead, today, at);
+    let create = |existing: &AccountRecords| new.clone().into_subscription(existing, shard, lead, now.today, now.at);
     let action = new_action(ActionKind::CreateSubscription, actor, now);
-    let records = ChangeRecords { request: request.as_ref(), action: Some(&action) };
-    let created = api.table.create_subscription_of_account(&account, records, json_of, create).await?;
-    let account = &account;
+    let records = ChangeRecords { request, action: Some(&action) };
+    let created = api.table.create_subscription_of_account(&account, records, subscription_json, create).await?;
     let (outcome, subscription) = match created {
         Ok(created) => created,
         // Since the look-up above, an equal request may have created the subscription because of which this request is
         // refused. Both must get the same response.
         Err(refusal) => {
-            let Some(request) = &request else { return Err(refusal.into()) };
-            return match api.table.get_stored_response(request).await? {
-                Some(replayed) if charge_now => {
-                    api.respond_to_repeated_sign_up(account, replayed, request, now.today).await
-                }
-                Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
-                None => Err(refusal.into()),
-            };
+            let earlier = api.response_to_earlier_creation(&account, request, charge_now, now.today).await?;
+            return earlier.ok_or_else(|| refusal.into());
         }
     };
-    match (outcome, &request) {
+    match (outcome, request) {
         (CreateOutcome::Created, Some(request)) if charge_now => {
             api.charge_created_subscription(subscription, request, now.today).await
         }
-        (CreateOutcome::Created, _) => Ok(json_response(StatusCode::CREATED, response_of(&subscription))),
-        (CreateOutcome::Replayed(replayed), Some(request)) if charge_now => {
-            api.respond_to_repeated_sign_up(account, replayed, request, now.today).await
+        (CreateOutcome::Created, _) => {
+            Ok(json_response(StatusCode::CREATED, stored_subscription_response(&subscription)))
         }
-        (CreateOutcome::Replayed(replayed), _) => replayed_response(replayed, StatusCode::CREATED),
-        (CreateOutcome::NoAccount, _) => Err(Problem::no_account()),
+        (CreateOutcome::Replayed(replayed), Some(request)) => {
+            api.respond_to_repeated_creation(&account, replayed, request, charge_now, now.today).await
+        }
+        (CreateOutcome::Replayed(replayed), None) => replay_response(replayed, StatusCode::CREATED),
+        (CreateOutcome::NoAccount, _) => Err(Problem::account_not_found()),
         (CreateOutcome::AccountErased { is_complete: false }, _) => Err(problems::account_is_being_erased()),
         (CreateOutcome::AccountErased { is_complete: true }, _) => Err(problems::account_was_erased()),
-        (CreateOutcome::AccountChanged, _) => Err(Problem::in_progress()),
+        (CreateOutcome::AccountChanged, _) => Err(Problem::concurrent_change()),
         (CreateOutcome::Exists, _) => Err(Problem::conflict("there is already a subscription with this id")),
+    }
+}
+
+impl SubscriptionFields {
+    /// Returns the subscription to create in `account`, with the id `id`.
+    ///
+    /// # Errors
+    /// 400 for the field `amount` if it is not a price.
+    fn into_new_subscription(self, id: SubscriptionId, account: AccountId) -> Result<NewSubscription, Problem> {
+        let price = self.currency.price(self.amount.0).map_err(|error| Problem::invalid_field("amount", error))?;
+        Ok(NewSubscription {
+            id,
+            external_id: None,
+            sku: self.sku,
+            product_name: self.product_name,
+            email: self.email,
+            payment_day: self.payment_day,
+            price,
+            payment_method: self.payment_method,
+            first_payment_on: self.first_payment_date.map(|CivilDate(date)| date),
+            allow_second: self.allow_second,
+            account,
+        })
+    }
+}
+
+impl Api {
+    /// Checks whether the first payment of a new subscription with `fields` may be charged before the response.
+    ///
+    /// # Errors
+    /// 422 for the field `charge_now` if the first payment is not due on `today`, or if the request has no idempotency
+    /// key; 503 if this deployment has no gateway, or if its table may be older than the payments at the gateway.
+    async fn check_charge_now(
+        &self,
+        fields: &SubscriptionFields,
+        request: Option<&IdempotentRequest>,
+        today: NaiveDate,
+    ) -> Result<(), Problem> {
+        let is_today = matches!(fields.first_payment_date, Some(CivilDate(date)) if date == today);
+        if !is_today {
+            let detail = format!("charge_now requires a first_payment_date of today, {today}");
+            return Err(Problem::refused_field("charge_now", detail));
+        }
+        if request.is_none() {
+            return Err(Problem::refused_field(
+                "charge_now",
+                "charge_now requires an Idempotency-Key: without one, repeating the request would charge twice",
+            ));
+        }
+        // If the table was restored from a backup, the customer may have signed up after the time of the backup, and
+        // would be charged a second time.
+        let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
+        if charges.accepts_sign_ups().await? { Ok(()) } else { Err(Problem::unavailable()) }
+    }
+
+    /// Returns the response to `request` if an earlier, equal request has created the subscription; `None` if there is
+    /// no such request, or if the request has no idempotency key.
+    async fn response_to_earlier_creation(
+        &self,
+        account: &AccountId,
+        request: Option<&IdempotentRequest>,
+        charge_now: bool,
+        today: NaiveDate,
+    ) -> Result<Option<Response>, Problem> {
+        let Some(request) = request else { return Ok(None) };
+        let Some(replayed) = self.table.get_stored_response(request).await? else { return Ok(None) };
+        self.respond_to_repeated_creation(account, replayed, request, charge_now, today).await.map(Some)
+    }
+
+    /// Returns the response to `request`, which repeats an earlier request to create a subscription: with `charge_now`,
+    /// the current state of the first payment, which is charged now if it was not attempted; otherwise the stored
+    /// response.
+    async fn respond_to_repeated_creation(
+        &self,
+        account: &AccountId,
+        replayed: IdempotencyKeyReuse,
+        request: &IdempotentRequest,
+        charge_now: bool,
+        today: NaiveDate,
+    ) -> Result<Response, Problem> {
+        match charge_now {
+            true => self.respond_to_repeated_sign_up(account, replayed, request, today).await,
+            false => replay_response(replayed, StatusCode::CREATED),
+        }
     }
 }
 
@@ -255,7 +293,7 @@ pub struct SubscriptionsQuery {
     /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    limit: PageSize,
     /// Only the subscription that was imported with this id of the earlier system.
     external_id: Option<ExternalId>,
 }
@@ -272,7 +310,7 @@ pub struct SubscriptionsQuery {
     params(AccountPath, SubscriptionsQuery),
     responses((status = 200, description = "A page of the subscriptions", body = ListView<SubscriptionView>))
 )]
-pub async fn list(
+pub async fn list_subscriptions(
     State(api): State<Api>,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(SubscriptionsQuery { cursor, limit, external_id }): Query<SubscriptionsQuery>,
@@ -285,7 +323,7 @@ pub async fn list(
         }
         None => api.table.get_subscriptions_by_account(&account, &paging).await?,
     };
-    Ok(Json(api.list_of_account(&account, page).await?))
+    Ok(Json(api.convert_account_list(&account, page).await?))
 }
 
 /// Get a subscription
@@ -299,14 +337,14 @@ pub async fn list(
     params(SubscriptionPath),
     responses(CurrentSubscription)
 )]
-pub async fn read(
+pub async fn get_subscription(
     State(api): State<Api>,
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let stored =
         api.table.get_subscription(&path.account, path.id).await?.ok_or_else(problems::subscription_not_found)?;
-    Ok(json_response(StatusCode::OK, response_of(&stored)))
+    Ok(json_response(StatusCode::OK, stored_subscription_response(&stored)))
 }
 
 /// Change a subscription
@@ -318,19 +356,19 @@ pub async fn read(
     operation_id = "change_subscription",
     tag = "subscriptions",
     params(SubscriptionPath, IfMatch),
-    request_body = SubscriptionChange,
+    request_body = ChangeSubscriptionBody,
     responses(CurrentSubscription)
 )]
-pub async fn change(
+pub async fn change_subscription(
     State(api): State<Api>,
     now: RequestTime,
     (caller, actor): (Caller, RequestActor),
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
     if_match: IfMatch,
-    body: Body<SubscriptionChange>,
+    body: Body<ChangeSubscriptionBody>,
 ) -> Result<Response, Problem> {
-    let SubscriptionChange { amount, payment_day, payment_method, product_name, email, reason } = body.value;
+    let ChangeSubscriptionBody { amount, payment_day, payment_method, product_name, email, reason } = body.value;
     let operator_fields =
         [("amount", amount.is_some()), ("product_name", product_name.is_some()), ("email", email.is_some())];
     if let Some((field, _)) = operator_fields.into_iter().find(|(_, is_present)| *is_present && !caller.is_operator()) {
@@ -350,7 +388,7 @@ pub async fn change(
         None => AmountRules::none(),
     };
     let payment_method_at = payment_method.is_some().then_some(now.at);
-    let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
+    let changes = SubscriptionChanges { amount, payment_day, payment_method, payment_method_at, product_name, email };
     let disputes = match changes.payment_method {
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
         None => Vec::new(),
@@ -363,10 +401,10 @@ pub async fn change(
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
         if let Some(price) = amount.and_then(|minor| stored.price.currency().price(minor).ok()) {
-            rules.check(price).map_err(|refusal| refused_price("amount", refusal))?;
+            rules.check_amount(price).map_err(|refusal| refused_price_problem("amount", refusal))?;
         }
         Ok(stored
-            .change(&changes, api.table.policy().lead, now.today)?
+            .apply_changes(&changes, api.table.policy().lead, now.today)?
             .with_dispute_mark_if_method_changed(stored, &disputes))
     })
     .await
@@ -381,9 +419,11 @@ impl Api {
         records: ChangeRecords<'_>,
         change: impl Fn(&Subscription) -> Result<S, Problem>,
     ) -> Result<Response, Problem> {
-        match self.table.change_subscription(&path.account, path.id, records, json_of, change).await? {
-            ChangeOutcome::Applied(written) => Ok(json_response(StatusCode::OK, response_of(&written))),
-            ChangeOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
+        match self.table.change_subscription(&path.account, path.id, records, subscription_json, change).await? {
+            ChangeOutcome::Applied(written) => {
+                Ok(json_response(StatusCode::OK, stored_subscription_response(&written)))
+            }
+            ChangeOutcome::Replayed(replayed) => replay_response(replayed, StatusCode::OK),
             ChangeOutcome::Refused(problem) => Err(problem),
             ChangeOutcome::Missing => Err(problems::subscription_not_found()),
         }

@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use days::{BatchDay, Concern, DayState, LatestAudit, LatestComparison, ProcessFacts, QueueState, SystemStatus};
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, Query};
-use rest::{Operator, Problem, RequestTime};
+use rest::{OperatorAccess, Problem, RequestTime};
 use serde::Serialize;
 use store::Batch;
 use utoipa::ToSchema;
@@ -27,7 +27,8 @@ pub struct StatusView {
     charging: bool,
     /// The limits of the payment batch, by name, such as `max-charges`. `none` means that there is no such limit.
     limits: BTreeMap<String, String>,
-    /// The days of both batches: yesterday, unless the table was created today, and today.
+    /// The states of the payment batch and of the reminder batch: for today, and also for yesterday if the table was
+    /// created before yesterday. Earlier days come first.
     days: Vec<BatchDayView>,
     /// The number of successful payments and open attempts that count for the ceilings of today.
     charges_today: u64,
@@ -78,7 +79,7 @@ pub struct LatestAuditView {
     started_at: DateTime<Utc>,
     /// The time at which the audit ended; null while it is running, and if it was interrupted.
     ended_at: Option<DateTime<Utc>>,
-    /// The number of violations that it found.
+    /// The number of violations that the audit found.
     violations: u64,
 }
 
@@ -90,7 +91,7 @@ pub struct LatestComparisonView {
     date: NaiveDate,
     /// The time at which the comparison was complete; null while it is running, and if it was interrupted.
     ended_at: Option<DateTime<Utc>>,
-    /// The number of differences that it found.
+    /// The number of differences that the comparison found.
     differences: u64,
 }
 
@@ -123,15 +124,15 @@ impl From<LatestAudit> for LatestAuditView {
     tag = "operation",
     responses((status = 200, description = "The state of the system", body = StatusView))
 )]
-pub async fn read(
+pub async fn get_system_status(
     State(api): State<Api>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
 ) -> Result<Json<StatusView>, Problem> {
     let settings = api.read_settings().await?;
     let queues = match &api.queues {
-        Some(queues) => queues.read().await,
+        Some(queues) => queues.read_queue_states().await,
         None => Vec::new(),
     };
     let process = ProcessFacts { queues: Ok(queues.clone()), check_schedule: api.parts.check_schedule() };

@@ -4,7 +4,7 @@
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{ActionKind, Label, NewAction, Refusal, Settlement, Subscription};
+use billing::{ActionKind, ChangeRefusal, Label, NewAction, Settlement, Subscription};
 use rest::body::Body;
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
@@ -95,17 +95,17 @@ pub struct Cancellation {
 /// The body of a request for a transition.
 pub(super) trait TransitionBody {
     /// Returns the reason that the caller gives; `None` if the body contains no reason.
-    fn reason(&self) -> Option<&Label>;
+    fn change_reason(&self) -> Option<&Label>;
 }
 
 impl TransitionBody for ChangeReason {
-    fn reason(&self) -> Option<&Label> {
+    fn change_reason(&self) -> Option<&Label> {
         self.reason.as_ref()
     }
 }
 
 impl TransitionBody for Cancellation {
-    fn reason(&self) -> Option<&Label> {
+    fn change_reason(&self) -> Option<&Label> {
         self.reason.as_ref()
     }
 }
@@ -124,7 +124,10 @@ impl TransitionBody for Cancellation {
     request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn pause(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
+pub async fn pause_subscription(
+    State(api): State<Api>,
+    request: Transition<ChangeReason>,
+) -> Result<Response, Problem> {
     api.apply_transition(&request, AccountAction::Pause, |stored| stored.pause(request.now.today)).await
 }
 
@@ -142,7 +145,10 @@ pub async fn pause(State(api): State<Api>, request: Transition<ChangeReason>) ->
     request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn resume(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
+pub async fn resume_subscription(
+    State(api): State<Api>,
+    request: Transition<ChangeReason>,
+) -> Result<Response, Problem> {
     let (RequestTime { at, today }, policy) = (request.now, api.table.policy());
     api.apply_transition(&request, AccountAction::Resume, |stored| {
         stored.resume(policy.on_resume, policy.lead, today, at)
@@ -163,7 +169,10 @@ pub async fn resume(State(api): State<Api>, request: Transition<ChangeReason>) -
     request_body = Cancellation,
     responses(CurrentSubscription)
 )]
-pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -> Result<Response, Problem> {
+pub async fn cancel_subscription(
+    State(api): State<Api>,
+    request: Transition<Cancellation>,
+) -> Result<Response, Problem> {
     let RequestTime { at, today } = request.now;
     let change = |stored: &Subscription| match request.body.at_period_end {
         true => stored.cancel_at_period_end(today).map(Settlement::from),
@@ -184,7 +193,10 @@ pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -
     request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn uncancel(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
+pub async fn uncancel_subscription(
+    State(api): State<Api>,
+    request: Transition<ChangeReason>,
+) -> Result<Response, Problem> {
     api.apply_transition(&request, AccountAction::Uncancel, |stored| {
         stored.uncancel(api.table.policy().lead, request.now.today)
     })
@@ -204,9 +216,13 @@ pub async fn uncancel(State(api): State<Api>, request: Transition<ChangeReason>)
     request_body = ChangeReason,
     responses(CurrentSubscription)
 )]
-pub async fn retry(State(api): State<Api>, request: Transition<ChangeReason>) -> Result<Response, Problem> {
+pub async fn retry_owed_payment(
+    State(api): State<Api>,
+    request: Transition<ChangeReason>,
+) -> Result<Response, Problem> {
     let (RequestTime { at, today }, is_operator) = (request.now, request.caller.is_operator());
-    api.apply_transition(&request, AccountAction::Retry, |stored| stored.retry(is_operator, today, at)).await
+    api.apply_transition(&request, AccountAction::Retry, |stored| stored.retry_owed_payment(is_operator, today, at))
+        .await
 }
 
 impl Api {
@@ -223,17 +239,17 @@ impl Api {
         &self,
         request: &Transition<T>,
         action: AccountAction,
-        change: impl Fn(&Subscription) -> Result<S, Refusal>,
+        change: impl Fn(&Subscription) -> Result<S, ChangeRefusal>,
     ) -> Result<Response, Problem> {
         request.caller.check_action(action)?;
         // A request that is repeated under its idempotency key gets the stored response, whatever the state of the
         // subscription is now.
-        if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
+        if let Some(stored) = self.replay_stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
             return Ok(stored);
         }
         if action == AccountAction::Retry {
             let limited = LimitedOperation::RetriesOf(request.path.account.clone());
-            self.count_use_by(&request.caller, &limited, request.now.at).await?;
+            self.count_limited_use_by_caller(&request.caller, &limited, request.now.at).await?;
         }
         let kind = match action {
             AccountAction::Pause => ActionKind::PauseSubscription,
@@ -259,7 +275,7 @@ impl Api {
         kind: ActionKind,
         change: impl Fn(&Subscription) -> Result<S, Problem>,
     ) -> Result<Response, Problem> {
-        if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
+        if let Some(stored) = self.replay_stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
             return Ok(stored);
         }
         self.write_transition(request, kind, change).await
@@ -277,7 +293,7 @@ impl Api {
             change(stored)
         };
         let action = new_action(kind, request.actor.clone(), request.now);
-        let action = NewAction { reason: request.body.reason().cloned(), ..action };
+        let action = NewAction { reason: request.body.change_reason().cloned(), ..action };
         let records = ChangeRecords { request: request.idempotent.as_ref(), action: Some(&action) };
         self.change_subscription(&request.path, records, change).await
     }

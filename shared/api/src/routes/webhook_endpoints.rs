@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::{ActionKind, EndpointUrl, EventType, Secret, WebhookEndpoint};
+use billing::{ActionKind, EndpointUrl, EventType, SigningSecret, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use outbound::{DELIVERY_UNREADABLE, EndpointChange, EndpointError, WebhookEndpoints, parse_event_type};
 use rest::body::{Body, EmptyObject};
@@ -12,7 +12,7 @@ use rest::idempotency::{IdempotencyKey, json_response};
 use rest::list::ListView;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
-use rest::{AdminAccess, Operator, Problem, RequestActor, RequestTime};
+use rest::{AdminAccess, OperatorAccess, Problem, RequestActor, RequestTime};
 use serde::{Deserialize, Serialize};
 use store::{StoredResponse, Table};
 use ulid::Ulid;
@@ -131,7 +131,7 @@ impl EndpointView {
 
 impl EndpointWithSecret {
     /// Returns the view of `endpoint` with its `secret` at the time `now`.
-    pub fn new(endpoint: &WebhookEndpoint, secret: &Secret, now: DateTime<Utc>) -> Self {
+    pub fn new(endpoint: &WebhookEndpoint, secret: &SigningSecret, now: DateTime<Utc>) -> Self {
         Self { endpoint: EndpointView::new(endpoint, now), secret: secret.reveal() }
     }
 }
@@ -145,7 +145,7 @@ impl Api {
 }
 
 /// Returns the response to a request that was refused because of `error`.
-pub(super) fn problem_of(error: EndpointError) -> Problem {
+pub(super) fn webhook_endpoint_problem(error: EndpointError) -> Problem {
     match error {
         EndpointError::Url(_) | EndpointError::Address(_) => Problem::refused_field("url", error),
         EndpointError::NoEndpoint => problems::endpoint_not_found(),
@@ -158,7 +158,7 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
             Problem::conflict(error.to_string())
         }
         EndpointError::NoEncryptionKeys => {
-            tracing::error!(%error, error_type = error.error_type(), "a webhook endpoint was not created or changed");
+            tracing::error!(%error, error_type = error.error_type(), "a webhook endpoint was not created, or its signing secret was not rotated, because there are no encryption keys");
             Problem::unavailable()
         }
         EndpointError::Table(error) => error.into(),
@@ -178,10 +178,11 @@ pub(super) fn problem_of(error: EndpointError) -> Problem {
     request_body = NewEndpoint,
     responses((status = 201, description = "The webhook endpoint was created", body = EndpointWithSecret))
 )]
-pub async fn create(
+pub async fn create_webhook_endpoint(
     State(api): State<Api>,
     request_time: RequestTime,
-    (_, actor): (AdminAccess, RequestActor),
+    _: AdminAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<NewEndpoint>,
@@ -196,7 +197,7 @@ pub async fn create(
     }
     let NewEndpoint { url, types } = body.value;
     let types = types.into_iter().map(|requested| requested.0).collect();
-    let (endpoint, secret) = api.webhook_endpoints().prepare(&url, types).await.map_err(problem_of)?;
+    let (endpoint, secret) = api.webhook_endpoints().prepare(&url, types).await.map_err(webhook_endpoint_problem)?;
     let view = EndpointWithSecret::new(&endpoint, &secret, now);
     let created = StoredResponse {
         json: serde_json::to_string(&view).expect("an endpoint can be serialized"),
@@ -225,10 +226,10 @@ pub async fn create(
     params(PageQuery),
     responses((status = 200, description = "A page of the webhook endpoints", body = ListView<EndpointView>))
 )]
-pub async fn list(
+pub async fn list_webhook_endpoints(
     State(api): State<Api>,
     RequestTime { at: now, .. }: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
     api.parts.require_outbound_webhooks()?;
@@ -247,11 +248,11 @@ pub async fn list(
     params(EndpointPath),
     responses((status = 200, description = "The webhook endpoint", body = EndpointView))
 )]
-pub async fn read(
+pub async fn get_webhook_endpoint(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
     api.parts.require_outbound_webhooks()?;
@@ -276,11 +277,12 @@ pub async fn read(
     request_body = ChangedEndpoint,
     responses((status = 200, description = "The changed webhook endpoint", body = EndpointView))
 )]
-pub async fn change(
+pub async fn change_webhook_endpoint(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    (_, actor): (AdminAccess, RequestActor),
+    _: AdminAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
@@ -289,7 +291,7 @@ pub async fn change(
     let types = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
     let (id, change) = (path.id.ok_or_else(problems::endpoint_not_found)?, EndpointChange { url, types, enabled });
     let action = new_action(ActionKind::ChangeEndpoint, actor, now);
-    let endpoint = api.webhook_endpoints().change(id, change, &action).await.map_err(problem_of)?;
+    let endpoint = api.webhook_endpoints().change(id, change, &action).await.map_err(webhook_endpoint_problem)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -304,17 +306,18 @@ pub async fn change(
     params(EndpointPath),
     responses((status = 204, description = "The webhook endpoint was removed"))
 )]
-pub async fn remove(
+pub async fn remove_webhook_endpoint(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    (_, actor): (AdminAccess, RequestActor),
+    _: AdminAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     api.parts.require_outbound_webhooks()?;
     let id = path.id.ok_or_else(problems::endpoint_not_found)?;
     let action = new_action(ActionKind::RemoveEndpoint, actor, now);
-    api.webhook_endpoints().remove(id, &action).await.map_err(problem_of)?;
+    api.webhook_endpoints().remove(id, &action).await.map_err(webhook_endpoint_problem)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -331,17 +334,19 @@ pub async fn remove(
     request_body = EmptyObject,
     responses((status = 200, description = "The webhook endpoint with its new secret", body = EndpointWithSecret))
 )]
-pub async fn rotate_secret(
+pub async fn rotate_webhook_secret(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<EndpointPath>,
-    (_, actor): (AdminAccess, RequestActor),
+    _: AdminAccess,
+    actor: RequestActor,
     _: Query<NoParameters>,
     _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     api.parts.require_outbound_webhooks()?;
     let id = path.id.ok_or_else(problems::endpoint_not_found)?;
     let action = new_action(ActionKind::RotateEndpointSecret, actor, now);
-    let (endpoint, secret) = api.webhook_endpoints().rotate_secret(id, &action).await.map_err(problem_of)?;
+    let (endpoint, secret) =
+        api.webhook_endpoints().rotate_secret(id, &action).await.map_err(webhook_endpoint_problem)?;
     Ok(Json(EndpointWithSecret::new(&endpoint, &secret, now.at)))
 }

@@ -1,9 +1,11 @@
 //! `GET .../subscriptions/{subscription}/why`: explains why a subscription was or was not charged on a day.
 
-use audit::{Explanation, ReasonCode, explain};
+use audit::{ChargeExplanation, ReasonCode, explain_charge_on_day};
 use axum::Json;
 use axum::extract::State;
-use billing::{AccountId, AttemptEnd, AttemptRecord, Currency, Status, SubscriptionId, WaivedPeriod, WaivedReason};
+use billing::{
+    AccountId, AttemptEnd, AttemptRecord, Currency, SubscriptionId, SubscriptionStatus, WaivedPeriod, WaivedReason,
+};
 use chrono::{DateTime, NaiveDate, Utc};
 use rest::body::MinorUnits;
 use rest::parameters::{CivilDate, Path, Query};
@@ -11,7 +13,7 @@ use rest::{Caller, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::runs::ShardWalk;
+use super::runs::ShardRunView;
 use super::subscription_view::OpenPayment;
 use crate::parameters::SubscriptionPath;
 use crate::{Api, ReceiptView, problems};
@@ -48,7 +50,7 @@ pub struct ExplanationView {
     /// The due date of the payment that the explanation is about; null if it is not about a payment.
     due_date: Option<NaiveDate>,
     /// The current state of the subscription; past states are not recorded.
-    status: Status,
+    status: SubscriptionStatus,
     /// The date of the next charge; null if no charge is planned.
     next_payment_date: Option<NaiveDate>,
     /// The open payment attempt; null if there is none.
@@ -56,17 +58,18 @@ pub struct ExplanationView {
     /// The receipts of payments that were due in the month of `date` or on `due_date`, or that succeeded on `date`.
     receipts: Vec<ReceiptView>,
     /// The failed attempts of payments that were due in the month of `date` or on `due_date`, or that failed on `date`.
-    attempts: Vec<FailedAttempt>,
+    attempts: Vec<FailedAttemptView>,
     /// The waived months that were due in the month of `date` or on `due_date`, or that were waived on `date`.
     waived: Vec<WaivedMonth>,
     /// The progress of that day's payment runs in the shard of the subscription. Null for callers with an account's
     /// token, and for a day in the future.
-    run: Option<ShardWalk>,
+    run: Option<ShardRunView>,
 }
 
 /// A failed payment attempt.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct FailedAttempt {
+#[schema(as = FailedAttempt)]
+pub struct FailedAttemptView {
     /// The sequence number of the attempt, which counts all attempts of the subscription.
     number: u32,
     /// The due date of the payment.
@@ -97,7 +100,7 @@ pub struct WaivedMonth {
     waived_at: DateTime<Utc>,
 }
 
-impl From<AttemptRecord> for FailedAttempt {
+impl From<AttemptRecord> for FailedAttemptView {
     fn from(attempt: AttemptRecord) -> Self {
         Self {
             number: attempt.attempt_no,
@@ -118,11 +121,11 @@ impl From<WaivedPeriod> for WaivedMonth {
     }
 }
 
-impl From<Explanation> for ExplanationView {
-    fn from(explanation: Explanation) -> Self {
+impl From<ChargeExplanation> for ExplanationView {
+    fn from(explanation: ChargeExplanation) -> Self {
         let (answer, reason) = (explanation.to_string(), explanation.reason());
         let (charged, needs_attention) = (explanation.is_charged(), explanation.needs_attention());
-        let Explanation { subscription, day, why, records, run, .. } = explanation;
+        let ChargeExplanation { subscription, day, why, records, run, .. } = explanation;
         let next_payment_date = subscription.next_charge_on();
         Self {
             account: subscription.account,
@@ -137,9 +140,9 @@ impl From<Explanation> for ExplanationView {
             next_payment_date,
             open_payment: subscription.attempt.map(OpenPayment::from),
             receipts: records.receipts.into_iter().map(ReceiptView::from).collect(),
-            attempts: records.attempts.into_iter().map(FailedAttempt::from).collect(),
+            attempts: records.attempts.into_iter().map(FailedAttemptView::from).collect(),
             waived: records.waived.into_iter().map(WaivedMonth::from).collect(),
-            run: run.map(ShardWalk::from),
+            run: run.map(ShardRunView::from),
         }
     }
 }
@@ -157,7 +160,7 @@ impl From<Explanation> for ExplanationView {
     params(SubscriptionPath, ExplanationQuery),
     responses((status = 200, description = "The explanation", body = ExplanationView))
 )]
-pub async fn read(
+pub async fn get_charge_explanation(
     State(api): State<Api>,
     now: RequestTime,
     Path(path): Path<SubscriptionPath>,
@@ -165,7 +168,7 @@ pub async fn read(
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
-    let explanation = explain(&api.table, (&path.account, path.id), on, now.at).await?;
+    let explanation = explain_charge_on_day(&api.table, &path.account, path.id, on, now.at).await?;
     let explanation = explanation.ok_or_else(problems::subscription_not_found)?;
     Ok(Json(match caller {
         Caller::Operator(_) => explanation.into(),

@@ -12,9 +12,9 @@ use billing::AuditRecord;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use config::Env;
-use deployment::Config;
+use deployment::DeploymentConfig;
 use emulator::Engine;
-use outbound::AddressPolicy;
+use outbound::EndpointUrlCheck;
 use payments::PaymentBatch;
 use rest::{Caller, PublicUrl, Role};
 use sandbox::{Ledger, Sandbox};
@@ -37,18 +37,18 @@ struct World {
 /// Creates the environment of the test, with an empty table.
 async fn world() -> World {
     let clock = Arc::new(SimulatedClock::new("2027-01-15T12:00:00Z".parse().unwrap(), 1));
-    let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
-    let table = config.table.connect_with(Engine::memory().client());
+    let config = DeploymentConfig::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
+    let table = config.table.connect_with(Engine::in_memory().client());
     table.create_if_absent().await.unwrap();
-    let api = Api::new(table.clone(), config.api_config(), clock.clone()).await.unwrap();
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+    let api = Api::new(table.clone(), &config.table, config.merchant.clone(), clock.clone()).await.unwrap();
+    let sandbox = Arc::new(Sandbox::new(Ledger::in_memory(), clock.clone()));
     sandbox.set_url("http://127.0.0.1:7879");
     let charge_due = PaymentBatch::new(table.clone(), sandbox.clone(), &config.charging, clock.clone());
-    let payments = Sweep::new(table.clone(), charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
+    let payments = Sweep::new(table.clone(), charge_due, &config.table, config.limits, clock.clone()).await.unwrap();
     let api = api
         .with_gateway(sandbox, &config.charging)
         .with_encryption(encryption_keys())
-        .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
+        .with_deliveries(Arc::new(UnreadQueue), EndpointUrlCheck::public_only_with(Arc::new(FixedResolver)));
     let public_url = PublicUrl::parse("https://api.example.com").unwrap();
     let router = api.router().layer(Extension(Caller::Operator(Role::Admin))).layer(Extension(public_url));
     World { router, clock, payments, table }
@@ -95,17 +95,17 @@ async fn requests_of_the_api_examples_get_the_documented_responses() {
         }
         // Create an account without subscriptions.
         "erase_account" => {
-            let larch = billing::Account { id: "larch".parse().unwrap(), ..testkit::sample::account() };
+            let larch = billing::Account { id: "larch".parse().unwrap(), ..testkit::sample_account() };
             table.put_account(&larch).await.unwrap();
         }
         _ => {}
     };
-    check_openapi_examples(&api::document(), EXAMPLES_PATH, router, prepare).await;
+    check_openapi_examples(&api::openapi_document(), EXAMPLES_PATH, router, prepare).await;
 }
 
 #[test]
 fn published_document_describes_the_routes() {
-    let document = api::document();
+    let document = api::openapi_document();
     assert_eq!(document["openapi"], "3.1.0");
     let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
     check_generated_file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json")), &text);

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rest::ProblemType;
 
-/// The lines of the document before and after the table.
-const TABLE_MARKS: (&str, &str) = (
-    "<!-- The problem types, written by `UPDATE_EXAMPLES=1 cargo test --test routes problem_types` -->",
-    "<!-- End of the problem types -->",
-);
+/// The line of the document before the table.
+const TABLE_BEGIN: &str =
+    "<!-- The problem types, written by `UPDATE_EXAMPLES=1 cargo test --test routes problem_types` -->";
+/// The line of the document after the table.
+const TABLE_END: &str = "<!-- End of the problem types -->";
 
 /// Returns the Markdown table of all problem types. The first column contains the part of the URN after
 /// `urn:dueday:problem:`.
@@ -25,7 +25,7 @@ fn write_table() -> String {
 #[test]
 fn document_of_the_api_lists_all_problem_types() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
-    testkit::check_generated_section(&path, TABLE_MARKS, &write_table());
+    testkit::check_generated_section(&path, TABLE_BEGIN, TABLE_END, &write_table());
 }
 
 #[test]

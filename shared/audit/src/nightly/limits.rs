@@ -9,7 +9,7 @@ const MARGIN: TimeDelta = TimeDelta::seconds(30);
 
 /// The limits at which a part of an audit stops.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct NightlyLimits {
     /// The time at which the part must stop, shortly before its end.
     deadline: DateTime<Utc>,
     /// The part stops when the audit has checked this number of accounts and orders in total, in all its parts.
@@ -17,21 +17,21 @@ pub(super) struct Limits {
 }
 
 /// Returns the total number of accounts and orders that `audit` has checked.
-pub(super) fn records_of(audit: &AuditRecord) -> u64 {
+pub(super) fn count_checked_records(audit: &AuditRecord) -> u64 {
     audit.accounts.saturating_add(audit.orders)
 }
 
-impl Limits {
+impl NightlyLimits {
     /// Returns the limits of a part that ends at `end`, and that checks at most `records` more accounts and orders of
     /// `audit`.
     pub fn new(audit: &AuditRecord, records: u64, end: DateTime<Utc>) -> Self {
-        Self { deadline: end - MARGIN, records: records_of(audit).saturating_add(records) }
+        Self { deadline: end - MARGIN, records: count_checked_records(audit).saturating_add(records) }
     }
 
     /// Returns whether the part must stop at `now`, because its deadline has passed, or because `audit` has
     /// checked as many accounts and orders as the limit allows.
     pub fn are_reached(&self, audit: &AuditRecord, now: DateTime<Utc>) -> bool {
-        now > self.deadline || records_of(audit) >= self.records
+        now > self.deadline || count_checked_records(audit) >= self.records
     }
 
     /// Returns the time at which the part must stop, shortly before its end.

@@ -15,7 +15,7 @@ use orders_table::OrdersTable;
 use store::{Paging, Settings, Table, TableError};
 
 use super::{AuditRecorder, InvariantChecker, check_endpoints, check_other_items, check_prices};
-use limits::{Limits, records_of};
+use limits::{NightlyLimits, count_checked_records};
 use orders_part::{OrdersPosition, ReceiptCheck};
 
 /// The number of nights over which the accounts and orders of large tables are distributed. Reading a large table every
@@ -65,7 +65,7 @@ impl NightlyAudit {
             },
             _ => false,
         };
-        let part = records_of_a_night(before, has_orders);
+        let part = max_records_per_night(before, has_orders);
         let mut recorder = match interrupted {
             Some(interrupted) => AuditRecorder::resume(&self.table, interrupted),
             None => {
@@ -75,10 +75,10 @@ impl NightlyAudit {
         };
         let checker = InvariantChecker::new(&self.table, settings, now);
         let rules = amount_rules_of_account(settings.gateway.as_ref());
-        let limits = Limits::new(recorder.audit(), part, deadline);
-        let are_accounts_checked = match OrdersPosition::of(recorder.audit()) {
+        let limits = NightlyLimits::new(recorder.audit(), part, deadline);
+        let are_accounts_checked = match OrdersPosition::of_audit(recorder.audit()) {
             OrdersPosition::Accounts(after) => {
-                self.audit_accounts(&mut recorder, (&checker, &rules), after, &limits).await?
+                self.audit_accounts(&mut recorder, &checker, &rules, after, &limits).await?
             }
             OrdersPosition::Orders(_) | OrdersPosition::Numbers => true,
         };
@@ -93,15 +93,16 @@ impl NightlyAudit {
     async fn audit_accounts(
         &self,
         recorder: &mut AuditRecorder<'_>,
-        (checker, rules): (&InvariantChecker, &AmountRules),
+        checker: &InvariantChecker,
+        rules: &AmountRules,
         after: Option<String>,
-        limits: &Limits,
+        limits: &NightlyLimits,
     ) -> Result<bool, TableError> {
         let mut receipts = match &self.orders {
             Some(orders) => Some(ReceiptCheck::new(&self.table, orders, checker.now).await?),
             None => None,
         };
-        let mut partitions = self.table.partitions_after(after).with_other_items_checked(checker.now);
+        let mut partitions = self.table.account_partitions_after(after).with_other_items_checked(checker.now);
         loop {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
@@ -115,10 +116,10 @@ impl NightlyAudit {
                 recorder.add_at_end(broken);
                 return Ok(true);
             };
-            broken.extend(checker.check(&partition));
+            broken.extend(checker.check_account(&partition));
             broken.extend(check_prices(&partition, rules));
             if let Some(receipts) = &mut receipts {
-                broken.extend(receipts.check(&partition, recorder).await?);
+                broken.extend(receipts.check_receipts(&partition, recorder).await?);
             }
             recorder.add_account(&partition, broken, partitions.position()).await?;
         }
@@ -140,9 +141,9 @@ impl NightlyAudit {
 /// Returns the largest number of accounts and orders that one part checks. `before` is the latest audit that has
 /// ended; `None` if there is none. If `before` has counted no orders although there are orders now (`has_orders`), it
 /// may be from before an upgrade, so the size of the tables is unknown and the number is not limited.
-fn records_of_a_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
+fn max_records_per_night(before: Option<&AuditRecord>, has_orders: bool) -> u64 {
     let before = before.filter(|audit| !has_orders || audit.orders > 0);
-    before.map_or(u64::MAX, |audit| (records_of(audit) / NIGHTS).max(MIN_RECORDS_OF_A_NIGHT))
+    before.map_or(u64::MAX, |audit| (count_checked_records(audit) / NIGHTS).max(MIN_RECORDS_OF_A_NIGHT))
 }
 
 #[cfg(test)]
@@ -155,7 +156,7 @@ mod tests {
             let new = AuditRecord::new(Default::default(), false, DateTime::UNIX_EPOCH);
             AuditRecord { accounts, orders, ..new }
         };
-        assert_eq!(records_of_a_night(None, false), u64::MAX, "the first audit does not know the size of the table");
+        assert_eq!(max_records_per_night(None, false), u64::MAX, "the first audit does not know the size of the table");
         // The columns are: whether there are orders, the numbers of accounts and of orders of the audit before, and the
         // largest number that one part checks.
         for (has_orders, accounts, orders, expected) in [
@@ -168,7 +169,7 @@ mod tests {
             (true, 600_000, 0, u64::MAX),
             (false, 2_400_000, 0, 100_000),
         ] {
-            let of_a_night = records_of_a_night(Some(&audit(accounts, orders)), has_orders);
+            let of_a_night = max_records_per_night(Some(&audit(accounts, orders)), has_orders);
             assert_eq!(of_a_night, expected, "{accounts} accounts and {orders} orders, has orders: {has_orders}");
         }
     }

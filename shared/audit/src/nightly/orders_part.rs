@@ -12,7 +12,7 @@ use orders_table::{OrdersPage, OrdersTable};
 use store::{AccountPartition, Table, TableError};
 
 use super::NightlyAudit;
-use super::limits::Limits;
+use super::limits::NightlyLimits;
 use crate::{
     AuditRecorder, BrokenInvariant, Invariant, MAX_ORDER_DELAY, OrderChecker, OrderDifference, OrderSummary,
     check_stored_numbers, numbers_not_compared,
@@ -43,7 +43,7 @@ pub(super) enum OrdersPosition {
 
 impl OrdersPosition {
     /// Reads the position of an audit.
-    pub fn of(audit: &AuditRecord) -> Self {
+    pub fn of_audit(audit: &AuditRecord) -> Self {
         match audit.position.as_deref() {
             Some(NUMBERS_POSITION) => Self::Numbers,
             Some(text) if text.starts_with(ORDERS_PREFIX) => {
@@ -56,12 +56,12 @@ impl OrdersPosition {
 }
 
 /// Returns the stored text of the position after the order `after`.
-fn position_of_orders(after: Option<String>) -> String {
+fn position_in_orders(after: Option<String>) -> String {
     after.map_or_else(|| ORDERS_PREFIX.to_owned(), |after| format!("{ORDERS_PREFIX} {after}"))
 }
 
 /// Returns the time from which each payment must have an order. Returns `now` if there is no order.
-async fn ordered_from(orders: &OrdersTable, now: DateTime<Utc>) -> Result<DateTime<Utc>, TableError> {
+async fn orders_required_from(orders: &OrdersTable, now: DateTime<Utc>) -> Result<DateTime<Utc>, TableError> {
     // Payments before the first order need no order: the merchant may not have used the order desk yet.
     let first = orders.first_paid_at().await?.unwrap_or(now);
     Ok(orders.ordered_from().await?.map_or(first, |from| from.max(first)))
@@ -79,7 +79,7 @@ impl<'a> ReceiptCheck<'a> {
     /// Creates the check of receipts, and reads the time from which each payment must have an order. `now` is the time
     /// of the audit.
     pub async fn new(payments: &'a Table, orders: &'a OrdersTable, now: DateTime<Utc>) -> Result<Self, TableError> {
-        let from = match ordered_from(orders, now).await {
+        let from = match orders_required_from(orders, now).await {
             // The settings cannot be read, which is a violation of its own. Then no payment is required to have an order.
             Err(TableError::Unreadable { .. }) => now,
             from => from?,
@@ -89,7 +89,7 @@ impl<'a> ReceiptCheck<'a> {
 
     /// Compares the receipts of `partition` with their orders, and records the times of the receipts, because the audit
     /// stores the time of the earliest receipt.
-    pub async fn check(
+    pub async fn check_receipts(
         &mut self,
         partition: &AccountPartition,
         recorder: &mut AuditRecorder<'_>,
@@ -107,7 +107,7 @@ impl<'a> ReceiptCheck<'a> {
 /// Returns the time from which the receipts of all payments are stored at `now`. The merchant may have configured a
 /// shorter retention before, so the returned time is not earlier than the earliest receipt that `audit` has read.
 /// Receipts expire while the audit continues, so the time since the start of the audit is added to that receipt's time.
-fn receipts_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) -> DateTime<Utc> {
+fn receipts_stored_from(audit: &AuditRecord, retention: TimeDelta, now: DateTime<Utc>) -> DateTime<Utc> {
     let kept = OrderSummary::new(now, retention).receipts_kept_from();
     audit.first_receipt_at.map_or(kept, |first| kept.max(first + (now - audit.started_at)))
 }
@@ -118,10 +118,10 @@ impl NightlyAudit {
     pub(super) async fn audit_orders(
         &self,
         recorder: &mut AuditRecorder<'_>,
-        limits: &Limits,
+        limits: &NightlyLimits,
     ) -> Result<bool, TableError> {
         let Some(table) = &self.orders else { return Ok(true) };
-        let begins_with_numbers = OrdersPosition::of(recorder.audit()) == OrdersPosition::Numbers;
+        let begins_with_numbers = OrdersPosition::of_audit(recorder.audit()) == OrdersPosition::Numbers;
         if !begins_with_numbers {
             if !self.compare_orders(table, recorder, limits).await? {
                 return Ok(false);
@@ -149,23 +149,23 @@ impl NightlyAudit {
         &self,
         table: &OrdersTable,
         recorder: &mut AuditRecorder<'_>,
-        limits: &Limits,
+        limits: &NightlyLimits,
     ) -> Result<bool, TableError> {
-        let after = match OrdersPosition::of(recorder.audit()) {
+        let after = match OrdersPosition::of_audit(recorder.audit()) {
             OrdersPosition::Orders(after) => after,
             _ => None,
         };
         let now = self.clock.now();
         let checker = OrderChecker::new(&self.table, table);
-        let mut scan = table.orders_after(after.as_deref(), now);
-        recorder.add_orders(0, Vec::new(), position_of_orders(after)).await?;
+        let mut scan = table.scan_orders_after(after.as_deref(), now);
+        recorder.add_orders(0, Vec::new(), position_in_orders(after)).await?;
         loop {
             if limits.are_reached(recorder.audit(), self.clock.now()) {
                 return Ok(false);
             }
             let Some(OrdersPage { orders, faulty }) = scan.next_page().await? else { return Ok(true) };
             let mut broken: Vec<BrokenInvariant> = faulty.iter().map(BrokenInvariant::from).collect();
-            let from = receipts_from(recorder.audit(), self.table.receipt_retention(), now);
+            let from = receipts_stored_from(recorder.audit(), self.table.receipt_retention(), now);
             let count = u64::try_from(orders.len()).unwrap_or(u64::MAX);
             let is_checked = |order: &Order| order.follow_up.is_some() || order.placed_at >= from;
             let recent: Vec<Order> = orders.into_iter().filter(is_checked).collect();
@@ -175,7 +175,7 @@ impl NightlyAudit {
                 recorder.add_orders(count, broken, NUMBERS_POSITION.to_owned()).await?;
                 return Ok(true);
             }
-            recorder.add_orders(count, broken, position_of_orders(scan.position())).await?;
+            recorder.add_orders(count, broken, position_in_orders(scan.position())).await?;
         }
     }
 }

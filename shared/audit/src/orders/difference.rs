@@ -53,7 +53,7 @@ impl From<&NumberDifference> for OrderDifference {
             AuditedNumber::TotalStock { .. } => Invariant::TotalStock,
             AuditedNumber::QuarterTotal { .. } => Invariant::QuarterTotal,
         };
-        let text = |value: i64| number.text_of(value);
+        let text = |value: i64| number.format_value(value);
         let found = found.map_or_else(|| "none".to_owned(), text);
         Self { check, item: number.to_string(), expected: text(*expected), found }
     }

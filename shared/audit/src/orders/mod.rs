@@ -7,6 +7,6 @@ mod paid_orders;
 mod stored_numbers;
 
 pub use difference::OrderDifference;
-pub use order_checker::{MAX_ORDER_DELAY, OrderChecker, is_erased, order_id_of_receipt};
-pub use paid_orders::{Comparison, OrderSummary, compare_orders_with_receipts};
+pub use order_checker::{MAX_ORDER_DELAY, OrderChecker, is_account_erased, order_id_of_receipt};
+pub use paid_orders::{OrderSummary, OrdersComparison, compare_orders_with_receipts};
 pub use stored_numbers::{check_stored_numbers, numbers_not_compared};

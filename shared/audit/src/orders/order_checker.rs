@@ -37,7 +37,7 @@ pub fn order_id_of_receipt(receipt: &Receipt) -> OrderId {
 }
 
 /// Returns whether `account` was erased, or its erasure was requested.
-pub async fn is_erased(payments: &Table, account: &AccountId) -> Result<bool, TableError> {
+pub async fn is_account_erased(payments: &Table, account: &AccountId) -> Result<bool, TableError> {
     let account = payments.get_account(account).await?;
     Ok(account.is_none_or(|account| account.erasure_requested_at.is_some()))
 }
@@ -133,10 +133,10 @@ impl<'a> OrderChecker<'a> {
     async fn missing_order(&mut self, receipt: &Receipt) -> Result<Option<OrderDifference>, TableError> {
         let order = order_id_of_receipt(receipt);
         // A payment needs no order if it was refunded in full or reversed, or if its account was erased.
-        let needs_order = receipt.net().minor() > 0 && self.requires_order(&receipt.sku).await?;
+        let needs_order = receipt.net_amount().minor() > 0 && self.requires_order(&receipt.sku).await?;
         if !needs_order
             || self.orders.get_order(order).await?.is_some()
-            || is_erased(self.payments, &receipt.account).await?
+            || is_account_erased(self.payments, &receipt.account).await?
         {
             return Ok(None);
         }
@@ -159,17 +159,17 @@ impl<'a> OrderChecker<'a> {
     /// it. A follow-up order has no receipt of its own.
     async fn check_follow_ups(&self, orders: &[&Order]) -> Result<Vec<OrderDifference>, TableError> {
         let main: Vec<(OrderId, AccountId)> =
-            orders.iter().map(|order| (order.id.main(), order.customer.clone())).collect();
+            orders.iter().map(|order| (order.id.main_order(), order.customer.clone())).collect();
         let main = self.orders.get_orders(&main).await?;
         let difference = |(order, main): (&&Order, Option<Result<Order, TableError>>)| {
             let (check, expected, found) = match main {
                 None => {
-                    let expected = format!("a main order {} of {}", order.id.main(), order.customer);
+                    let expected = format!("a main order {} of {}", order.id.main_order(), order.customer);
                     (Invariant::Paid, expected, "none".to_owned())
                 }
-                Some(Ok(main)) if main.follow_ups.saturating_add(1) < order.id.part() => {
+                Some(Ok(main)) if main.follow_ups.saturating_add(1) < order.id.part_number() => {
                     let expected =
-                        format!("a main order with FollowUps of at least {}", order.id.part().saturating_sub(1));
+                        format!("a main order with FollowUps of at least {}", order.id.part_number().saturating_sub(1));
                     (Invariant::Consistent, expected, main.follow_ups.to_string())
                 }
                 // The check of all items reports an order that cannot be read.

@@ -39,7 +39,7 @@ pub struct OrderSummary {
 
 /// The result of the comparison of all orders with the receipts of their payments.
 #[derive(Debug, Default)]
-pub struct Comparison {
+pub struct OrdersComparison {
     /// The number of receipts for SKUs whose payments need an order: the SKU has products, and no payment was made while
     /// it had none.
     pub receipts: u64,
@@ -99,13 +99,14 @@ impl OrderSummary {
 /// orders. Each payment that was made in the time range `ordered` must have an order. Calls `on_receipts` with the
 /// number of receipts that were read.
 pub async fn compare_orders_with_receipts(
-    (table, orders): (&Table, &OrdersTable),
+    table: &Table,
+    orders: &OrdersTable,
     recent: &OrderSummary,
     now: DateTime<Utc>,
     ordered: Range<DateTime<Utc>>,
     on_receipts: impl Fn(u64),
-) -> Result<Comparison, TableError> {
-    let (mut comparison, mut checker) = (Comparison::default(), OrderChecker::new(table, orders));
+) -> Result<OrdersComparison, TableError> {
+    let (mut comparison, mut checker) = (OrdersComparison::default(), OrderChecker::new(table, orders));
     let (mut with_receipt, mut read) = (OrderDigest::default(), 0_u64);
     let mut first_receipt_at: Option<DateTime<Utc>> = None;
     let mut batches = pin!(table.all_receipts(now).chunks(RECEIPTS_PER_REQUEST));

@@ -4,7 +4,7 @@ use serde_with::{DeserializeFromStr, SerializeDisplay};
 use sha2::{Digest, Sha256};
 use strum::{Display, EnumString};
 
-use crate::values::character_checks::is_control;
+use crate::values::character_checks::is_control_character;
 
 /// The maximum number of characters of the name of an actor.
 const MAX_NAME_CHARS: usize = 255;
@@ -63,7 +63,7 @@ impl ActorName {
             let digits: String = Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
             return Some(Self(format!("sha256-{digits}")));
         }
-        let name: String = text.chars().filter(|c| !is_control(*c)).take(MAX_NAME_CHARS).collect();
+        let name: String = text.chars().filter(|c| !is_control_character(*c)).take(MAX_NAME_CHARS).collect();
         (!name.is_empty()).then_some(Self(name))
     }
 

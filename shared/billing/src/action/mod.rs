@@ -25,7 +25,7 @@ use crate::values::account::Account;
 use crate::values::contact_data::Label;
 use crate::values::ids::{AccountId, SubscriptionId};
 pub use actor::{Actor, ActorKind, ActorName};
-pub(crate) use fields::{Field, FieldDifference};
+pub(crate) use fields::{ActionField, FieldDifference};
 use fields::{fields_of_account, fields_of_limits, fields_of_policy, fields_of_subscription};
 pub use item_change::ItemChange;
 

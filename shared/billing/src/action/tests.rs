@@ -2,7 +2,7 @@ use super::*;
 use crate::records::payment::PaymentMethod;
 use crate::settings::policy::LeadDays;
 use crate::subscriptions::new_subscription::{AccountRecords, NewSubscription};
-use crate::subscriptions::subscription_changes::Changes;
+use crate::subscriptions::subscription_changes::SubscriptionChanges;
 
 /// Returns a subscription whose product name, e-mail address and tokens must not appear in the action log.
 fn sample_subscription() -> Subscription {
@@ -50,18 +50,30 @@ fn logged_action_contains_the_changed_fields_and_no_personal_data() {
         PaymentMethod { customer: "cus_2".parse().unwrap(), payment_method: "pm_card_mastercard".parse().unwrap() };
     // The columns are: the change, and the changed fields before and after it.
     for (changes, before, after) in [
-        (Changes { amount: Some(1499), ..Changes::default() }, "price=12.99 EUR", "price=14.99 EUR"),
-        (Changes { payment_method: Some(method), ..Changes::default() }, "", "payment_method=changed"),
-        (Changes { product_name: Some("Other".parse().unwrap()), ..Changes::default() }, "", "product_name=changed"),
-        (Changes { email: Some(None), ..Changes::default() }, "", "email=changed"),
         (
-            Changes { payment_day: Some(12.try_into().unwrap()), ..Changes::default() },
+            SubscriptionChanges { amount: Some(1499), ..SubscriptionChanges::default() },
+            "price=12.99 EUR",
+            "price=14.99 EUR",
+        ),
+        (
+            SubscriptionChanges { payment_method: Some(method), ..SubscriptionChanges::default() },
+            "",
+            "payment_method=changed",
+        ),
+        (
+            SubscriptionChanges { product_name: Some("Other".parse().unwrap()), ..SubscriptionChanges::default() },
+            "",
+            "product_name=changed",
+        ),
+        (SubscriptionChanges { email: Some(None), ..SubscriptionChanges::default() }, "", "email=changed"),
+        (
+            SubscriptionChanges { payment_day: Some(12.try_into().unwrap()), ..SubscriptionChanges::default() },
             "due_on=2027-01-10 next_payment_on=2027-01-10 payment_day=10",
             "due_on=2027-01-12 next_payment_on=2027-01-12 payment_day=12",
         ),
-        (Changes::default(), "", ""),
+        (SubscriptionChanges::default(), "", ""),
     ] {
-        let changed = stored.change(&changes, LeadDays::default(), today).unwrap();
+        let changed = stored.apply_changes(&changes, LeadDays::default(), today).unwrap();
         let entry = new_action(ActionKind::ChangeSubscription).on_subscription(Some(&stored), &changed);
         assert_eq!(
             (joined_fields(&entry.before).as_str(), joined_fields(&entry.after).as_str()),

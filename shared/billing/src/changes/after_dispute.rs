@@ -7,7 +7,7 @@ use crate::records::dispute::Dispute;
 use crate::records::waived_period::WaivedReason;
 use crate::settings::policy::{AfterWonDispute, CatchUp, Policy};
 use crate::settlement::settle::{MAX_PAST_DUE_DAYS, Settlement, stop_collection, waive_periods};
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 use crate::values::calendar::days_after;
 
@@ -112,7 +112,7 @@ impl Subscription {
     ) -> Settlement {
         // An earlier version of Dueday made a subscription unpaid after 28 days of dispute, even if no payment was
         // declined. Because the dispute was won, such a subscription becomes chargeable again.
-        let was_given_up = self.status == Status::Unpaid && self.first_declined_on.is_none();
+        let was_given_up = self.status == SubscriptionStatus::Unpaid && self.first_declined_on.is_none();
         let last = self.last_due_by(today).filter(|_| was_given_up || self.status.is_chargeable());
         let Some(last) = last else { return self.into() };
         let is_waived = policy.after_won_dispute == AfterWonDispute::Waive;
@@ -139,7 +139,7 @@ impl Subscription {
         let waived = waive_periods(&self, oldest, next, WaivedReason::Disputed, now);
         if next > oldest || was_given_up {
             self.move_to_period(next);
-            self.status = Status::Active;
+            self.status = SubscriptionStatus::Active;
             self.unpaid_since = None;
         }
         self.restart_retries_from(today);
@@ -149,8 +149,8 @@ impl Subscription {
 
     /// Makes the owed payment payable from `today` on, and restarts the retry schedule.
     fn restart_retries_from(&mut self, today: NaiveDate) {
-        if self.status == Status::Unpaid {
-            self.status = Status::PastDue;
+        if self.status == SubscriptionStatus::Unpaid {
+            self.status = SubscriptionStatus::PastDue;
         }
         self.failed_attempts = 0;
         self.rejections = 0;

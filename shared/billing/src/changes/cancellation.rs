@@ -8,15 +8,15 @@ use crate::records::waived_period::WaivedReason;
 use crate::settings::policy::LeadDays;
 use crate::settlement::settle::Settlement;
 use crate::settlement::settle::waive_periods;
-use crate::subscriptions::refusal::Refusal;
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::refusal::ChangeRefusal;
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 
 impl Subscription {
     /// Cancels the subscription immediately and permanently. All owed months are waived. The month of an open attempt
     /// is waived only when the attempt is settled without success.
     pub fn cancel(&self, today: NaiveDate, now: DateTime<Utc>) -> Settlement {
-        if self.status == Status::Cancelled {
+        if self.status == SubscriptionStatus::Cancelled {
             return self.clone().into();
         }
         let due_next = self.due_period();
@@ -28,14 +28,15 @@ impl Subscription {
         let waived = match (self.status, last) {
             // A month is waived with the reason `paused` only if the pause lasted from the month's due date to the next
             // due date.
-            (Status::Paused, Some(last)) => {
+            (SubscriptionStatus::Paused, Some(last)) => {
                 let paused = waive_periods(self, first, last, WaivedReason::Paused, now);
                 paused.into_iter().chain(waive_periods(self, last, end, WaivedReason::Cancelled, now)).collect()
             }
-            (Status::Unpaid, _) => waive_periods(self, first, end, WaivedReason::Unpaid, now),
+            (SubscriptionStatus::Unpaid, _) => waive_periods(self, first, end, WaivedReason::Unpaid, now),
             _ => waive_periods(self, first, end, WaivedReason::Cancelled, now),
         };
-        let mut cancelled = Subscription { cancel_from: Some(end), ..self.with_stopped_status(Status::Cancelled) };
+        let mut cancelled =
+            Subscription { cancel_from: Some(end), ..self.with_stopped_status(SubscriptionStatus::Cancelled) };
         if self.attempt.is_none() {
             cancelled.move_to_period(end);
         }
@@ -46,13 +47,13 @@ impl Subscription {
     /// Payments that are owed on `today` are still charged.
     ///
     /// # Errors
-    /// [`Refusal::NoPeriod`] if the subscription is paused or unpaid.
-    pub fn cancel_at_period_end(&self, today: NaiveDate) -> Result<Subscription, Refusal> {
-        if self.cancel_from.is_some() || self.status == Status::Cancelled {
+    /// [`ChangeRefusal::NoPeriod`] if the subscription is paused or unpaid.
+    pub fn cancel_at_period_end(&self, today: NaiveDate) -> Result<Subscription, ChangeRefusal> {
+        if self.cancel_from.is_some() || self.status == SubscriptionStatus::Cancelled {
             return Ok(self.clone());
         }
-        if matches!(self.status, Status::Paused | Status::Unpaid) {
-            return Err(Refusal::NoPeriod { status: self.status });
+        if matches!(self.status, SubscriptionStatus::Paused | SubscriptionStatus::Unpaid) {
+            return Err(ChangeRefusal::NoPeriod { status: self.status });
         }
         let mut ending = self.clone();
         let is_due_later = self.due_on > today && self.attempt.is_none();
@@ -68,16 +69,16 @@ impl Subscription {
     /// charged; the payment of this date is not.
     ///
     /// # Errors
-    /// - [`Refusal::EndsBeforeFirstPayment`] if `on` is before the first due date
-    /// - [`Refusal::NotOnPaymentDay`] if `on` is not the due date of its month
-    pub fn ending_on(self, on: NaiveDate) -> Result<Subscription, Refusal> {
+    /// - [`ChangeRefusal::EndsBeforeFirstPayment`] if `on` is before the first due date
+    /// - [`ChangeRefusal::NotOnPaymentDay`] if `on` is not the due date of its month
+    pub fn ending_on(self, on: NaiveDate) -> Result<Subscription, ChangeRefusal> {
         let (period, first) = (Period::from_day(on), self.due_on);
         let expected = self.due_in(period);
         if on < first {
-            return Err(Refusal::EndsBeforeFirstPayment { requested: on, first });
+            return Err(ChangeRefusal::EndsBeforeFirstPayment { requested: on, first });
         }
         if on != expected {
-            return Err(Refusal::NotOnPaymentDay { requested: on, expected });
+            return Err(ChangeRefusal::NotOnPaymentDay { requested: on, expected });
         }
         let mut ending = Subscription { cancel_from: Some(period), ..self };
         if ending.is_ending() {
@@ -89,12 +90,12 @@ impl Subscription {
     /// Removes a planned cancellation, and plans the reminder of the next payment again.
     ///
     /// # Errors
-    /// - [`Refusal::Status`] if the subscription is already cancelled
-    /// - [`Refusal::Ended`] if the day of the planned cancellation has been reached
-    pub fn uncancel(&self, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
-        self.refuse_if_status_in(&[Status::Cancelled], "reactivated; create a new one")?;
+    /// - [`ChangeRefusal::Status`] if the subscription is already cancelled
+    /// - [`ChangeRefusal::Ended`] if the day of the planned cancellation has been reached
+    pub fn uncancel(&self, lead: LeadDays, today: NaiveDate) -> Result<Subscription, ChangeRefusal> {
+        self.refuse_if_status_in(&[SubscriptionStatus::Cancelled], "reactivated; create a new one")?;
         if let Some(on) = self.cancels_on().filter(|on| *on <= today) {
-            return Err(Refusal::Ended { on });
+            return Err(ChangeRefusal::Ended { on });
         }
         let mut kept = Subscription { cancel_from: None, ..self.clone() };
         if self.is_ending() {
@@ -106,7 +107,7 @@ impl Subscription {
     /// Returns the due date on which the planned cancellation takes effect; `None` if no cancellation is planned. The
     /// payment of this due date is not charged.
     pub fn cancels_on(&self) -> Option<NaiveDate> {
-        let from = self.cancel_from.filter(|_| self.status != Status::Cancelled)?;
+        let from = self.cancel_from.filter(|_| self.status != SubscriptionStatus::Cancelled)?;
         Some(if self.is_ending() { self.due_on } else { self.due_in(from) })
     }
 

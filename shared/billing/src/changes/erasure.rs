@@ -11,7 +11,7 @@ use crate::changes::finding::Finding;
 use crate::records::dispute::Dispute;
 use crate::records::payment_method_setup::PaymentMethodSetup;
 use crate::records::refund::{Refund, RefundStatus};
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::ids::{AccountId, GatewayToken, SubscriptionId};
 
 /// The text that replaces stored free texts and tokens of an erased account.
@@ -92,7 +92,7 @@ pub struct ErasedAccount {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ErasureObstacle {
     /// A subscription is not cancelled.
-    Subscription { id: SubscriptionId, status: Status },
+    Subscription { id: SubscriptionId, status: SubscriptionStatus },
     /// An attempt of a subscription is open: the outcome of the payment is unknown, or the bank is processing the
     /// payment.
     OpenPayment(SubscriptionId),
@@ -138,7 +138,7 @@ impl ErasureCheck<'_> {
     /// Returns all reasons why the account cannot be erased at `now`, except [`ErasureObstacle::OpenOrders`]. Payments
     /// of a cancelled subscription are not owed.
     pub fn obstacles(&self, now: DateTime<Utc>) -> Vec<ErasureObstacle> {
-        let uncancelled = self.subscriptions.iter().filter(|s| s.status != Status::Cancelled);
+        let uncancelled = self.subscriptions.iter().filter(|s| s.status != SubscriptionStatus::Cancelled);
         let open_payments = self.subscriptions.iter().filter(|s| s.attempt.is_some());
         let refunds = self.refunds.iter().filter(|refund| refund.status == RefundStatus::Pending);
         let disputes = self.disputes.iter().filter(|dispute| !dispute.status.is_closed());

@@ -7,33 +7,36 @@ use crate::records::waived_period::WaivedReason;
 use crate::settings::policy::{LeadDays, OnResume};
 use crate::settlement::settle::Settlement;
 use crate::settlement::settle::waive_periods;
-use crate::subscriptions::refusal::Refusal;
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::refusal::ChangeRefusal;
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 
 impl Subscription {
     /// Stops payments until the subscription is resumed.
     ///
     /// # Errors
-    /// - [`Refusal::Status`] if the subscription is past due, unpaid or cancelled
-    /// - [`Refusal::Ending`] if a cancellation is planned
-    /// - [`Refusal::Paying`] if an attempt is open
-    /// - [`Refusal::Owed`] if a payment is due
-    pub fn pause(&self, today: NaiveDate) -> Result<Subscription, Refusal> {
-        self.refuse_if_status_in(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "paused")?;
-        if self.status == Status::Paused {
+    /// - [`ChangeRefusal::Status`] if the subscription is past due, unpaid or cancelled
+    /// - [`ChangeRefusal::Ending`] if a cancellation is planned
+    /// - [`ChangeRefusal::Paying`] if an attempt is open
+    /// - [`ChangeRefusal::Owed`] if a payment is due
+    pub fn pause(&self, today: NaiveDate) -> Result<Subscription, ChangeRefusal> {
+        self.refuse_if_status_in(
+            &[SubscriptionStatus::PastDue, SubscriptionStatus::Unpaid, SubscriptionStatus::Cancelled],
+            "paused",
+        )?;
+        if self.status == SubscriptionStatus::Paused {
             return Ok(self.clone());
         }
         if self.cancel_from.is_some() {
-            return Err(Refusal::Ending);
+            return Err(ChangeRefusal::Ending);
         }
         if let Some(attempt) = &self.attempt {
-            return Err(Refusal::Paying { due_on: attempt.due_on, action: "paused" });
+            return Err(ChangeRefusal::Paying { due_on: attempt.due_on, action: "paused" });
         }
         if self.due_on <= today {
-            return Err(Refusal::Owed { due_on: self.due_on });
+            return Err(ChangeRefusal::Owed { due_on: self.due_on });
         }
-        Ok(self.with_stopped_status(Status::Paused))
+        Ok(self.with_stopped_status(SubscriptionStatus::Paused))
     }
 
     /// Resumes payments. All months that fell due during the pause are waived, except the last of these months.
@@ -41,23 +44,26 @@ impl Subscription {
     /// payable on `today`. A month that falls due on `today` is owed in any case.
     ///
     /// # Errors
-    /// - [`Refusal::Status`] if the subscription is past due, unpaid or cancelled
-    /// - [`Refusal::Paying`] if an attempt is open
+    /// - [`ChangeRefusal::Status`] if the subscription is past due, unpaid or cancelled
+    /// - [`ChangeRefusal::Paying`] if an attempt is open
     pub fn resume(
         &self,
         on_resume: OnResume,
         lead: LeadDays,
         today: NaiveDate,
         now: DateTime<Utc>,
-    ) -> Result<Settlement, Refusal> {
-        self.refuse_if_status_in(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "resumed")?;
-        if self.status != Status::Paused {
+    ) -> Result<Settlement, ChangeRefusal> {
+        self.refuse_if_status_in(
+            &[SubscriptionStatus::PastDue, SubscriptionStatus::Unpaid, SubscriptionStatus::Cancelled],
+            "resumed",
+        )?;
+        if self.status != SubscriptionStatus::Paused {
             return Ok(self.clone().into());
         }
         if let Some(attempt) = &self.attempt {
-            return Err(Refusal::Paying { due_on: attempt.due_on, action: "resumed" });
+            return Err(ChangeRefusal::Paying { due_on: attempt.due_on, action: "resumed" });
         }
-        let mut resumed = Subscription { status: Status::Active, ..self.clone() };
+        let mut resumed = Subscription { status: SubscriptionStatus::Active, ..self.clone() };
         let mut waived = Vec::new();
         if let Some(last) = self.last_due_by(today) {
             let is_owed = on_resume == OnResume::Charge || last == today;

@@ -12,7 +12,7 @@ pub struct AcceptedDifference {
     /// The day (UTC) whose payments, refunds and disputes were compared.
     pub on: NaiveDate,
     pub kind: DifferenceKind,
-    /// The id of the difference, as in [`Difference::id`](crate::checks::day_reconciliation::Difference::id).
+    /// The id of the difference, as in [`GatewayDifference::id`](crate::checks::day_reconciliation::GatewayDifference::id).
     pub id: String,
     /// The reason that the person gave.
     pub reason: Label,

@@ -44,7 +44,7 @@ pub struct DayReconciliation {
     /// The number of differences of each kind.
     pub differences: BTreeMap<DifferenceKind, u64>,
     /// The differences that were found first, at most [`MAX_STORED_DIFFERENCES`].
-    pub first_differences: Vec<Difference>,
+    pub first_differences: Vec<GatewayDifference>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
@@ -116,7 +116,7 @@ impl ReconciliationStep {
 
 /// A difference between the table and the gateway.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct Difference {
+pub struct GatewayDifference {
     pub kind: DifferenceKind,
     /// The gateway's id of the payment, refund or dispute. For a refund that the gateway does not have, the id of the
     /// refund in the table. For a customer that was not compared, the gateway's id of the customer, or the id of the
@@ -225,8 +225,8 @@ impl DayReconciliation {
     /// Counts `difference`, and stores it if fewer than [`MAX_STORED_DIFFERENCES`] are stored. The stored description
     /// is cut to 300 characters. A difference of the same kind and id that is already stored is not counted again: the
     /// gateway may list one object on two list pages.
-    pub fn add(&mut self, difference: Difference) {
-        let is_same = |stored: &Difference| (stored.kind, &stored.id) == (difference.kind, &difference.id);
+    pub fn add_difference(&mut self, difference: GatewayDifference) {
+        let is_same = |stored: &GatewayDifference| (stored.kind, &stored.id) == (difference.kind, &difference.id);
         if self.first_differences.iter().any(is_same) {
             return;
         }
@@ -234,7 +234,7 @@ impl DayReconciliation {
         *count = count.saturating_add(1);
         if self.first_differences.len() < MAX_STORED_DIFFERENCES {
             let what = difference.what.chars().take(MAX_DESCRIPTION_CHARS).collect();
-            self.first_differences.push(Difference { what, ..difference });
+            self.first_differences.push(GatewayDifference { what, ..difference });
         }
     }
 
@@ -272,14 +272,14 @@ mod tests {
     use super::*;
 
     /// Returns a difference whose id contains `n`, with a description that is one character too long.
-    fn difference(n: usize) -> Difference {
-        Difference { kind: DifferenceKind::PaidTwice, id: format!("pi_{n}"), what: "é".repeat(301) }
+    fn new_difference(n: usize) -> GatewayDifference {
+        GatewayDifference { kind: DifferenceKind::PaidTwice, id: format!("pi_{n}"), what: "é".repeat(301) }
     }
 
     #[test]
     fn add_counts_all_differences_and_stores_the_first_100() {
         let mut day = DayReconciliation::new(NaiveDate::MIN, DateTime::UNIX_EPOCH);
-        (0..150).for_each(|n| day.add(difference(n)));
+        (0..150).for_each(|n| day.add_difference(new_difference(n)));
         assert_eq!((day.difference_count(), day.first_differences.len()), (150, 100));
         assert_eq!(day.first_differences[99].id, "pi_99");
         assert_eq!(day.first_differences[0].what.chars().count(), 300);
@@ -297,7 +297,7 @@ mod tests {
         assert!(day.is_clean());
         let not_listed = DayReconciliation { not_compared: [GatewayList::Refunds].into(), ..day.clone() };
         assert!(!not_listed.is_clean());
-        day.add(difference(1));
+        day.add_difference(new_difference(1));
         assert!(!day.is_clean());
     }
 

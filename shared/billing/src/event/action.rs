@@ -11,7 +11,8 @@ use crate::values::ids::{AccountId, SubscriptionId};
 /// The data of the event of a change that a person or a program made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ActionData {
+#[cfg_attr(feature = "openapi", schema(as = ActionData))]
+pub struct ActionEventData {
     /// The kind of the change, such as `subscription.pause`.
     pub action: ActionKind,
     pub actor: ActorKind,
@@ -33,7 +34,7 @@ pub struct ActionData {
     pub reason: Option<Label>,
 }
 
-impl ActionData {
+impl ActionEventData {
     /// Creates the data from `entry`, an entry of the action log.
     pub(super) fn from_entry(entry: &LoggedAction) -> Self {
         let LoggedAction { id: _, at: _, actor, kind, account, subscription, item, setup: _, before, after, reason } =

@@ -11,7 +11,8 @@ use crate::checks::day_reconciliation::{DayReconciliation, DifferenceKind, Gatew
 /// The data of the event of a completed audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AuditData {
+#[cfg_attr(feature = "openapi", schema(as = AuditData))]
+pub struct AuditEventData {
     /// The id of the audit.
     pub audit: String,
     pub started_at: DateTime<Utc>,
@@ -24,7 +25,7 @@ pub struct AuditData {
     pub violations: BTreeMap<String, u64>,
 }
 
-impl AuditData {
+impl AuditEventData {
     /// Creates the data of the audit `audit`, which ended at `ended_at`.
     pub(super) fn from_audit(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Self {
         Self {
@@ -42,7 +43,8 @@ impl AuditData {
 /// The data of the event of a day whose payments, refunds and disputes were compared with the gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ReconciliationData {
+#[cfg_attr(feature = "openapi", schema(as = ReconciliationData))]
+pub struct ReconciliationEventData {
     /// The day (UTC) whose payments, refunds and disputes were compared.
     pub date: NaiveDate,
     pub started_at: DateTime<Utc>,
@@ -55,7 +57,7 @@ pub struct ReconciliationData {
     pub differences: BTreeMap<DifferenceKind, u64>,
 }
 
-impl ReconciliationData {
+impl ReconciliationEventData {
     /// Creates the data of the comparison `day`, which ended at `ended_at`.
     pub(super) fn from_reconciliation(day: &DayReconciliation, ended_at: DateTime<Utc>) -> Self {
         Self {

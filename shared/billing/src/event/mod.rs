@@ -36,19 +36,20 @@ use crate::records::waived_period::WaivedPeriod;
 use crate::subscriptions::subscription::Subscription;
 use crate::values::account::Account;
 use crate::values::ids::AccountId;
-pub use action::ActionData;
-pub use check_events::{AuditData, ReconciliationData};
+pub use action::ActionEventData;
+pub use check_events::{AuditEventData, ReconciliationEventData};
 pub use cloud_event::CloudEvent;
-pub use data::{AccountData, EventData, EventType};
+pub use data::{AccountEventData, EventData, EventType};
 pub use operator_event::OperatorEvent;
-pub use order::{OrderData, OrderLineData};
+pub use order::{OrderEventData, OrderLineEventData};
 pub use payment::{
-    DeclineData, DisputeData, ExpiredReceiptData, PaymentData, RefundData, ReversalData, WaivedPeriodData,
+    DeclineEventData, DisputeEventData, ExpiredReceiptEventData, PaymentEventData, RefundEventData, ReversalEventData,
+    WaivedPeriodEventData,
 };
 pub use received_event::{ReceivedEvent, UnreadableEvent};
 #[cfg(feature = "openapi")]
 pub use schemas::event_schemas;
-pub use subscription::{ChangedField, SubscriptionData, WaitingTerms};
+pub use subscription::{ChangedField, SubscriptionEventData, WaitingTerms};
 
 /// The content of an item before or after a change, from the DynamoDB stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,7 +96,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
             account_event(old, new, at).into_iter().collect()
         }
         (Some(ItemImage::Account(old)), None) => {
-            vec![new_account_event(old, EventData::AccountErased(AccountData::from_account(old)), at)]
+            vec![new_account_event(old, EventData::AccountErased(AccountEventData::from_account(old)), at)]
         }
         (old, Some(ItemImage::Subscription(new))) => {
             let old = match old {
@@ -105,17 +106,9 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
             let data = subscription_event::subscription_event(old, new);
             data.map(|data| new_subscription_event(new, data, at)).into_iter().collect()
         }
-        (None, Some(ItemImage::Receipt(receipt))) => {
-            vec![new_receipt_event(
-                receipt,
-                EventData::PaymentSucceeded(PaymentData::from_receipt(receipt)),
-                receipt.processed_at,
-            )]
-        }
+        (None, Some(ItemImage::Receipt(receipt))) => vec![payment_succeeded_event(receipt)],
         // A receipt is deleted only by DynamoDB, after its time to live (TTL). So a deleted receipt has expired.
-        (Some(ItemImage::Receipt(receipt)), None) => {
-            vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::from_receipt(receipt)), at)]
-        }
+        (Some(ItemImage::Receipt(receipt)), None) => vec![receipt_expired_event(receipt, at)],
         (old, Some(ItemImage::Refund(refund))) => match old {
             Some(ItemImage::Refund(old)) if old.status == refund.status => Vec::new(),
             _ => refund_event(refund, at).into_iter().collect(),
@@ -125,11 +118,7 @@ pub fn events_between_images(old: Option<&ItemImage>, new: Option<&ItemImage>, a
             _ => dispute_events(None, dispute, at),
         },
         (None, Some(ItemImage::Attempt(record))) => attempt_event(record).into_iter().collect(),
-        (None, Some(ItemImage::Waived(waived))) => {
-            let data = EventData::PeriodWaived(WaivedPeriodData::from_waived_period(waived));
-            let id = format!("{}.{}.{}", waived.subscription, waived.due_on, data.event_type());
-            vec![Event { id, subject: waived.account.to_string(), at: waived.waived_at, data }]
-        }
+        (None, Some(ItemImage::Waived(waived))) => vec![period_waived_event(waived)],
         (old, Some(ItemImage::Audit(audit))) => {
             let had_ended = matches!(old, Some(ItemImage::Audit(old)) if old.ended_at.is_some());
             audit.ended_at.filter(|_| !had_ended).map(|ended_at| audit_event(audit, ended_at)).into_iter().collect()
@@ -160,9 +149,11 @@ fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Opt
         (&old.email, &old.name, &old.locale, old.mail_status) == (&new.email, &new.name, &new.locale, new.mail_status)
     };
     match old {
-        None => Some(new_account_event(new, EventData::AccountCreated(AccountData::from_account(new)), new.created_at)),
+        None => {
+            Some(new_account_event(new, EventData::AccountCreated(AccountEventData::from_account(new)), new.created_at))
+        }
         Some(old) if is_unchanged(old) => None,
-        Some(_) => Some(new_account_event(new, EventData::AccountChanged(AccountData::from_account(new)), at)),
+        Some(_) => Some(new_account_event(new, EventData::AccountChanged(AccountEventData::from_account(new)), at)),
     }
 }
 
@@ -182,6 +173,18 @@ fn new_subscription_event(subscription: &Subscription, data: EventData, at: Date
     Event { id, subject: subscription.account.to_string(), at, data }
 }
 
+/// Returns the event of the payment with the new receipt `receipt`.
+fn payment_succeeded_event(receipt: &Receipt) -> Event {
+    let data = EventData::PaymentSucceeded(PaymentEventData::from_receipt(receipt));
+    new_receipt_event(receipt, data, receipt.processed_at)
+}
+
+/// Returns the event of a receipt that expired at the time `at`.
+fn receipt_expired_event(receipt: &Receipt, at: DateTime<Utc>) -> Event {
+    let data = EventData::ReceiptExpired(ExpiredReceiptEventData::from_receipt(receipt));
+    new_receipt_event(receipt, data, at)
+}
+
 /// Creates an event of a receipt. The id of the event contains the gateway's id of the payment, so that the events of
 /// two receipts never have the same id, even if both receipts are for the same due date.
 fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
@@ -198,8 +201,8 @@ fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
         // The gateway refused the request before processing it, so there was no refund. The caller got an error, and
         // may repeat the request.
         RefundStatus::Failed if refund.is_refused_by_gateway() => return None,
-        RefundStatus::Succeeded => EventData::PaymentRefunded(RefundData::from_refund(refund)),
-        RefundStatus::Failed => EventData::RefundFailed(RefundData::from_refund(refund)),
+        RefundStatus::Succeeded => EventData::PaymentRefunded(RefundEventData::from_refund(refund)),
+        RefundStatus::Failed => EventData::RefundFailed(RefundEventData::from_refund(refund)),
     };
     let id = format!("{}.{}", refund.id, data.event_type());
     Some(Event { id, subject: refund.account.to_string(), at: refund.settled_at.unwrap_or(at), data })
@@ -221,17 +224,20 @@ fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Ve
     // A debit that was returned by the bank was never disputed.
     let is_dispute = new.status != DisputeStatus::Returned;
     let is_opened = is_dispute && (old.is_none() || !new.status.is_closed());
-    let opened = is_opened.then(|| event(EventData::PaymentDisputed(DisputeData::from_dispute(new)), new.opened_at));
+    let opened =
+        is_opened.then(|| event(EventData::PaymentDisputed(DisputeEventData::from_dispute(new)), new.opened_at));
     let is_closed = is_dispute && new.status.is_closed();
-    let closed = is_closed.then(|| event(EventData::DisputeClosed(DisputeData::from_dispute(new)), closed_at));
-    let reversed =
-        new.status.is_reversal().then(|| event(EventData::PaymentReversed(ReversalData::from_dispute(new)), closed_at));
+    let closed = is_closed.then(|| event(EventData::DisputeClosed(DisputeEventData::from_dispute(new)), closed_at));
+    let reversed = new
+        .status
+        .is_reversal()
+        .then(|| event(EventData::PaymentReversed(ReversalEventData::from_dispute(new)), closed_at));
     opened.into_iter().chain(closed).chain(reversed).collect()
 }
 
 /// Returns the event of an audit that ended at `ended_at`.
 fn audit_event(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Event {
-    let data = EventData::AuditCompleted(AuditData::from_audit(audit, ended_at));
+    let data = EventData::AuditCompleted(AuditEventData::from_audit(audit, ended_at));
     let id = format!("{}.{}", audit.id, data.event_type());
     Event { id, subject: format!("audit/{}", audit.id), at: ended_at, data }
 }
@@ -239,16 +245,23 @@ fn audit_event(audit: &AuditRecord, ended_at: DateTime<Utc>) -> Event {
 /// Returns the event of the comparison of a day that ended at `ended_at`. The id contains the start of the comparison,
 /// because a day can be compared again.
 fn reconciliation_event(day: &DayReconciliation, ended_at: DateTime<Utc>) -> Event {
-    let data = EventData::DayReconciled(ReconciliationData::from_reconciliation(day, ended_at));
+    let data = EventData::DayReconciled(ReconciliationEventData::from_reconciliation(day, ended_at));
     let id = format!("{}.{}.{}.{}", day.on, day.started_at.timestamp_millis(), day.version, data.event_type());
     Event { id, subject: format!("reconciliation/{}", day.on), at: ended_at, data }
+}
+
+/// Returns the event of a new record of a waived period.
+fn period_waived_event(waived: &WaivedPeriod) -> Event {
+    let data = EventData::PeriodWaived(WaivedPeriodEventData::from_waived_period(waived));
+    let id = format!("{}.{}.{}", waived.subscription, waived.due_on, data.event_type());
+    Event { id, subject: waived.account.to_string(), at: waived.waived_at, data }
 }
 
 /// Returns the event of an unsuccessful attempt; `None` for a dropped attempt.
 fn attempt_event(record: &AttemptRecord) -> Option<Event> {
     let data = match record.outcome {
-        AttemptEnd::Declined => EventData::PaymentDeclined(DeclineData::from_attempt_record(record)),
-        AttemptEnd::Rejected => EventData::PaymentRejected(DeclineData::from_attempt_record(record)),
+        AttemptEnd::Declined => EventData::PaymentDeclined(DeclineEventData::from_attempt_record(record)),
+        AttemptEnd::Rejected => EventData::PaymentRejected(DeclineEventData::from_attempt_record(record)),
         // The subscription was paused or cancelled before the gateway had created a payment: there is nothing to
         // publish.
         AttemptEnd::Dropped => return None,
@@ -267,7 +280,7 @@ fn action_event(old: Option<&LoggedAction>, entry: &LoggedAction, at: DateTime<U
         Some(old) if old.after == entry.after => return None,
         Some(_) => (2, at),
     };
-    let data = EventData::ActionTaken(ActionData::from_entry(entry));
+    let data = EventData::ActionTaken(ActionEventData::from_entry(entry));
     let id = format!("{}.{number}.{}", entry.id, data.event_type());
     let subject = entry.account.as_ref().map_or_else(|| format!("action/{}", entry.id), AccountId::to_string);
     Some(Event { id, subject, at, data })

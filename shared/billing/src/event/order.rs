@@ -12,7 +12,8 @@ use crate::values::money::Money;
 /// address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct OrderData {
+#[cfg_attr(feature = "openapi", schema(as = OrderData))]
+pub struct OrderEventData {
     /// The account of the customer.
     pub account: AccountId,
     /// The id of the order.
@@ -42,14 +43,14 @@ pub struct OrderData {
     /// When the payment was made, which counts as the time at which the order was placed.
     pub placed_at: DateTime<Utc>,
     /// The products and their quantities.
-    pub lines: Vec<OrderLineData>,
+    pub lines: Vec<OrderLineEventData>,
     /// Why the order is backordered: `address` or `stock`; `None` in any other status.
     pub waits_for: Option<String>,
     /// The missing products of an order that waits for stock: each product of which no warehouse had enough when the
     /// order began to wait. The quantity is the number of pieces that the warehouse with the largest stock lacked.
     /// Empty if the order does not wait for stock, or if each product is in stock, but not all of them in the same
     /// warehouse.
-    pub missing: Vec<OrderLineData>,
+    pub missing: Vec<OrderLineEventData>,
     /// The warehouse that ships the order; `None` until the products are deducted from the stock of a warehouse.
     pub warehouse: Option<String>,
     /// When the order was shipped; `None` if the order was not shipped yet.
@@ -69,7 +70,8 @@ pub struct OrderData {
 /// A product and a number of pieces.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct OrderLineData {
+#[cfg_attr(feature = "openapi", schema(as = OrderLineData))]
+pub struct OrderLineEventData {
     /// The id of the product.
     pub product: String,
     pub quantity: u32,

@@ -16,7 +16,8 @@ use crate::values::money::Money;
 /// The data of the event of a successful payment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PaymentData {
+#[cfg_attr(feature = "openapi", schema(as = PaymentData))]
+pub struct PaymentEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The id of the receipt.
@@ -31,7 +32,7 @@ pub struct PaymentData {
     pub processed_at: DateTime<Utc>,
 }
 
-impl PaymentData {
+impl PaymentEventData {
     /// Creates the data from the receipt of the payment.
     pub(super) fn from_receipt(receipt: &Receipt) -> Self {
         Self {
@@ -51,7 +52,8 @@ impl PaymentData {
 /// The data of the events of an unsuccessful payment attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct DeclineData {
+#[cfg_attr(feature = "openapi", schema(as = DeclineData))]
+pub struct DeclineEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub due_on: NaiveDate,
@@ -65,7 +67,7 @@ pub struct DeclineData {
     pub processed_at: DateTime<Utc>,
 }
 
-impl DeclineData {
+impl DeclineEventData {
     /// Creates the data from the record of the attempt.
     pub(super) fn from_attempt_record(record: &AttemptRecord) -> Self {
         Self {
@@ -84,7 +86,8 @@ impl DeclineData {
 /// The data of the event of a waived month.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct WaivedPeriodData {
+#[cfg_attr(feature = "openapi", schema(as = WaivedPeriodData))]
+pub struct WaivedPeriodEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub due_on: NaiveDate,
@@ -92,7 +95,7 @@ pub struct WaivedPeriodData {
     pub waived_at: DateTime<Utc>,
 }
 
-impl WaivedPeriodData {
+impl WaivedPeriodEventData {
     /// Creates the data from the record of the waived month.
     pub(super) fn from_waived_period(waived: &WaivedPeriod) -> Self {
         let WaivedPeriod { account, subscription, due_on, reason, waived_at } = waived.clone();
@@ -103,7 +106,8 @@ impl WaivedPeriodData {
 /// The data of the events of a refund.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct RefundData {
+#[cfg_attr(feature = "openapi", schema(as = RefundData))]
+pub struct RefundEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The id of the receipt.
@@ -118,7 +122,7 @@ pub struct RefundData {
     pub payment: GatewayToken,
 }
 
-impl RefundData {
+impl RefundEventData {
     /// Creates the data from the refund after the change.
     pub(super) fn from_refund(refund: &Refund) -> Self {
         Self {
@@ -137,7 +141,8 @@ impl RefundData {
 /// The data of the events of a dispute.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct DisputeData {
+#[cfg_attr(feature = "openapi", schema(as = DisputeData))]
+pub struct DisputeEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The id of the receipt.
@@ -155,7 +160,7 @@ pub struct DisputeData {
     pub payment: GatewayToken,
 }
 
-impl DisputeData {
+impl DisputeEventData {
     /// Creates the data from the dispute after the change.
     pub(super) fn from_dispute(dispute: &Dispute) -> Self {
         Self {
@@ -176,7 +181,8 @@ impl DisputeData {
 /// The data of the event of a payment that the bank reversed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ReversalData {
+#[cfg_attr(feature = "openapi", schema(as = ReversalData))]
+pub struct ReversalEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The id of the receipt.
@@ -194,7 +200,7 @@ pub struct ReversalData {
     pub payment: GatewayToken,
 }
 
-impl ReversalData {
+impl ReversalEventData {
     /// Creates the data from the dispute after the change.
     pub(super) fn from_dispute(dispute: &Dispute) -> Self {
         Self {
@@ -214,7 +220,8 @@ impl ReversalData {
 /// The data of the event of an expired receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ExpiredReceiptData {
+#[cfg_attr(feature = "openapi", schema(as = ExpiredReceiptData))]
+pub struct ExpiredReceiptEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The id of the receipt.
@@ -224,7 +231,7 @@ pub struct ExpiredReceiptData {
     pub amount: Money,
 }
 
-impl ExpiredReceiptData {
+impl ExpiredReceiptEventData {
     /// Creates the data from the receipt of the payment.
     pub(super) fn from_receipt(receipt: &Receipt) -> Self {
         Self {

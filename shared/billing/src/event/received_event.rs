@@ -33,7 +33,7 @@ pub struct UnreadableEvent;
 /// The required attributes of a CloudEvent, its subject and its time. The subject is the account id, if the event
 /// belongs to an account.
 #[derive(Deserialize)]
-struct Envelope {
+struct CloudEventEnvelope {
     #[serde(rename = "specversion")]
     _spec_version: String,
     id: String,
@@ -65,7 +65,7 @@ impl ReceivedEvent {
 
     /// Reads the event in `json`, a CloudEvent without the envelope of EventBridge.
     fn parse(json: &str) -> Option<Self> {
-        let Envelope { id, event_type, subject, time, .. } = serde_json::from_str(json).ok()?;
+        let CloudEventEnvelope { id, event_type, subject, time, .. } = serde_json::from_str(json).ok()?;
         let time = time.and_then(|time| time.parse().ok());
         Some(Self { id, event_type, subject, time, json: json.to_owned(), event: serde_json::from_str(json).ok() })
     }
@@ -102,13 +102,13 @@ impl From<CloudEvent> for ReceivedEvent {
 mod tests {
     use super::*;
     use crate::event::Event;
-    use crate::event::data::{AccountData, EventData};
+    use crate::event::data::{AccountEventData, EventData};
     use crate::values::account::MailStatus;
 
     /// Returns an example event of the type `account.created`.
     fn account_created_event() -> CloudEvent {
         let account: AccountId = "acme".parse().unwrap();
-        let data = EventData::AccountCreated(AccountData {
+        let data = EventData::AccountCreated(AccountEventData {
             account: account.clone(),
             version: 1,
             locale: "en".parse().unwrap(),

@@ -31,7 +31,7 @@ pub fn event_schemas() -> Value {
     }
     definitions.insert(ENVELOPE.to_owned(), envelope_schema());
     for (name, part) in &parts {
-        definitions.insert(name.clone(), strict(part, &parts));
+        definitions.insert(name.clone(), forbid_other_fields(part, &parts));
     }
     let mut document = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -71,7 +71,7 @@ fn event_schema(event_type: &str, variant: &Value, parts: &Map<String, Value>) -
         "properties": {
             "type": {"const": event_type},
             "dataschema": {"const": format!("urn:dueday:event:{event_type}:{SCHEMA_VERSION}")},
-            "data": strict(&without_description(&variant["properties"]["data"]), parts),
+            "data": forbid_other_fields(&without_description(&variant["properties"]["data"]), parts),
         },
         "unevaluatedProperties": false,
     })
@@ -86,19 +86,19 @@ fn without_description(schema: &Value) -> Value {
 
 /// Returns `schema` with references into `$defs`, with the fields of flattened parts, and without other fields than
 /// those that it describes.
-fn strict(schema: &Value, parts: &Map<String, Value>) -> Value {
+fn forbid_other_fields(schema: &Value, parts: &Map<String, Value>) -> Value {
     match schema {
         Value::Object(object) => {
             let flattened;
             let object = match object.get("allOf").and_then(Value::as_array) {
                 Some(members) => {
-                    flattened = flatten(object, members, parts);
+                    flattened = merge_flattened_members(object, members, parts);
                     &flattened
                 }
                 None => object,
             };
             let mut strict_object: Map<String, Value> =
-                object.iter().map(|(name, value)| (name.clone(), strict(value, parts))).collect();
+                object.iter().map(|(name, value)| (name.clone(), forbid_other_fields(value, parts))).collect();
             if let Some(properties) = object.get("properties").and_then(Value::as_object) {
                 let is_required = |name: &&String| is_required(object, name, &properties[name.as_str()]);
                 strict_object.insert("required".to_owned(), properties.keys().filter(is_required).cloned().collect());
@@ -106,7 +106,7 @@ fn strict(schema: &Value, parts: &Map<String, Value>) -> Value {
             }
             Value::Object(strict_object)
         }
-        Value::Array(members) => members.iter().map(|member| strict(member, parts)).collect(),
+        Value::Array(members) => members.iter().map(|member| forbid_other_fields(member, parts)).collect(),
         Value::String(text) => text.replace("#/components/schemas/", "#/$defs/").into(),
         other => other.clone(),
     }
@@ -120,7 +120,11 @@ fn is_required(object: &Map<String, Value>, name: &str, property: &Value) -> boo
 }
 
 /// Returns an object schema with the fields of all `members` of an `allOf`, which is the schema of a flattened field.
-fn flatten(object: &Map<String, Value>, members: &[Value], parts: &Map<String, Value>) -> Map<String, Value> {
+fn merge_flattened_members(
+    object: &Map<String, Value>,
+    members: &[Value],
+    parts: &Map<String, Value>,
+) -> Map<String, Value> {
     let mut flattened = object.clone();
     flattened.remove("allOf");
     let (mut properties, mut required) = (Map::new(), Vec::new());

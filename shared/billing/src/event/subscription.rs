@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::subscriptions::subscription::{Status, Subscription, Terms};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus, SubscriptionTerms};
 use crate::values::calendar::{PaymentDay, Period};
 use crate::values::contact_data::Label;
 use crate::values::ids::{AccountId, ExternalId, Sku, SubscriptionId};
@@ -13,7 +13,8 @@ use crate::values::money::Money;
 /// payment method and open attempts are not public.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct SubscriptionData {
+#[cfg_attr(feature = "openapi", schema(as = SubscriptionData))]
+pub struct SubscriptionEventData {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     /// The version of the subscription after the change. Of two events of a subscription, the event with the higher
@@ -24,7 +25,7 @@ pub struct SubscriptionData {
     pub external_id: Option<ExternalId>,
     pub sku: Sku,
     pub product_name: Label,
-    pub status: Status,
+    pub status: SubscriptionStatus,
     /// The payment day in the month of `due_on`.
     pub payment_day: PaymentDay,
     /// The price of the month of `due_on`.
@@ -76,9 +77,9 @@ pub struct WaitingTerms {
     pub amount: i64,
 }
 
-impl From<&Terms> for WaitingTerms {
-    fn from(terms: &Terms) -> Self {
-        let Terms { from, payment_day, price } = *terms;
+impl From<&SubscriptionTerms> for WaitingTerms {
+    fn from(terms: &SubscriptionTerms) -> Self {
+        let SubscriptionTerms { from, payment_day, price } = *terms;
         Self { from, payment_day, amount: price.minor() }
     }
 }
@@ -108,7 +109,7 @@ pub enum ChangedField {
     LastReminderAt,
 }
 
-impl SubscriptionData {
+impl SubscriptionEventData {
     /// Creates the data of the change of a subscription from `old` to `s`. `old` is `None` for a new subscription.
     pub(super) fn from_change(old: Option<&Subscription>, s: &Subscription) -> Self {
         let has_new_price = |old: &&Subscription| old.latest_terms().price != s.latest_terms().price;

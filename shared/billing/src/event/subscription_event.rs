@@ -5,12 +5,12 @@
 //! version.
 
 use crate::event::data::EventData;
-use crate::event::subscription::SubscriptionData;
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::event::subscription::SubscriptionEventData;
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 
 /// The constructor of an [`EventData`] variant with the data of a changed subscription, such as
 /// [`EventData::SubscriptionPaused`].
-type EventConstructor = fn(SubscriptionData) -> EventData;
+type EventConstructor = fn(SubscriptionEventData) -> EventData;
 
 /// Returns the event for the change of a subscription from `old` to `new`; `None` if no public data has changed. `old`
 /// is `None` for a new subscription.
@@ -22,7 +22,7 @@ pub fn subscription_event(old: Option<&Subscription>, new: &Subscription) -> Opt
             is_changed.then_some(EventData::SubscriptionChanged as EventConstructor)
         })?,
     };
-    Some(constructor(SubscriptionData::from_change(old, new)))
+    Some(constructor(SubscriptionEventData::from_change(old, new)))
 }
 
 /// Returns the constructor of the event for the most important part of a change. The parts, the most important first,
@@ -32,7 +32,7 @@ fn change_constructor(old: &Subscription, new: &Subscription) -> Option<EventCon
     if let Some(event) = status_event(old, new) {
         return Some(event);
     }
-    if old.cancel_from != new.cancel_from && new.status != Status::Cancelled {
+    if old.cancel_from != new.cancel_from && new.status != SubscriptionStatus::Cancelled {
         return Some(EventData::SubscriptionEnding);
     }
     if old.reminded_for != new.reminded_for && new.reminded_for.is_some() {
@@ -44,8 +44,8 @@ fn change_constructor(old: &Subscription, new: &Subscription) -> Option<EventCon
 
 /// Returns whether public data other than the version differs between `old` and `new`.
 fn has_new_public_state(old: &Subscription, new: &Subscription) -> bool {
-    let state_before = SubscriptionData { version: new.version, ..SubscriptionData::from_state(old) };
-    state_before != SubscriptionData::from_state(new)
+    let state_before = SubscriptionEventData { version: new.version, ..SubscriptionEventData::from_state(old) };
+    state_before != SubscriptionEventData::from_state(new)
 }
 
 /// Returns whether the e-mail address or the payment method has changed. The address and the payment method are not
@@ -57,7 +57,7 @@ fn has_new_contact_or_payment_method(old: &Subscription, new: &Subscription) -> 
 /// Returns the constructor of the event for a change of the status, or for another failed payment of a past due
 /// subscription; `None` if neither happened.
 fn status_event(old: &Subscription, new: &Subscription) -> Option<EventConstructor> {
-    use Status::{Active, Cancelled, PastDue, Paused, Unpaid};
+    use SubscriptionStatus::{Active, Cancelled, PastDue, Paused, Unpaid};
     let has_failed_again = new.failed_attempts > old.failed_attempts || new.rejections > old.rejections;
     match (old.status, new.status) {
         (PastDue, PastDue) if has_failed_again => Some(EventData::SubscriptionPastDue),

@@ -52,7 +52,7 @@ impl EndpointBackoff {
     /// Returns the back-off after a worker has claimed the probe with the id `id` at `now`. Other workers send nothing
     /// to the endpoint until the claim has expired.
     pub fn with_claimed_probe(&self, now: DateTime<Utc>, id: Ulid) -> Self {
-        Self { until: add_wait(now, PROBE_LEASE), changed_by: Some(id), ..*self }
+        Self { until: time_after_wait(now, PROBE_LEASE), changed_by: Some(id), ..*self }
     }
 
     /// Returns the back-off after the try with the id `id` failed at `now`. `self` is the stored back-off now, and
@@ -75,13 +75,14 @@ impl EndpointBackoff {
         let wait = doublings.map(|doublings| {
             FIRST_WAIT.checked_mul(1 << doublings.min(8)).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
         });
-        let until = wait.and_then(|wait| add_wait(now, wait)).max(not_before.map(|until| until.trunc_subsecs(3)));
+        let until =
+            wait.and_then(|wait| time_after_wait(now, wait)).max(not_before.map(|until| until.trunc_subsecs(3)));
         Some(Self { failures, until, changed_by: Some(id) })
     }
 }
 
 /// Returns `now` plus `wait`, in whole milliseconds, which is the precision of the stored time.
-fn add_wait(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
+fn time_after_wait(now: DateTime<Utc>, wait: TimeDelta) -> Option<DateTime<Utc>> {
     now.checked_add_signed(wait).map(|at| at.trunc_subsecs(3))
 }
 

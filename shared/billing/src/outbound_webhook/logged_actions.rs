@@ -2,7 +2,7 @@
 
 use ulid::Ulid;
 
-use crate::action::{Field, FieldDifference, LoggedAction, NewAction};
+use crate::action::{ActionField, FieldDifference, LoggedAction, NewAction};
 use crate::outbound_webhook::delivery::{Delivery, DeliveryKey};
 use crate::outbound_webhook::endpoint::WebhookEndpoint;
 
@@ -31,11 +31,11 @@ impl NewAction {
 }
 
 /// Returns the fields of a webhook endpoint for the action log. The URL is hidden, because it may contain a secret.
-fn fields_of_endpoint(endpoint: &WebhookEndpoint) -> Vec<Field> {
+fn fields_of_endpoint(endpoint: &WebhookEndpoint) -> Vec<ActionField> {
     let types: Vec<String> = endpoint.types.iter().map(ToString::to_string).collect();
     vec![
-        Field::Logged("enabled", Some(endpoint.disabled_because.is_none().to_string())),
-        Field::Logged("types", (!types.is_empty()).then(|| types.join(", "))),
-        Field::Hidden("url", Some(endpoint.url.as_str().to_owned())),
+        ActionField::Logged("enabled", Some(endpoint.disabled_because.is_none().to_string())),
+        ActionField::Logged("types", (!types.is_empty()).then(|| types.join(", "))),
+        ActionField::Hidden("url", Some(endpoint.url.as_str().to_owned())),
     ]
 }

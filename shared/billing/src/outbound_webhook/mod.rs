@@ -13,4 +13,4 @@ pub use endpoint::{SECRETS_OVERLAP, WebhookEndpoint};
 pub use endpoint_backoff::{BackoffState, EndpointBackoff, FAILURES_BEFORE_BACKOFF, LONGEST_WAIT};
 pub use endpoint_url::{EndpointUrl, UrlError};
 pub use retry_schedule::{MAX_DELIVERY_AGE, MAX_RETRY_AFTER, RETRY_DELAYS};
-pub use signing_secret::{Secret, SecretError, StoredSecret};
+pub use signing_secret::{SecretError, SigningSecret, StoredSecret};

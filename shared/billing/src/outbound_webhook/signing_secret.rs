@@ -16,14 +16,14 @@ const ALLOWED_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// The signing secret that Dueday shares with a webhook endpoint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Vec<u8>);
+pub struct SigningSecret(Vec<u8>);
 
 /// The error for a text that is not a valid signing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be whsec_ followed by 24 to 64 bytes in base64")]
 pub struct SecretError;
 
-impl Secret {
+impl SigningSecret {
     /// Creates a signing secret from `random` bytes.
     pub fn new(random: [u8; SECRET_BYTES]) -> Self {
         Self(random.to_vec())
@@ -40,7 +40,7 @@ impl Secret {
     }
 }
 
-impl FromStr for Secret {
+impl FromStr for SigningSecret {
     type Err = SecretError;
 
     fn from_str(text: &str) -> Result<Self, SecretError> {
@@ -56,7 +56,7 @@ pub enum StoredSecret {
     /// The encrypted text of the secret.
     Encrypted(String),
     /// The secret itself, which an earlier version of Dueday has stored.
-    Plain(Secret),
+    Plain(SigningSecret),
 }
 
 impl StoredSecret {
@@ -81,7 +81,7 @@ impl FromStr for StoredSecret {
 }
 
 /// Hides the secret, so that the secret never appears in a log.
-impl fmt::Debug for Secret {
+impl fmt::Debug for SigningSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
@@ -93,19 +93,19 @@ mod tests {
 
     #[test]
     fn revealed_secret_can_be_parsed_and_debug_output_hides_it() {
-        let secret = Secret::new([7; 32]);
+        let secret = SigningSecret::new([7; 32]);
         assert_eq!(secret.reveal().parse(), Ok(secret.clone()));
         assert_eq!(format!("{secret:?}"), "Secret");
         for wrong in
             ["", "whsec_", "whsec_MfKQ9r8G", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_not base64 at all not base64"]
         {
-            assert_eq!(wrong.parse::<Secret>(), Err(SecretError), "{wrong}");
+            assert_eq!(wrong.parse::<SigningSecret>(), Err(SecretError), "{wrong}");
         }
     }
 
     #[test]
     fn stored_text_is_a_plain_secret_only_with_the_prefix_of_secrets() {
-        let secret = Secret::new([7; 32]);
+        let secret = SigningSecret::new([7; 32]);
         for stored in [StoredSecret::Plain(secret), StoredSecret::Encrypted("v1.0123abcd.AAAA".to_owned())] {
             assert_eq!(stored.to_text().parse(), Ok(stored));
         }

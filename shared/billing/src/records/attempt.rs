@@ -58,7 +58,7 @@ impl Attempt {
 
 /// The outcome of a payment attempt, from the gateway's response to the charge or from a look-up at the gateway.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     Succeeded(Payment),
     /// The payment failed, and cannot succeed any more.
     Declined(Decline),

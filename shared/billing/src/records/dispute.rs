@@ -82,7 +82,7 @@ impl Dispute {
 
     /// Returns the stored dispute after the gateway reported `reported` at `now`. Fields that the gateway does not
     /// report stay unchanged.
-    pub fn updated(&self, reported: &Dispute, now: DateTime<Utc>) -> Dispute {
+    pub fn with_reported_state(&self, reported: &Dispute, now: DateTime<Utc>) -> Dispute {
         let closed_at = if reported.status == self.status { self.closed_at } else { reported.closed_at };
         let is_escalated = self.status == DisputeStatus::Inquiry && reported.stops_charging();
         let opened_at = if is_escalated { now } else { self.opened_at };

@@ -52,7 +52,7 @@ impl Receipt {
     /// Returns the amount that the merchant keeps: the paid amount minus the refunds and minus the amount that the bank
     /// reversed. The result is negative if the customer got more back than the paid amount, for example because the bank
     /// reversed an amount that was already refunded.
-    pub fn net(&self) -> Money {
+    pub fn net_amount(&self) -> Money {
         let reversed = self.reversal.map_or(0, |reversal| reversal.amount.minor());
         let kept = self.amount.minor().saturating_sub(self.refunded.minor()).saturating_sub(reversed);
         Money::new(kept, self.amount.currency())
@@ -70,7 +70,7 @@ impl Receipt {
     /// Returns the part of the payment that the bank may still reverse: the amount of its open disputes. `disputes` are
     /// all disputes of the account. An inquiry does not count, because the bank reverses nothing on account of an
     /// inquiry.
-    pub fn disputed(&self, disputes: &[Dispute]) -> Money {
+    pub fn disputed_amount(&self, disputes: &[Dispute]) -> Money {
         let is_open = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status == DisputeStatus::Open;
         self.disputed_sum(&disputes.iter().filter(is_open).collect::<Vec<_>>())
     }

@@ -155,7 +155,7 @@ impl Receipt {
 
     /// Returns the amount of the payment that is not refunded yet, even if the bank has reversed the payment or may
     /// still reverse it.
-    pub fn remaining(&self) -> Money {
+    pub fn unrefunded_amount(&self) -> Money {
         Money::new(self.amount.minor().saturating_sub(self.refunded.minor()), self.amount.currency())
     }
 
@@ -163,13 +163,13 @@ impl Receipt {
     /// the refunds, minus the amount that the bank reversed, and minus the amount of open disputes. `disputes` are all
     /// disputes of the account. The result is negative if the customer can get more back than the paid amount.
     pub fn refundable_amount(&self, disputes: &[Dispute]) -> Money {
-        let returnable = self.reversed(disputes).minor().saturating_add(self.disputed(disputes).minor());
-        Money::new(self.remaining().minor().saturating_sub(returnable), self.amount.currency())
+        let returnable = self.reversed_amount(disputes).minor().saturating_add(self.disputed_amount(disputes).minor());
+        Money::new(self.unrefunded_amount().minor().saturating_sub(returnable), self.amount.currency())
     }
 
     /// Returns the amount that the bank reversed, according to `disputes` or, if they contain no reversal, according to
     /// this receipt.
-    fn reversed(&self, disputes: &[Dispute]) -> Money {
+    fn reversed_amount(&self, disputes: &[Dispute]) -> Money {
         let reversal = self.reversal_from(disputes).or(self.reversal);
         reversal.map_or(Money::new(0, self.amount.currency()), |reversal| reversal.amount)
     }
@@ -186,7 +186,7 @@ impl Receipt {
         demand: RefundDemand,
         disputes: &[Dispute],
     ) -> Result<CheckedRefundAmount, RefundRefusal> {
-        let (remaining, refundable) = (self.remaining(), self.refundable_amount(disputes));
+        let (remaining, refundable) = (self.unrefunded_amount(), self.refundable_amount(disputes));
         if remaining.minor() <= 0 {
             return Err(RefundRefusal::FullyRefunded);
         }
@@ -197,7 +197,7 @@ impl Receipt {
         }
         let is_disputed = minor > refundable.minor();
         if is_disputed && !demand.although_disputed {
-            let (reversed, disputed) = (self.reversed(disputes), self.disputed(disputes));
+            let (reversed, disputed) = (self.reversed_amount(disputes), self.disputed_amount(disputes));
             let refundable = Money::new(refundable.minor().max(0), refundable.currency());
             return Err(RefundRefusal::Disputed { reversed, disputed, refundable });
         }

@@ -1,26 +1,26 @@
 //! Daily ceilings on charges: a guard against a wrong import or a wrong price.
 
 use crate::values::money::Money;
-use crate::values::money_sums::Sums;
+use crate::values::money_sums::MoneySums;
 
 /// The daily limits on the number and the total amount of charges. If any currency has a limit, payments in a currency
 /// without a limit must not be charged at all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Ceilings {
+pub struct ChargeCeilings {
     /// The maximum number of charges per day; `None` for no limit.
     pub charges: Option<u64>,
     /// The maximum total amount of the charges per day, by currency; empty if the total amount is not limited.
-    pub sums: Sums,
+    pub sums: MoneySums,
 }
 
 /// The number of charges, and their total amount in each currency.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ChargeTotal {
     charges: u64,
-    sums: Sums,
+    sums: MoneySums,
 }
 
-impl Ceilings {
+impl ChargeCeilings {
     /// Returns whether neither the number nor the total amount of charges is limited.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
@@ -31,7 +31,7 @@ impl Ceilings {
         if let Some(most) = self.charges.filter(|most| day.charges > *most) {
             return Some(format!("{} payments are due or charged; at most {most} may be charged per day", day.charges));
         }
-        if self.sums == Sums::default() {
+        if self.sums == MoneySums::default() {
             return None;
         }
         day.sums.iter().find_map(|sum| match self.sums.get_sum(sum.currency()) {
@@ -47,7 +47,7 @@ impl Ceilings {
 
 impl ChargeTotal {
     /// Creates the total of `charges` charges with the total amounts `sums`.
-    pub fn new(charges: u64, sums: Sums) -> Self {
+    pub fn new(charges: u64, sums: MoneySums) -> Self {
         Self { charges, sums }
     }
 
@@ -57,7 +57,7 @@ impl ChargeTotal {
     }
 
     /// Returns the total amounts by currency.
-    pub fn sums(&self) -> &Sums {
+    pub fn sums(&self) -> &MoneySums {
         &self.sums
     }
 
@@ -86,7 +86,7 @@ mod tests {
             day
         };
         let ceilings_of =
-            |charges: Option<u64>, sums: &str| Ceilings { charges, sums: sums.parse().unwrap_or_default() };
+            |charges: Option<u64>, sums: &str| ChargeCeilings { charges, sums: sums.parse().unwrap_or_default() };
         for (ceilings, amounts, expected) in [
             (ceilings_of(None, ""), vec![(9_999_999, "EUR")], None),
             (ceilings_of(Some(1), ""), vec![(1, "EUR")], None),

@@ -44,11 +44,6 @@ impl Dunning {
         self.0.iter().copied().max().unwrap_or_default()
     }
 
-    /// Returns the number of days from the first try of a payment to its last retry.
-    pub fn days(&self) -> u32 {
-        self.0.iter().sum()
-    }
-
     /// Returns the number of days from a soft decline to the next try; `None` if no retry follows. `failed` is the
     /// number of consecutive declines, including this decline.
     pub fn gap_days(&self, failed: u32) -> Option<u32> {

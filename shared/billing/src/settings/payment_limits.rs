@@ -10,9 +10,9 @@ use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr}
 
 use crate::records::attempt::Attempt;
 use crate::records::refund::RefundRefusal;
-use crate::settings::ceilings::Ceilings;
+use crate::settings::ceilings::ChargeCeilings;
 use crate::values::money::Money;
-use crate::values::money_sums::Sums;
+use crate::values::money_sums::MoneySums;
 
 /// The text for a ceiling (a daily limit on charges) that does not exist.
 const NO_CEILING: &str = "none";
@@ -31,10 +31,10 @@ const ALLOWED_GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 /// ```
 /// use billing::{PaymentLimit, PaymentLimits};
 /// let mut limits = PaymentLimits::default();
-/// assert_eq!(limits.text_of(PaymentLimit::MaxSums), "none");
-/// limits.set(PaymentLimit::MaxSums, "EUR=100000.00,JPY=5000000")?;
-/// assert_eq!(limits.text_of(PaymentLimit::MaxSums), "EUR=100000.00,JPY=5000000");
-/// assert!(limits.set(PaymentLimit::GatewayFailures, "0").is_err());
+/// assert_eq!(limits.value_text(PaymentLimit::MaxSums), "none");
+/// limits.set_limit(PaymentLimit::MaxSums, "EUR=100000.00,JPY=5000000")?;
+/// assert_eq!(limits.value_text(PaymentLimit::MaxSums), "EUR=100000.00,JPY=5000000");
+/// assert!(limits.set_limit(PaymentLimit::GatewayFailures, "0").is_err());
 /// # Ok::<(), billing::PaymentLimitError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ const ALLOWED_GATEWAY_FAILURES: RangeInclusive<u32> = 1..=1_000;
 pub struct PaymentLimits {
     /// The daily limits on the number and the total amount of charges. A run of the payment batch does not start if the
     /// charges of its day would exceed a limit.
-    pub ceilings: Ceilings,
+    pub ceilings: ChargeCeilings,
     /// The number of days for which the bank may process a debit. After that time, runs count the payment's row of the
     /// index as failed.
     pub max_processing_days: u32,
@@ -50,7 +50,7 @@ pub struct PaymentLimits {
     pub gateway_failures: u32,
     /// The largest sums that support may refund per day, by currency. Support may refund nothing in a currency that is
     /// absent.
-    pub support_refunds: Sums,
+    pub support_refunds: MoneySums,
 }
 
 /// The name of one limit, such as `max-charges`.
@@ -67,7 +67,7 @@ pub enum PaymentLimit {
 /// The reason why a limit cannot be set.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PaymentLimitError {
-    #[error("there is no setting {name:?}; the settings are {}", all_limit_names())]
+    #[error("there is no payment limit {name:?}; the payment limits are {}", all_limit_names())]
     Unknown { name: String },
     #[error("{limit} must be {allowed}, not {text:?}")]
     Invalid { limit: PaymentLimit, allowed: String, text: String },
@@ -93,9 +93,9 @@ impl PaymentLimit {
 }
 
 impl PaymentLimits {
-    /// Returns the value of `limit` as the text that [`PaymentLimits::set`] reads. The text of a ceiling that does not
+    /// Returns the value of `limit` as the text that [`PaymentLimits::set_limit`] reads. The text of a ceiling that does not
     /// exist is `none`.
-    pub fn text_of(&self, limit: PaymentLimit) -> String {
+    pub fn value_text(&self, limit: PaymentLimit) -> String {
         let ceiling = |text: Option<String>| text.unwrap_or_else(|| NO_CEILING.to_owned());
         match limit {
             PaymentLimit::MaxCharges => ceiling(self.ceilings.charges.map(|charges| charges.to_string())),
@@ -113,7 +113,7 @@ impl PaymentLimits {
     /// # Errors
     /// [`PaymentLimitError::Invalid`], with the allowed values, if `text` is not an allowed value. In this case, the
     /// limits are not changed.
-    pub fn set(&mut self, limit: PaymentLimit, text: &str) -> Result<(), PaymentLimitError> {
+    pub fn set_limit(&mut self, limit: PaymentLimit, text: &str) -> Result<(), PaymentLimitError> {
         let invalid = |allowed: String| PaymentLimitError::Invalid { limit, allowed, text: text.to_owned() };
         let number = |range: &RangeInclusive<u32>, or_none: &str| {
             let number = text.parse().ok().filter(|number| range.contains(number));
@@ -131,7 +131,7 @@ impl PaymentLimits {
             }
             PaymentLimit::MaxProcessingDays => self.max_processing_days = number(&ALLOWED_PROCESSING_DAYS, "")?,
             PaymentLimit::GatewayFailures => self.gateway_failures = number(&ALLOWED_GATEWAY_FAILURES, "")?,
-            PaymentLimit::SupportRefunds if text == NO_REFUNDS => self.support_refunds = Sums::default(),
+            PaymentLimit::SupportRefunds if text == NO_REFUNDS => self.support_refunds = MoneySums::default(),
             PaymentLimit::SupportRefunds => {
                 let allowed = "amounts by currency like EUR=500.00,JPY=50000, or nothing";
                 self.support_refunds = text.parse().map_err(|_| invalid(allowed.to_owned()))?;
@@ -165,10 +165,10 @@ impl PaymentLimits {
 impl Default for PaymentLimits {
     fn default() -> Self {
         Self {
-            ceilings: Ceilings::default(),
+            ceilings: ChargeCeilings::default(),
             max_processing_days: 25,
             gateway_failures: 20,
-            support_refunds: Sums::default(),
+            support_refunds: MoneySums::default(),
         }
     }
 }
@@ -181,7 +181,7 @@ impl TryFrom<BTreeMap<String, String>> for PaymentLimits {
         let mut limits = Self::default();
         for (name, text) in texts {
             let limit = name.parse().map_err(|_| PaymentLimitError::Unknown { name })?;
-            limits.set(limit, &text)?;
+            limits.set_limit(limit, &text)?;
         }
         Ok(limits)
     }
@@ -192,14 +192,14 @@ impl From<PaymentLimits> for BTreeMap<String, String> {
     /// limits need no change when a later version of Dueday adds a limit.
     fn from(limits: PaymentLimits) -> Self {
         let default = PaymentLimits::default();
-        let texts = PaymentLimit::iter().map(|limit| (limit, limits.text_of(limit)));
-        let changed = texts.filter(|(limit, text)| default.text_of(*limit) != *text);
+        let texts = PaymentLimit::iter().map(|limit| (limit, limits.value_text(limit)));
+        let changed = texts.filter(|(limit, text)| default.value_text(*limit) != *text);
         changed.map(|(limit, text)| (limit.to_string(), text)).collect()
     }
 }
 
 /// Returns `sums` as text like `EUR=100000.00,JPY=5000000`; `None` if there are none.
-fn text_of_sums(sums: &Sums) -> Option<String> {
+fn text_of_sums(sums: &MoneySums) -> Option<String> {
     let texts: Vec<String> = sums.iter().map(|sum| format!("{}={}", sum.currency().code(), sum.decimal())).collect();
     (!texts.is_empty()).then(|| texts.join(","))
 }
@@ -227,8 +227,8 @@ mod tests {
         ] {
             let limit = name.parse().unwrap();
             let mut limits = PaymentLimits::default();
-            limits.set(limit, text).unwrap();
-            assert_eq!(limits.text_of(limit), text);
+            limits.set_limit(limit, text).unwrap();
+            assert_eq!(limits.value_text(limit), text);
             let stored = BTreeMap::from(limits.clone());
             assert_eq!(PaymentLimits::try_from(stored), Ok(limits), "{name}");
         }
@@ -247,12 +247,12 @@ mod tests {
             ("support-refunds", "none", "amounts by currency like EUR=500.00,JPY=50000, or nothing"),
         ] {
             let mut limits = PaymentLimits::default();
-            let error = limits.set(name.parse().unwrap(), text).unwrap_err();
+            let error = limits.set_limit(name.parse().unwrap(), text).unwrap_err();
             assert_eq!(error.to_string(), format!("{name} must be {allowed}, not {text:?}"));
             assert_eq!(limits, PaymentLimits::default());
         }
         let unknown = PaymentLimits::try_from(BTreeMap::from([("max-refunds".to_owned(), "1".to_owned())]));
-        let expected = "there is no setting \"max-refunds\"; the settings are max-charges, max-sums, \
+        let expected = "there is no payment limit \"max-refunds\"; the payment limits are max-charges, max-sums, \
                         max-processing-days, gateway-failures, support-refunds";
         assert_eq!(unknown.unwrap_err().to_string(), expected);
     }
@@ -263,7 +263,7 @@ mod tests {
         let eur = |minor| Money::new(minor, "EUR".parse().unwrap());
         let over = |most, refunded| Err(RefundRefusal::OverDailyLimit { most: eur(most), refunded: eur(refunded) });
         assert_eq!(limits.check_support_refund(eur(0), eur(1)), over(0, 0));
-        limits.set(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
+        limits.set_limit(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
         for (refunded, amount, expected) in [
             (0, 500, Ok(eur(500))),
             (0, 501, over(500, 0)),

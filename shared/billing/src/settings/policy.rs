@@ -82,7 +82,7 @@ impl LeadDays {
     }
 
     /// Returns the date of the reminder for a payment that is due on `due_on`.
-    pub fn before(self, due_on: NaiveDate) -> NaiveDate {
+    pub fn date_before(self, due_on: NaiveDate) -> NaiveDate {
         days_before(due_on, self.0)
     }
 }

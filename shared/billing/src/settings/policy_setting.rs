@@ -72,21 +72,21 @@ impl PolicySetting {
 
 impl Policy {
     /// Returns the names of all settings.
-    pub fn settings() -> impl Iterator<Item = PolicySetting> {
+    pub fn setting_names() -> impl Iterator<Item = PolicySetting> {
         PolicySetting::iter()
     }
 
-    /// Returns the value of `setting` as the text that [`Policy::set`] reads.
+    /// Returns the value of `setting` as the text that [`Policy::set_setting`] reads.
     ///
     /// ```
     /// use billing::{Policy, PolicySetting};
     /// let mut policy = Policy::default();
-    /// policy.set(PolicySetting::RetryGaps, "3,9,15")?;
-    /// assert_eq!(policy.text_of(PolicySetting::RetryGaps), "3,9,15");
-    /// assert!(policy.set(PolicySetting::TimeZone, "Mars/Olympus").is_err());
+    /// policy.set_setting(PolicySetting::RetryGaps, "3,9,15")?;
+    /// assert_eq!(policy.value_text(PolicySetting::RetryGaps), "3,9,15");
+    /// assert!(policy.set_setting(PolicySetting::TimeZone, "Mars/Olympus").is_err());
     /// # Ok::<(), billing::PolicyError>(())
     /// ```
-    pub fn text_of(&self, setting: PolicySetting) -> String {
+    pub fn value_text(&self, setting: PolicySetting) -> String {
         match setting {
             PolicySetting::TimeZone => self.zone.name().to_owned(),
             PolicySetting::ReminderLeadDays => self.lead.days().to_string(),
@@ -104,7 +104,7 @@ impl Policy {
     ///
     /// # Errors
     /// [`PolicyError`], with the allowed values, if `text` is not one of them. In this case, the policy is not changed.
-    pub fn set(&mut self, setting: PolicySetting, text: &str) -> Result<(), PolicyError> {
+    pub fn set_setting(&mut self, setting: PolicySetting, text: &str) -> Result<(), PolicyError> {
         let invalid = |reason: String| PolicyError { setting, reason };
         let number = |range: &RangeInclusive<u32>| {
             let number = text.parse().ok().filter(|number| range.contains(number));
@@ -138,7 +138,7 @@ impl Policy {
 }
 
 /// The policy as the table stores it: the text of each setting by its name. A text that cannot be read is kept until
-/// [`StoredPolicy::with`] replaces it.
+/// [`StoredPolicy::with_setting`] replaces it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StoredPolicy(BTreeMap<String, String>);
@@ -146,7 +146,7 @@ pub struct StoredPolicy(BTreeMap<String, String>);
 impl From<&Policy> for StoredPolicy {
     /// Stores all settings, so that another default of a later version does not change a stored policy.
     fn from(policy: &Policy) -> Self {
-        Self(PolicySetting::iter().map(|setting| (setting.to_string(), policy.text_of(setting))).collect())
+        Self(PolicySetting::iter().map(|setting| (setting.to_string(), policy.value_text(setting))).collect())
     }
 }
 
@@ -160,20 +160,20 @@ impl StoredPolicy {
         let mut policy = Policy::default();
         for (name, text) in &self.0 {
             if let Ok(setting) = name.parse() {
-                policy.set(setting, text)?;
+                policy.set_setting(setting, text)?;
             }
         }
         Ok(policy)
     }
 
     /// Returns the stored text of `setting`, even if it cannot be read; the text of its default if it is absent.
-    pub fn text_of(&self, setting: PolicySetting) -> String {
-        self.0.get(<&str>::from(setting)).cloned().unwrap_or_else(|| Policy::default().text_of(setting))
+    pub fn value_text(&self, setting: PolicySetting) -> String {
+        self.0.get(<&str>::from(setting)).cloned().unwrap_or_else(|| Policy::default().value_text(setting))
     }
 
     /// Returns the time zone; `None` if its text cannot be read.
     pub fn zone(&self) -> Option<Tz> {
-        self.text_of(PolicySetting::TimeZone).parse().ok()
+        self.value_text(PolicySetting::TimeZone).parse().ok()
     }
 
     /// Checks at the time `now` that this policy may replace the policy `before`: in a new time zone, today must not be
@@ -199,11 +199,11 @@ impl StoredPolicy {
     ///
     /// # Errors
     /// [`PolicyError`], with the allowed values, if `text` is not one of them.
-    pub fn with(&self, setting: PolicySetting, text: &str) -> Result<Self, PolicyError> {
+    pub fn with_setting(&self, setting: PolicySetting, text: &str) -> Result<Self, PolicyError> {
         let mut checked = Policy::default();
-        checked.set(setting, text)?;
+        checked.set_setting(setting, text)?;
         let mut changed = self.clone();
-        changed.0.insert(setting.to_string(), checked.text_of(setting));
+        changed.0.insert(setting.to_string(), checked.value_text(setting));
         Ok(changed)
     }
 }
@@ -214,7 +214,8 @@ mod tests {
 
     /// Returns the settings of `policy` that do not have their defaults.
     fn changed_settings(policy: &Policy) -> Vec<PolicySetting> {
-        let is_changed = |setting: &PolicySetting| policy.text_of(*setting) != Policy::default().text_of(*setting);
+        let is_changed =
+            |setting: &PolicySetting| policy.value_text(*setting) != Policy::default().value_text(*setting);
         PolicySetting::iter().filter(is_changed).collect()
     }
 
@@ -235,8 +236,8 @@ mod tests {
         let mut policy = Policy::default();
         for (name, text) in changed {
             let setting: PolicySetting = name.parse().unwrap();
-            policy.set(setting, text).unwrap();
-            assert_eq!((setting.to_string(), policy.text_of(setting)), (name.to_owned(), text.to_owned()));
+            policy.set_setting(setting, text).unwrap();
+            assert_eq!((setting.to_string(), policy.value_text(setting)), (name.to_owned(), text.to_owned()));
         }
         assert_eq!(changed_settings(&policy).len(), changed.len());
         let stored = StoredPolicy::from(&policy);
@@ -252,7 +253,7 @@ mod tests {
         let earlier = stored(&[("time-zone", "Europe/Berlin"), ("of-a-later-version", "x")]);
         let policy = earlier.read().unwrap();
         assert_eq!(changed_settings(&policy), [PolicySetting::TimeZone]);
-        let changed = earlier.with(PolicySetting::CatchUp, "latest").unwrap();
+        let changed = earlier.with_setting(PolicySetting::CatchUp, "latest").unwrap();
         assert_eq!(
             changed,
             stored(&[("time-zone", "Europe/Berlin"), ("of-a-later-version", "x"), ("catch-up", "latest")])
@@ -263,13 +264,14 @@ mod tests {
     fn text_that_cannot_be_read_is_replaced() {
         let unreadable = StoredPolicy([("catch-up".to_owned(), "all".to_owned())].into());
         assert_eq!(unreadable.read().unwrap_err().to_string(), "catch-up must be each or latest, not \"all\"");
-        assert_eq!(unreadable.text_of(PolicySetting::CatchUp), "all");
-        assert_eq!(unreadable.with(PolicySetting::CatchUp, "each").unwrap().read(), Ok(Policy::default()));
+        assert_eq!(unreadable.value_text(PolicySetting::CatchUp), "all");
+        assert_eq!(unreadable.with_setting(PolicySetting::CatchUp, "each").unwrap().read(), Ok(Policy::default()));
     }
 
     #[test]
     fn day_of_the_latest_run_does_not_come_again_in_a_new_time_zone() {
-        let in_zone = |zone: &str| StoredPolicy::from(&Policy::default()).with(PolicySetting::TimeZone, zone).unwrap();
+        let in_zone =
+            |zone: &str| StoredPolicy::from(&Policy::default()).with_setting(PolicySetting::TimeZone, zone).unwrap();
         let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
         // The columns are: the present zone, the new zone, the latest run, now, and whether the change is allowed.
         for (before, after, latest, now, is_allowed) in [
@@ -303,7 +305,7 @@ mod tests {
             ("action-days", "3651"),
         ] {
             let mut policy = Policy::default();
-            let error = policy.set(name.parse().unwrap(), text).unwrap_err();
+            let error = policy.set_setting(name.parse().unwrap(), text).unwrap_err();
             assert!(error.reason.contains(&format!("{text:?}")), "{error}");
             assert_eq!(policy, Policy::default(), "{error}");
         }

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use ulid::Ulid;
 
-use crate::records::attempt::{Attempt, ClaimToken, Outcome};
+use crate::records::attempt::{Attempt, AttemptOutcome, ClaimToken};
 use crate::records::payment::{Payment, PaymentStatus};
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 use crate::values::money::Money;
 
@@ -123,9 +123,9 @@ pub fn attempt_contradiction(subscription: &Subscription, attempt: &Attempt) -> 
 
 /// The next step for an attempt in doubt after the look-up at the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Resolution {
+pub enum InDoubtResolution {
     /// Settle the attempt with this outcome.
-    Settle(Outcome),
+    Settle(AttemptOutcome),
     /// Wait: the bank is still processing the payment.
     Processing,
     /// Repeat the same charge with the same idempotency key: the gateway has no payment of the attempt.
@@ -138,25 +138,32 @@ pub enum Resolution {
 /// A payment of the same subscription and month that succeeded or is being processed decides the next step, even if an
 /// earlier attempt made this payment, because an earlier attempt may have succeeded after it was closed. A declined
 /// payment counts only if this attempt made it.
-pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment], now: DateTime<Utc>) -> Resolution {
-    let payments_of_month = || listed.iter().filter(|payment| is_of_month(payment, subscription, attempt));
+pub fn resolve_attempt_in_doubt(
+    subscription: &Subscription,
+    attempt: &Attempt,
+    listed: &[Payment],
+    now: DateTime<Utc>,
+) -> InDoubtResolution {
+    let payments_of_month = || listed.iter().filter(|payment| is_payment_of_month(payment, subscription, attempt));
     if let Some(paid) = successful_payments(subscription, attempt, listed).first() {
-        return Resolution::Settle(Outcome::Succeeded((*paid).clone()));
+        return InDoubtResolution::Settle(AttemptOutcome::Succeeded((*paid).clone()));
     }
     if payments_of_month().any(|p| p.status == PaymentStatus::Processing) {
-        return Resolution::Processing;
+        return InDoubtResolution::Processing;
     }
     let declined = payments_of_month().filter(|p| p.attempt_no == attempt.no).find_map(|p| match &p.status {
         PaymentStatus::Declined(decline) => Some(decline.clone()),
         _ => None,
     });
     match (declined, subscription.status) {
-        (Some(decline), _) => Resolution::Settle(Outcome::Declined(decline)),
-        (None, Status::Paused | Status::Cancelled) => Resolution::Settle(Outcome::Dropped),
-        (None, _) if now.signed_duration_since(attempt.claimed_at) > MAX_ATTEMPT_AGE => {
-            Resolution::Settle(Outcome::Rejected { code: "unknown_to_gateway".to_owned() })
+        (Some(decline), _) => InDoubtResolution::Settle(AttemptOutcome::Declined(decline)),
+        (None, SubscriptionStatus::Paused | SubscriptionStatus::Cancelled) => {
+            InDoubtResolution::Settle(AttemptOutcome::Dropped)
         }
-        (None, _) => Resolution::ChargeAgain,
+        (None, _) if now.signed_duration_since(attempt.claimed_at) > MAX_ATTEMPT_AGE => {
+            InDoubtResolution::Settle(AttemptOutcome::Rejected { code: "unknown_to_gateway".to_owned() })
+        }
+        (None, _) => InDoubtResolution::ChargeAgain,
     }
 }
 
@@ -167,8 +174,9 @@ pub fn successful_payments<'a>(
     attempt: &Attempt,
     listed: &'a [Payment],
 ) -> Vec<&'a Payment> {
-    let is_success =
-        |payment: &&Payment| payment.status == PaymentStatus::Succeeded && is_of_month(payment, subscription, attempt);
+    let is_success = |payment: &&Payment| {
+        payment.status == PaymentStatus::Succeeded && is_payment_of_month(payment, subscription, attempt)
+    };
     let mut successes: Vec<&Payment> = listed.iter().filter(is_success).collect();
     successes.sort_by_key(|payment| (payment.attempt_no != attempt.no, payment.attempt_no));
     // A list that contains one payment twice does not show that the customer paid twice.
@@ -189,14 +197,15 @@ pub fn describe_double_payment(subscription: &Subscription, attempt: &Attempt, l
 /// Returns whether `payment` is a declined payment of the month for which `attempt` is. A gateway can list a payment as
 /// declined although its money moved, so a decline must be confirmed before the month is charged again.
 pub fn is_decline_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
-    matches!(payment.status, PaymentStatus::Declined(_)) && is_of_month(payment, subscription, attempt)
+    matches!(payment.status, PaymentStatus::Declined(_)) && is_payment_of_month(payment, subscription, attempt)
 }
 
 impl Subscription {
-    /// Returns the payments in `listed` that later attempts of this subscription made than its latest attempt in the
-    /// table `table`. Attempt numbers never decrease, so such a payment proves that the table is older than the
-    /// gateway: it was restored from a backup. Payments of other tables and subscriptions prove nothing, and neither do
-    /// payments that were created after `now`: a simulation of past days, such as the demo, may have made them before.
+    /// Returns the payments of this subscription in `listed` whose attempt number is higher than that of the
+    /// subscription's latest attempt in the table `table`. Attempt numbers never decrease, so such a payment proves
+    /// that the table was restored from an older backup. Payments of other tables and subscriptions prove nothing, and
+    /// neither do payments that were created after `now`: a simulation of past days, such as the demo, may have made
+    /// them before.
     pub fn payments_of_later_attempts<'a>(
         &'a self,
         table: Ulid,
@@ -215,7 +224,7 @@ impl Subscription {
 /// Returns whether `payment` belongs to the subscription and month of `attempt`. Compares the month and not the due
 /// date, because a change of the payment day moves the due date within the month. Also compares the table, because
 /// another table may contain a subscription with the same id and use the same gateway.
-fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
+fn is_payment_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
     (payment.table.is_none() || payment.table == attempt.table)
         && payment.account == subscription.account
         && payment.subscription == subscription.id

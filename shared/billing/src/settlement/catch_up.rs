@@ -6,7 +6,7 @@ use crate::records::waived_period::WaivedReason;
 use crate::settings::policy::CatchUp;
 use crate::settlement::settle::Settlement;
 use crate::settlement::settle::waive_periods;
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 
 impl CatchUp {
@@ -22,7 +22,7 @@ impl CatchUp {
         today: NaiveDate,
         now: DateTime<Utc>,
     ) -> Option<Settlement> {
-        let is_missed = subscription.status == Status::Active && subscription.attempt.is_none();
+        let is_missed = subscription.status == SubscriptionStatus::Active && subscription.attempt.is_none();
         if self == CatchUp::Each || !is_missed {
             return None;
         }

@@ -1,11 +1,11 @@
 //! Settling: the next state of a subscription, computed from the outcome of its open attempt.
 //!
-//! [`settle`] is a pure function of the stored item and the outcome. After a write conflict, the worker calls
-//! [`settle`] again with the newly stored item. All workers get the same result.
+//! [`settle_open_attempt`] is a pure function of the stored item and the outcome. After a write conflict, the worker calls
+//! [`settle_open_attempt`] again with the newly stored item. All workers get the same result.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use crate::records::attempt::{Attempt, Outcome};
+use crate::records::attempt::{Attempt, AttemptOutcome};
 use crate::records::attempt_record::{AttemptEnd, AttemptRecord};
 use crate::records::payment::{Decline, Payment};
 use crate::records::receipt::Receipt;
@@ -13,7 +13,7 @@ use crate::records::refund::Refund;
 use crate::records::waived_period::{WaivedPeriod, WaivedReason};
 use crate::settings::dunning::AfterLastRetry;
 use crate::settings::policy::{LeadDays, Policy};
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 use crate::values::calendar::days_after;
 use crate::values::money::Money;
@@ -54,7 +54,7 @@ impl From<Subscription> for Settlement {
     }
 }
 
-/// The reason why [`settle`] does not settle an attempt.
+/// The reason why [`settle_open_attempt`] does not settle an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotSettled {
     /// The stored item does not contain this attempt any more, because another worker has settled the attempt.
@@ -77,10 +77,10 @@ pub enum NotSettled {
 ///
 /// # Errors
 /// [`NotSettled`] if the attempt must not be settled with this outcome.
-pub fn settle(
+pub fn settle_open_attempt(
     subscription: &Subscription,
     held: &Attempt,
-    outcome: &Outcome,
+    outcome: &AttemptOutcome,
     policy: &Policy,
     today: NaiveDate,
     now: DateTime<Utc>,
@@ -88,16 +88,18 @@ pub fn settle(
     let Some(attempt) = subscription.attempt.as_ref().filter(|attempt| attempt.no == held.no) else {
         return Err(NotSettled::AlreadySettled);
     };
-    let is_final = matches!(outcome, Outcome::Succeeded(_) | Outcome::Declined(_));
-    let is_resumed = *outcome == Outcome::Dropped && subscription.status.is_chargeable();
+    let is_final = matches!(outcome, AttemptOutcome::Succeeded(_) | AttemptOutcome::Declined(_));
+    let is_resumed = *outcome == AttemptOutcome::Dropped && subscription.status.is_chargeable();
     if (!is_final && attempt.claim_token != held.claim_token) || is_resumed {
         return Err(NotSettled::StaysOpen);
     }
     let mut next = Subscription { attempt: None, ..subscription.clone() };
     let recorded = |end, decline: &Decline| Some(new_attempt_record(subscription, attempt, end, decline, now));
     Ok(match outcome {
-        Outcome::Succeeded(payment) => settle_success(subscription, attempt.due_on, payment, policy.lead, today, now),
-        Outcome::Declined(decline) => {
+        AttemptOutcome::Succeeded(payment) => {
+            settle_success(subscription, attempt.due_on, payment, policy.lead, today, now)
+        }
+        AttemptOutcome::Declined(decline) => {
             next.rejections = 0;
             if now.signed_duration_since(attempt.claimed_at) > MAX_TIME_TO_CHARGE {
                 next.rejected_customer = Some(attempt.payment_method.customer.clone());
@@ -105,7 +107,7 @@ pub fn settle(
             let record = recorded(AttemptEnd::Declined, decline);
             Settlement { record, ..settle_decline(next, attempt, decline, policy, today, now) }
         }
-        Outcome::Rejected { code } => {
+        AttemptOutcome::Rejected { code } => {
             let refused = Decline { code: code.clone(), hard: false };
             next.rejections = next.rejections.saturating_add(1);
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
@@ -117,7 +119,7 @@ pub fn settle(
                 Settlement { record, ..retry_payment_on(next, days_after(today, 1), now) }
             }
         }
-        Outcome::Dropped => {
+        AttemptOutcome::Dropped => {
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
             let stopped = Decline { code: subscription.status.to_string(), hard: false };
             let record = recorded(AttemptEnd::Dropped, &stopped);
@@ -153,7 +155,7 @@ pub(crate) fn settle_success(
         refunded_at: None,
         reversal: None,
     };
-    let (mut next, waived) = end_period(&next, due_on, lead, today, now);
+    let (mut next, waived) = end_billing_period(&next, due_on, lead, today, now);
     next.last_payment_at = Some(now);
     next.chargeable_from = next.chargeable_from.max(Some(Period::from_day(due_on).next()));
     // A table that was restored from a backup may not contain the attempt of the payment. Without this step, a later
@@ -165,7 +167,7 @@ pub(crate) fn settle_success(
 /// Returns `subscription` after the period with the due date `due_on`, which is paid or waived: it is due in the next
 /// period that is owed. Also returns the periods that are waived because they fell due while the subscription was
 /// unpaid.
-pub(crate) fn end_period(
+pub(crate) fn end_billing_period(
     subscription: &Subscription,
     due_on: NaiveDate,
     lead: LeadDays,
@@ -173,12 +175,12 @@ pub(crate) fn end_period(
     now: DateTime<Utc>,
 ) -> (Subscription, Vec<WaivedPeriod>) {
     let (mut next, ended) = (subscription.clone(), Period::from_day(due_on));
-    let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
+    let due_next = match next.cancel_from.filter(|_| next.status == SubscriptionStatus::Cancelled) {
         // The cancellation has already waived all owed months except the month of this payment.
         Some(end) => end,
         None => Period::from_day(next.due_after(due_on, today)),
     };
-    let waived = if next.status == Status::Cancelled {
+    let waived = if next.status == SubscriptionStatus::Cancelled {
         Vec::new()
     } else {
         waive_periods(subscription, ended.next(), due_next, WaivedReason::Unpaid, now)
@@ -187,13 +189,13 @@ pub(crate) fn end_period(
     next.unpaid_since = None;
     next.failed_attempts = 0;
     (next.rejections, next.rejected_customer) = (0, None);
-    if matches!(next.status, Status::PastDue | Status::Unpaid) {
-        next.status = Status::Active;
+    if matches!(next.status, SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid) {
+        next.status = SubscriptionStatus::Active;
     }
-    if next.status == Status::Active {
+    if next.status == SubscriptionStatus::Active {
         // A subscription is charged at most once per day, so a later owed period waits until the next day.
         next.next_payment_on = Some(next.due_on.max(days_after(today, 1)));
-        next.next_reminder_on = (next.due_on > today && !next.is_ending()).then(|| lead.before(next.due_on));
+        next.next_reminder_on = (next.due_on > today && !next.is_ending()).then(|| lead.date_before(next.due_on));
     } else {
         next.next_payment_on = None;
         next.next_reminder_on = None;
@@ -249,7 +251,7 @@ fn settle_decline(
         policy.dunning.gap_days(next.failed_attempts).filter(|_| !decline.hard)
     };
     if let Some(gap_days) = gap_days.filter(|_| has_time) {
-        next.status = Status::PastDue;
+        next.status = SubscriptionStatus::PastDue;
         return retry_payment_on(next, days_after(today, gap_days), now);
     }
     stop_collection(next, policy, today, now)
@@ -263,7 +265,7 @@ pub(crate) fn stop_collection(
     today: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settlement {
-    next.status = Status::Unpaid;
+    next.status = SubscriptionStatus::Unpaid;
     next.next_reminder_on = None;
     next.unpaid_since = next.unpaid_since.or(Some(today));
     next.next_payment_on = None;
@@ -279,7 +281,7 @@ pub(crate) fn stop_collection(
 /// during the attempt, waives the due month, because the outcome shows that this month is not paid.
 fn retry_payment_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.next_payment_on = next.status.is_chargeable().then_some(on.max(next.due_on));
-    if next.status != Status::Cancelled {
+    if next.status != SubscriptionStatus::Cancelled {
         return next.into();
     }
     let unpaid = next.due_period();

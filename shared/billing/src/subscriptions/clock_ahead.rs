@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::records::attempt::Attempt;
 use crate::settings::dunning::MAX_DUNNING_DAYS;
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::Period;
 use crate::values::calendar::days_after;
 
@@ -50,7 +50,7 @@ impl Subscription {
     /// is the due date, or tomorrow if the due date has come. For a past due subscription, the next retry is at most
     /// `longest_gap` days ahead, which is the longest gap of the retry schedule.
     pub fn latest_next_payment_on(&self, longest_gap: u32, today: NaiveDate) -> NaiveDate {
-        let days = if self.status == Status::PastDue { longest_gap.max(1) } else { 1 };
+        let days = if self.status == SubscriptionStatus::PastDue { longest_gap.max(1) } else { 1 };
         self.due_on.max(days_after(today, days))
     }
 
@@ -71,7 +71,7 @@ impl Subscription {
     pub(crate) fn replace_late_payment_date(&mut self, today: NaiveDate) {
         let latest = self.latest_next_payment_on(1, today);
         let is_late = self.next_payment_on.is_some_and(|on| on > latest);
-        if is_late && self.status == Status::Active && self.attempt.is_none() {
+        if is_late && self.status == SubscriptionStatus::Active && self.attempt.is_none() {
             self.next_payment_on = Some(self.expected_next_payment_on(today));
         }
     }

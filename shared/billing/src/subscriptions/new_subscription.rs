@@ -5,8 +5,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 use crate::records::dispute::Dispute;
 use crate::records::payment::PaymentMethod;
 use crate::settings::policy::LeadDays;
-use crate::subscriptions::refusal::Refusal;
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::refusal::ChangeRefusal;
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::calendar::days_after;
 use crate::values::calendar::{PaymentDay, Period};
 use crate::values::contact_data::{EmailAddress, Label};
@@ -51,34 +51,34 @@ pub struct AccountRecords {
 pub enum CreationRefusal {
     /// The requested date of the first payment is not allowed.
     #[error("first_payment_date {0}")]
-    FirstPayment(#[from] Refusal),
+    FirstPayment(#[from] ChangeRefusal),
     /// The account has a subscription of the same SKU that is not cancelled.
     #[error(
         "the account already has the subscription {id} of {sku}, which is {status}; cancel it first, or state allow_second if the customer really wants two"
     )]
-    AlreadySubscribed { id: SubscriptionId, sku: Sku, status: Status },
+    AlreadySubscribed { id: SubscriptionId, sku: Sku, status: SubscriptionStatus },
 }
 
 /// Returns the first due date of a subscription that is created on `today`: `requested`, or the first payment day after
 /// `today` if `requested` is `None`.
 ///
 /// # Errors
-/// - [`Refusal::FirstPaymentPast`] if the requested date is in the past
-/// - [`Refusal::FirstPaymentFar`] if the requested date is too far in the future
-/// - [`Refusal::NotOnPaymentDay`] if the requested date is not the payment day of its month
+/// - [`ChangeRefusal::FirstPaymentPast`] if the requested date is in the past
+/// - [`ChangeRefusal::FirstPaymentFar`] if the requested date is too far in the future
+/// - [`ChangeRefusal::NotOnPaymentDay`] if the requested date is not the payment day of its month
 pub fn first_due_on(
     payment_day: PaymentDay,
     requested: Option<NaiveDate>,
     today: NaiveDate,
-) -> Result<NaiveDate, Refusal> {
-    let Some(requested) = requested else { return Ok(payment_day.first_after(today)) };
+) -> Result<NaiveDate, ChangeRefusal> {
+    let Some(requested) = requested else { return Ok(payment_day.first_due_date_after(today)) };
     let (latest, expected) = (days_after(today, MAX_DAYS_AHEAD), payment_day.due_in(Period::from_day(requested)));
     if requested < today {
-        Err(Refusal::FirstPaymentPast { requested, today })
+        Err(ChangeRefusal::FirstPaymentPast { requested, today })
     } else if requested > latest {
-        Err(Refusal::FirstPaymentFar { requested, latest })
+        Err(ChangeRefusal::FirstPaymentFar { requested, latest })
     } else if requested != expected {
-        Err(Refusal::NotOnPaymentDay { requested, expected })
+        Err(ChangeRefusal::NotOnPaymentDay { requested, expected })
     } else {
         Ok(requested)
     }
@@ -102,8 +102,9 @@ impl NewSubscription {
         now: DateTime<Utc>,
     ) -> Result<Subscription, CreationRefusal> {
         let due_on = first_due_on(self.payment_day, self.first_payment_on, today)?;
-        let is_same =
-            |other: &&Subscription| other.sku == self.sku && other.id != self.id && other.status != Status::Cancelled;
+        let is_same = |other: &&Subscription| {
+            other.sku == self.sku && other.id != self.id && other.status != SubscriptionStatus::Cancelled
+        };
         if let Some(first) = existing.subscriptions.iter().find(is_same).filter(|_| !self.allow_second) {
             let (id, sku, status) = (first.id, first.sku.clone(), first.status);
             return Err(CreationRefusal::AlreadySubscribed { id, sku, status });
@@ -123,13 +124,13 @@ impl NewSubscription {
             disputed_at: None,
             charged_though_disputed_at: None,
             open_findings: 0,
-            status: Status::Active,
+            status: SubscriptionStatus::Active,
             first_due_on: due_on,
             due_on,
             next_payment_on: Some(due_on),
             chargeable_from: None,
             last_payment_at: None,
-            next_reminder_on: Some(lead.before(due_on)),
+            next_reminder_on: Some(lead.date_before(due_on)),
             last_reminder_at: None,
             reminded_for: None,
             failed_attempts: 0,

@@ -6,25 +6,25 @@ use chrono::{NaiveDate, NaiveTime};
 use serde::Serialize;
 
 use crate::settings::policy::{CatchUp, OnResume, Policy};
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::subscriptions::terms::WaitingChange;
 use crate::values::calendar::Period;
 use crate::values::calendar::days_after;
 use crate::values::money::Money;
 
-/// The number of planned payments in an [`Outlook`].
+/// The number of planned payments in an [`SubscriptionOutlook`].
 const PAYMENTS_IN_OUTLOOK: usize = 3;
-/// The number of planned payments in an [`Outlook`] if a cancellation is planned: all payments before it, which are more
+/// The number of planned payments in an [`SubscriptionOutlook`] if a cancellation is planned: all payments before it, which are more
 /// than three only after a long outage or for an imported subscription.
 const PAYMENTS_BEFORE_END: usize = 24;
 
 /// What happens next to a subscription without further changes, if each payment succeeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outlook {
+pub struct SubscriptionOutlook {
     /// The day from which the outlook begins.
     pub today: NaiveDate,
     /// Why no attempt is made to charge the subscription; `None` if its payments are charged.
-    pub hold: Option<Hold>,
+    pub hold: Option<ChargeHold>,
     /// The earliest payment that is owed: its due date has been reached. `None` if no payment is owed.
     pub owed: Option<OwedPayment>,
     /// The next three planned payments, or those until a planned cancellation (at most 24); the earliest first. A payment
@@ -45,7 +45,7 @@ pub struct Outlook {
 
 /// The reason why no attempt is made to charge a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hold {
+pub enum ChargeHold {
     /// The subscription is paused. The policy decides what is charged when it is resumed.
     Paused { on_resume: OnResume },
     /// The last retry was declined: the subscription waits for a new payment method.
@@ -73,7 +73,7 @@ pub struct PlannedPayment {
     pub due_on: NaiveDate,
     /// The date of the run that charges the payment.
     pub payment_on: NaiveDate,
-    /// The date on which the payment is charged at the latest: later than `payment_on` in an [`Outlook`] if the run of
+    /// The date on which the payment is charged at the latest: later than `payment_on` in an [`SubscriptionOutlook`] if the run of
     /// today may have ended, because the run of tomorrow then charges the first payment.
     pub latest_on: NaiveDate,
     /// The date of the reminder; `None` if no reminder will be sent any more.
@@ -108,7 +108,7 @@ pub enum PaymentReason {
 
 impl Subscription {
     /// Returns what happens next to the subscription from `today` on.
-    pub fn outlook(&self, policy: &Policy, today: NaiveDate) -> Outlook {
+    pub fn outlook(&self, policy: &Policy, today: NaiveDate) -> SubscriptionOutlook {
         let count = if self.cancel_from.is_some() { PAYMENTS_BEFORE_END } else { PAYMENTS_IN_OUTLOOK };
         let before_run: Vec<PlannedPayment> = self.planned_payments(policy, today).take(count).collect();
         let after_run = self.planned_payments(policy, days_after(today, 1)).take(count);
@@ -117,12 +117,12 @@ impl Subscription {
             Some(PlannedPayment { latest_on: late.payment_on, ..*early })
         };
         let payments: Vec<PlannedPayment> = after_run.filter_map(in_both).collect();
-        let hold = self.hold(policy);
+        let hold = self.hold_reason(policy);
         let are_all_listed = before_run.len() < count && payments.len() == before_run.len();
         let is_complete = self.is_ending() || (self.cancel_from.is_some() && hold.is_none() && are_all_listed);
         let is_held_payment_owed = self.due_on <= today
             && self.is_charged_in(self.due_period())
-            && matches!(hold, Some(Hold::Unpaid | Hold::Disputed | Hold::OpenFinding));
+            && matches!(hold, Some(ChargeHold::Unpaid | ChargeHold::Disputed | ChargeHold::OpenFinding));
         let (due_on, amount) = (self.due_on, self.price);
         let owed = match payments.first() {
             Some(&PlannedPayment { due_on, amount, payment_on, .. }) => {
@@ -132,17 +132,17 @@ impl Subscription {
         };
         let waived = self.waived_due_dates(&payments);
         let if_resumed =
-            matches!(hold, Some(Hold::Paused { .. })).then(|| self.payment_if_resumed(policy, today)).flatten();
+            matches!(hold, Some(ChargeHold::Paused { .. })).then(|| self.payment_if_resumed(policy, today)).flatten();
         let (waiting_changes, ends_on) = (self.waiting_changes(), self.cancels_on());
-        Outlook { today, hold, owed, payments, if_resumed, waived, waiting_changes, is_complete, ends_on }
+        SubscriptionOutlook { today, hold, owed, payments, if_resumed, waived, waiting_changes, is_complete, ends_on }
     }
 
     /// Returns the planned payments from `today` on, the earliest first. Without a planned cancellation, the iterator
     /// never ends. It contains only the payment of an open attempt, if there is one, while no other payment is charged
-    /// (see [`Hold`]).
+    /// (see [`ChargeHold`]).
     pub fn planned_payments(&self, policy: &Policy, today: NaiveDate) -> impl Iterator<Item = PlannedPayment> + use<> {
         let (subscription, policy) = (self.clone(), policy.clone());
-        let is_held = self.hold(&policy).is_some();
+        let is_held = self.hold_reason(&policy).is_some();
         let first = self.first_planned_payment(&policy, today);
         let after = move |paid: &PlannedPayment| {
             let paid_on = paid.payment_on.max(today);
@@ -159,7 +159,7 @@ impl Subscription {
                 due_on,
                 payment_on,
                 latest_on: payment_on,
-                reminder_on: (due_on > paid_on).then(|| policy.lead.before(due_on).max(paid_on)),
+                reminder_on: (due_on > paid_on).then(|| policy.lead.date_before(due_on).max(paid_on)),
                 amount: subscription.terms_in(Period::from_day(due_on)).price,
                 reason: if due_on < payment_on { PaymentReason::Overdue } else { PaymentReason::Due },
             })
@@ -181,10 +181,10 @@ impl Subscription {
                 reason: PaymentReason::InProgress,
             });
         }
-        let next_payment_on = self.next_payment_on.filter(|_| self.hold(policy).is_none())?;
+        let next_payment_on = self.next_payment_on.filter(|_| self.hold_reason(policy).is_none())?;
         let payment_on = self.expected_payment_on(next_payment_on, today).max(today);
-        let is_retry = self.status == Status::PastDue || self.rejections > 0;
-        let catch_up = if self.status == Status::Active { policy.catch_up } else { CatchUp::Each };
+        let is_retry = self.status == SubscriptionStatus::PastDue || self.rejections > 0;
+        let catch_up = if self.status == SubscriptionStatus::Active { policy.catch_up } else { CatchUp::Each };
         let due_on = self.due_after_catch_up(catch_up, self.due_on, payment_on);
         let period = Period::from_day(due_on);
         self.is_charged_in(period).then(|| PlannedPayment {
@@ -221,15 +221,19 @@ impl Subscription {
     }
 
     /// Returns why no attempt is made to charge the subscription; `None` if its payments are charged.
-    pub fn hold(&self, policy: &Policy) -> Option<Hold> {
+    pub fn hold_reason(&self, policy: &Policy) -> Option<ChargeHold> {
         match self.status {
-            Status::Paused | Status::Unpaid if self.open_findings > 0 => Some(Hold::OpenFinding),
-            Status::Paused if self.disputed_at.is_some() => Some(Hold::Disputed),
-            Status::Paused => Some(Hold::Paused { on_resume: policy.on_resume }),
-            Status::Unpaid => Some(Hold::Unpaid),
-            Status::Cancelled => Some(Hold::Cancelled),
-            Status::Active | Status::PastDue if self.open_findings > 0 => Some(Hold::OpenFinding),
-            Status::Active | Status::PastDue => self.disputed_at.map(|_| Hold::Disputed),
+            SubscriptionStatus::Paused | SubscriptionStatus::Unpaid if self.open_findings > 0 => {
+                Some(ChargeHold::OpenFinding)
+            }
+            SubscriptionStatus::Paused if self.disputed_at.is_some() => Some(ChargeHold::Disputed),
+            SubscriptionStatus::Paused => Some(ChargeHold::Paused { on_resume: policy.on_resume }),
+            SubscriptionStatus::Unpaid => Some(ChargeHold::Unpaid),
+            SubscriptionStatus::Cancelled => Some(ChargeHold::Cancelled),
+            SubscriptionStatus::Active | SubscriptionStatus::PastDue if self.open_findings > 0 => {
+                Some(ChargeHold::OpenFinding)
+            }
+            SubscriptionStatus::Active | SubscriptionStatus::PastDue => self.disputed_at.map(|_| ChargeHold::Disputed),
         }
     }
 

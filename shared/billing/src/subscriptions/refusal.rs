@@ -2,15 +2,15 @@
 
 use chrono::NaiveDate;
 
-use crate::subscriptions::subscription::Status;
+use crate::subscriptions::subscription::SubscriptionStatus;
 use crate::values::calendar::Period;
 use crate::values::money::MoneyError;
 
 /// The reason why a change was refused. The subscription is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ChangeRefusal {
     #[error("a subscription that is {status} cannot be {action}")]
-    Status { status: Status, action: &'static str },
+    Status { status: SubscriptionStatus, action: &'static str },
     #[error("a subscription with a planned cancellation cannot be paused; undo the cancellation first")]
     Ending,
     #[error("the payment due on {due_on} is owed; the subscription can be paused after it is paid")]
@@ -18,7 +18,7 @@ pub enum Refusal {
     #[error("the payment day of a paused subscription cannot be changed; resume the subscription first")]
     PausedDay,
     #[error("a subscription that is {status} has no current period; cancel it immediately")]
-    NoPeriod { status: Status },
+    NoPeriod { status: SubscriptionStatus },
     #[error("the cancellation was planned for {on} and cannot be undone any more, because that day has been reached")]
     Ended { on: NaiveDate },
     #[error("no payment is owed; the next payment is due on {due_on}")]

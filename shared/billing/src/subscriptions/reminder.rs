@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::subscriptions::subscription::{Status, Subscription};
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus};
 use crate::values::money::Money;
 
 /// The payment that a reminder announces.
@@ -33,8 +33,9 @@ pub enum ReminderDecision {
 pub fn decide_reminder(subscription: &Subscription, today: NaiveDate) -> ReminderDecision {
     match subscription.next_reminder_on {
         Some(on) if on <= today => {
-            let will_be_paid =
-                subscription.status == Status::Active && subscription.attempt.is_none() && !subscription.is_ending();
+            let will_be_paid = subscription.status == SubscriptionStatus::Active
+                && subscription.attempt.is_none()
+                && !subscription.is_ending();
             match will_be_paid {
                 true if today <= subscription.due_on && subscription.is_held() => ReminderDecision::Held,
                 true if today <= subscription.due_on => {
@@ -63,7 +64,7 @@ impl Subscription {
 ///
 /// If a reminder must still be sent, because no reminder was sent or because the amount or the due date has changed
 /// after the mail was sent, the subscription stays in the reminder index. A later run then sends the reminder.
-pub fn mark_reminded(
+pub fn mark_reminder_processed(
     subscription: &Subscription,
     sent: Option<Reminder>,
     today: NaiveDate,

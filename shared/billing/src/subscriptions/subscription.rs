@@ -20,12 +20,13 @@ use crate::values::money::Money;
 #[cfg_attr(
     feature = "openapi",
     schema(
+        as = Status,
         description = "The status of a subscription. `past_due`: a payment was declined and will be retried. `unpaid`: \
             the last retry was declined, and the subscription is not charged until the customer gives a new payment \
             method."
     )
 )]
-pub enum Status {
+pub enum SubscriptionStatus {
     Active,
     /// A payment was declined and will be retried.
     PastDue,
@@ -36,10 +37,10 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl SubscriptionStatus {
     /// Returns whether a worker may start a new payment attempt for a subscription with this status.
     pub fn is_chargeable(self) -> bool {
-        matches!(self, Status::Active | Status::PastDue)
+        matches!(self, SubscriptionStatus::Active | SubscriptionStatus::PastDue)
     }
 }
 
@@ -60,7 +61,7 @@ pub struct Subscription {
     /// The price of the month of `due_on`.
     pub price: Money,
     /// The changed terms (price and payment day) that apply from later months on, the earliest first.
-    pub waiting_terms: Vec<Terms>,
+    pub waiting_terms: Vec<SubscriptionTerms>,
     pub payment_method: PaymentMethod,
     /// The latest known time at which the customer replaced the payment method; `None` if no such time is known.
     pub payment_method_at: Option<DateTime<Utc>>,
@@ -74,7 +75,7 @@ pub struct Subscription {
     /// The number of open findings (payments without a receipt) of `due_on` or of later due dates. The subscription is
     /// not charged until a person has resolved these findings.
     pub open_findings: u32,
-    pub status: Status,
+    pub status: SubscriptionStatus,
     /// The due date of the first period.
     pub first_due_on: NaiveDate,
     /// The due date of the earliest period that is neither paid nor waived.
@@ -124,7 +125,7 @@ pub struct Subscription {
 
 /// A payment day and a price that apply from a later month on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Terms {
+pub struct SubscriptionTerms {
     /// The first month to which these terms apply.
     pub from: Period,
     pub payment_day: PaymentDay,

@@ -8,15 +8,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::records::payment::PaymentMethod;
 use crate::settings::policy::LeadDays;
-use crate::subscriptions::refusal::Refusal;
-use crate::subscriptions::subscription::{Status, Subscription, Terms};
+use crate::subscriptions::refusal::ChangeRefusal;
+use crate::subscriptions::subscription::{Subscription, SubscriptionStatus, SubscriptionTerms};
 use crate::values::calendar::PaymentDay;
 use crate::values::calendar::days_after;
 use crate::values::contact_data::{EmailAddress, Label};
 
 /// The changes of a subscription that a caller requests. A field that is `None` stays unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Changes {
+pub struct SubscriptionChanges {
     /// The new price in minor units of the currency of the subscription.
     pub amount: Option<i64>,
     pub payment_day: Option<PaymentDay>,
@@ -36,11 +36,16 @@ impl Subscription {
     /// changes after the reminder of this payment was sent, a new reminder is planned.
     ///
     /// # Errors
-    /// - [`Refusal::Status`] if the subscription is cancelled
-    /// - [`Refusal::PausedDay`] if a paused subscription gets a different payment day
-    /// - [`Refusal::Amount`] if the amount is not a valid price
-    pub fn change(&self, changes: &Changes, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
-        self.refuse_if_status_in(&[Status::Cancelled], "changed")?;
+    /// - [`ChangeRefusal::Status`] if the subscription is cancelled
+    /// - [`ChangeRefusal::PausedDay`] if a paused subscription gets a different payment day
+    /// - [`ChangeRefusal::Amount`] if the amount is not a valid price
+    pub fn apply_changes(
+        &self,
+        changes: &SubscriptionChanges,
+        lead: LeadDays,
+        today: NaiveDate,
+    ) -> Result<Subscription, ChangeRefusal> {
+        self.refuse_if_status_in(&[SubscriptionStatus::Cancelled], "changed")?;
         let mut changed = self.clone();
         if let Some(name) = &changes.product_name {
             changed.product_name = name.clone();
@@ -52,9 +57,11 @@ impl Subscription {
             changed.set_price(self.price.currency().price(minor)?, lead, today);
         }
         if let Some(day) = changes.payment_day {
-            let is_other = |terms: &Terms| terms.payment_day != day;
-            if self.status == Status::Paused && (day != self.payment_day || self.waiting_terms.iter().any(is_other)) {
-                return Err(Refusal::PausedDay);
+            let is_other = |terms: &SubscriptionTerms| terms.payment_day != day;
+            if self.status == SubscriptionStatus::Paused
+                && (day != self.payment_day || self.waiting_terms.iter().any(is_other))
+            {
+                return Err(ChangeRefusal::PausedDay);
             }
             changed.set_payment_day(day, lead, today);
             changed.replace_late_payment_date(today);
@@ -76,9 +83,11 @@ impl Subscription {
     /// Adds the subscription to the reminder index if the payment of its due date will be charged and is not overdue;
     /// otherwise removes it from the reminder index.
     pub(crate) fn plan_reminder(&mut self, lead: LeadDays, today: NaiveDate) {
-        let is_planned =
-            self.status == Status::Active && self.attempt.is_none() && self.due_on >= today && !self.is_ending();
-        self.next_reminder_on = is_planned.then(|| lead.before(self.due_on));
+        let is_planned = self.status == SubscriptionStatus::Active
+            && self.attempt.is_none()
+            && self.due_on >= today
+            && !self.is_ending();
+        self.next_reminder_on = is_planned.then(|| lead.date_before(self.due_on));
     }
 
     /// Replaces the payment method with `method`, which the customer gave at `given_at`. Changes nothing if the
@@ -96,14 +105,14 @@ impl Subscription {
         self.payment_method_at = given_at.or(self.payment_method_at);
         self.disputed_at = None;
         self.rejections = 0;
-        if matches!(self.status, Status::PastDue | Status::Unpaid) && self.attempt.is_none() {
+        if matches!(self.status, SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid) && self.attempt.is_none() {
             self.make_payable(today);
         }
     }
 
     /// Makes a declined payment payable in the next run of the payment batch.
     fn make_payable(&mut self, today: NaiveDate) {
-        self.status = Status::PastDue;
+        self.status = SubscriptionStatus::PastDue;
         self.failed_attempts = 0;
         self.next_payment_on = Some(self.due_on.max(today));
     }
@@ -114,36 +123,41 @@ impl Subscription {
     /// method.
     ///
     /// # Errors
-    /// - [`Refusal::Status`] if the subscription is paused or cancelled
-    /// - [`Refusal::Paying`] if an attempt is open
-    /// - [`Refusal::Disputed`] if the payment method is disputed and `may_be_disputed` is false
-    /// - [`Refusal::NothingOwed`] if no payment is owed and the payment method is not disputed
-    pub fn retry(&self, may_be_disputed: bool, today: NaiveDate, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
-        self.refuse_if_status_in(&[Status::Paused, Status::Cancelled], "retried")?;
+    /// - [`ChangeRefusal::Status`] if the subscription is paused or cancelled
+    /// - [`ChangeRefusal::Paying`] if an attempt is open
+    /// - [`ChangeRefusal::Disputed`] if the payment method is disputed and `may_be_disputed` is false
+    /// - [`ChangeRefusal::NothingOwed`] if no payment is owed and the payment method is not disputed
+    pub fn retry_owed_payment(
+        &self,
+        may_be_disputed: bool,
+        today: NaiveDate,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, ChangeRefusal> {
+        self.refuse_if_status_in(&[SubscriptionStatus::Paused, SubscriptionStatus::Cancelled], "retried")?;
         if let Some(attempt) = &self.attempt {
-            return Err(Refusal::Paying { due_on: attempt.due_on, action: "retried" });
+            return Err(ChangeRefusal::Paying { due_on: attempt.due_on, action: "retried" });
         }
         if self.disputed_at.is_some() && !may_be_disputed {
-            return Err(Refusal::Disputed);
+            return Err(ChangeRefusal::Disputed);
         }
         let mut retried = Subscription { disputed_at: None, rejections: 0, ..self.clone() };
         if self.disputed_at.is_some() {
             retried.charged_though_disputed_at = Some(now);
         }
         match self.status {
-            Status::PastDue | Status::Unpaid => retried.make_payable(today),
+            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => retried.make_payable(today),
             // After the gateway rejected the payment, the next try was planned for the next day. Plan it for today
             // instead.
             _ if self.due_on <= today && self.rejections > 0 => retried.next_payment_on = Some(today),
             _ if self.due_on <= today || self.disputed_at.is_some() => retried.replace_late_payment_date(today),
-            _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),
+            _ => return Err(ChangeRefusal::NothingOwed { due_on: self.due_on }),
         }
         Ok(retried)
     }
 
     /// Returns the subscription with `status`, removed from the payment index and the reminder index. While an attempt
     /// is open, the subscription stays in the payment index, so that a run still finds the attempt.
-    pub(crate) fn with_stopped_status(&self, status: Status) -> Subscription {
+    pub(crate) fn with_stopped_status(&self, status: SubscriptionStatus) -> Subscription {
         Subscription {
             status,
             next_payment_on: self.next_payment_on.filter(|_| self.attempt.is_some()),
@@ -152,9 +166,17 @@ impl Subscription {
         }
     }
 
-    /// Returns the error [`Refusal::Status`] if the subscription has one of the statuses `statuses`. `action` completes
+    /// Returns the error [`ChangeRefusal::Status`] if the subscription has one of the statuses `statuses`. `action` completes
     /// the error text "cannot be ...".
-    pub(crate) fn refuse_if_status_in(&self, statuses: &[Status], action: &'static str) -> Result<(), Refusal> {
-        if statuses.contains(&self.status) { Err(Refusal::Status { status: self.status, action }) } else { Ok(()) }
+    pub(crate) fn refuse_if_status_in(
+        &self,
+        statuses: &[SubscriptionStatus],
+        action: &'static str,
+    ) -> Result<(), ChangeRefusal> {
+        if statuses.contains(&self.status) {
+            Err(ChangeRefusal::Status { status: self.status, action })
+        } else {
+            Ok(())
+        }
     }
 }

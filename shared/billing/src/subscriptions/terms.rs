@@ -1,4 +1,4 @@
-//! Terms: the payment day and the price of a subscription, and the month from which they apply.
+//! The terms: the payment day and the price of a subscription, and the month from which they apply.
 //!
 //! A month that has fallen due keeps its due date and its price. A change applies from the first month whose due date
 //! is after today, both with the old payment day and with the new payment day. If this first month is not the current
@@ -8,7 +8,7 @@
 use chrono::NaiveDate;
 
 use crate::settings::policy::LeadDays;
-use crate::subscriptions::subscription::{Subscription, Terms};
+use crate::subscriptions::subscription::{Subscription, SubscriptionTerms};
 use crate::values::calendar::{PaymentDay, Period};
 use crate::values::money::Money;
 
@@ -27,7 +27,7 @@ impl Subscription {
     /// Returns the changes that wait for a later month, the earliest first.
     pub fn waiting_changes(&self) -> Vec<WaitingChange> {
         let mut before = (self.price, self.payment_day);
-        let change = |terms: &Terms| {
+        let change = |terms: &SubscriptionTerms| {
             let (price, payment_day) = std::mem::replace(&mut before, (terms.price, terms.payment_day));
             WaitingChange {
                 first_due_on: self.due_in(terms.from),
@@ -41,17 +41,17 @@ impl Subscription {
 
     /// Returns the terms that apply after all waiting terms have taken effect. If there are no waiting terms, returns
     /// the current terms, which apply from the month of `due_on`.
-    pub fn latest_terms(&self) -> Terms {
-        let current = Terms { from: self.due_period(), payment_day: self.payment_day, price: self.price };
+    pub fn latest_terms(&self) -> SubscriptionTerms {
+        let current = SubscriptionTerms { from: self.due_period(), payment_day: self.payment_day, price: self.price };
         self.waiting_terms.last().copied().unwrap_or(current)
     }
 
     /// Returns the terms (payment day and price) of the month `period`: the latest waiting terms that begin in or
     /// before `period`. If there are no such terms, returns the current terms.
-    pub fn terms_in(&self, period: Period) -> Terms {
+    pub fn terms_in(&self, period: Period) -> SubscriptionTerms {
         let waiting = self.waiting_terms.iter().rfind(|terms| terms.from <= period);
-        let in_force = Terms { from: period, payment_day: self.payment_day, price: self.price };
-        waiting.map_or(in_force, |terms| Terms { from: period, ..*terms })
+        let in_force = SubscriptionTerms { from: period, payment_day: self.payment_day, price: self.price };
+        waiting.map_or(in_force, |terms| SubscriptionTerms { from: period, ..*terms })
     }
 
     /// Returns the due date in the month `period`.
@@ -89,7 +89,7 @@ impl Subscription {
     /// Moves the due date to the month `period`: applies the terms of this month, and removes the date of the first
     /// decline, which belongs to the former due date.
     pub(crate) fn move_to_period(&mut self, period: Period) {
-        let Terms { payment_day, price, .. } = self.terms_in(period);
+        let SubscriptionTerms { payment_day, price, .. } = self.terms_in(period);
         self.due_on = self.due_in(period);
         (self.payment_day, self.price) = (payment_day, price);
         self.waiting_terms.retain(|terms| terms.from > period);
@@ -135,9 +135,9 @@ impl Subscription {
     }
 
     /// Applies `change` to the terms of the month `from` and of all later months.
-    fn change_terms_from(&mut self, from: Period, change: impl Fn(&mut Terms)) {
+    fn change_terms_from(&mut self, from: Period, change: impl Fn(&mut SubscriptionTerms)) {
         let due_next = self.due_period();
-        let mut all: Vec<Terms> = self.waiting_terms.clone();
+        let mut all: Vec<SubscriptionTerms> = self.waiting_terms.clone();
         let place = all.partition_point(|terms| terms.from < from);
         if all.get(place).is_none_or(|terms| terms.from != from) {
             all.insert(place, self.terms_in(from));

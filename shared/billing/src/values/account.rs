@@ -37,7 +37,7 @@ pub struct AccountChanges {
 impl Account {
     /// Returns the account with `changes` applied.
     #[must_use]
-    pub fn change(&self, changes: &AccountChanges) -> Self {
+    pub fn apply_changes(&self, changes: &AccountChanges) -> Self {
         let mut changed = self.clone();
         if let Some(email) = changes.email.as_ref().filter(|email| **email != self.email) {
             changed.email = email.clone();

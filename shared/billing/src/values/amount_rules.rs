@@ -68,7 +68,7 @@ impl AmountRules {
     ///
     /// # Errors
     /// [`AmountRefusal`] if the gateway accepts no amount in this currency, or not this amount.
-    pub fn check(&self, amount: Money) -> Result<(), AmountRefusal> {
+    pub fn check_amount(&self, amount: Money) -> Result<(), AmountRefusal> {
         let Some((gateway, ranges)) = &self.stated else { return Ok(()) };
         let (gateway, currency, minor) = (*gateway, amount.currency(), amount.minor());
         let money = |minor| Money::new(minor, currency);
@@ -124,11 +124,11 @@ mod tests {
 
     use super::*;
 
-    fn money(minor: i64, currency: &str) -> Money {
+    fn new_money(minor: i64, currency: &str) -> Money {
         Money::new(minor, currency.parse().unwrap())
     }
 
-    fn rules() -> AmountRules {
+    fn example_rules() -> AmountRules {
         let range = |currency: &str, smallest, largest, step| {
             (currency.parse().unwrap(), AmountRange::new(smallest, largest, step).unwrap())
         };
@@ -137,30 +137,42 @@ mod tests {
 
     #[test]
     fn amount_inside_of_the_range_of_its_currency_is_allowed() {
-        for amount in [money(50, "USD"), money(99_999_999, "USD"), money(10, "KWD"), money(99_999_990, "KWD")] {
-            assert_eq!(rules().check(amount), Ok(()), "{amount}");
+        for amount in
+            [new_money(50, "USD"), new_money(99_999_999, "USD"), new_money(10, "KWD"), new_money(99_999_990, "KWD")]
+        {
+            assert_eq!(example_rules().check_amount(amount), Ok(()), "{amount}");
         }
     }
 
     #[test]
     fn refusal_names_the_limit_and_an_allowed_amount_in_the_same_currency() {
         for (amount, text) in [
-            (money(49, "USD"), "must be at least 0.50 USD, the smallest amount in USD that Stripe accepts"),
-            (money(-50, "USD"), "must be at least 0.50 USD, the smallest amount in USD that Stripe accepts"),
-            (money(100_000_000, "USD"), "must be at most 999999.99 USD, the largest amount in USD that Stripe accepts"),
+            (new_money(49, "USD"), "must be at least 0.50 USD, the smallest amount in USD that Stripe accepts"),
+            (new_money(-50, "USD"), "must be at least 0.50 USD, the smallest amount in USD that Stripe accepts"),
             (
-                money(57_505, "KWD"),
+                new_money(100_000_000, "USD"),
+                "must be at most 999999.99 USD, the largest amount in USD that Stripe accepts",
+            ),
+            (
+                new_money(57_505, "KWD"),
                 "must be a multiple of 0.010 KWD, because Stripe accepts no other amounts in KWD; for example 57.510 KWD",
             ),
-            (money(5, "KWD"), "must be at least 0.010 KWD, the smallest amount in KWD that Stripe accepts"),
-            (money(99_999_999, "KWD"), "must be at most 99999.990 KWD, the largest amount in KWD that Stripe accepts"),
-            (money(1_005, "IQD"), "must be in a currency that Stripe accepts; Stripe does not accept IQD"),
+            (new_money(5, "KWD"), "must be at least 0.010 KWD, the smallest amount in KWD that Stripe accepts"),
+            (
+                new_money(99_999_999, "KWD"),
+                "must be at most 99999.990 KWD, the largest amount in KWD that Stripe accepts",
+            ),
+            (new_money(1_005, "IQD"), "must be in a currency that Stripe accepts; Stripe does not accept IQD"),
         ] {
-            let refusal = rules().check(amount).unwrap_err();
+            let refusal = example_rules().check_amount(amount).unwrap_err();
             assert_eq!(refusal.to_string(), text, "{amount}");
             match refusal.example() {
                 Some(example) => {
-                    assert_eq!((rules().check(example), example.currency()), (Ok(()), amount.currency()), "{amount}");
+                    assert_eq!(
+                        (example_rules().check_amount(example), example.currency()),
+                        (Ok(()), amount.currency()),
+                        "{amount}"
+                    );
                 }
                 None => assert_eq!(amount.currency().code(), "IQD"),
             }
@@ -169,8 +181,10 @@ mod tests {
 
     #[test]
     fn gateway_without_rules_allows_every_amount() {
-        for amount in [money(1, "USD"), money(57_505, "KWD"), money(1_005, "IQD"), money(i64::MAX, "USD")] {
-            assert_eq!(AmountRules::none().check(amount), Ok(()), "{amount}");
+        for amount in
+            [new_money(1, "USD"), new_money(57_505, "KWD"), new_money(1_005, "IQD"), new_money(i64::MAX, "USD")]
+        {
+            assert_eq!(AmountRules::none().check_amount(amount), Ok(()), "{amount}");
         }
     }
 
@@ -192,11 +206,11 @@ mod tests {
             if let Ok(range) = AmountRange::new(smallest, largest, step) {
                 let rules = AmountRules::new("Stripe", [(eur, range)].into());
                 let is_allowed = (smallest..=largest).contains(&minor) && minor % step == 0;
-                match rules.check(Money::new(minor, eur)) {
+                match rules.check_amount(Money::new(minor, eur)) {
                     Ok(()) => prop_assert!(is_allowed),
                     Err(refusal) => {
                         prop_assert!(!is_allowed);
-                        prop_assert_eq!(rules.check(refusal.example().unwrap()), Ok(()));
+                        prop_assert_eq!(rules.check_amount(refusal.example().unwrap()), Ok(()));
                     }
                 }
             }

@@ -42,14 +42,14 @@ impl PaymentDay {
     }
 
     /// Returns the first due date strictly after `day`.
-    pub fn first_after(self, day: NaiveDate) -> NaiveDate {
+    pub fn first_due_date_after(self, day: NaiveDate) -> NaiveDate {
         let period = Period::from_day(day);
         let due_on = self.due_in(period);
         if due_on > day { due_on } else { self.due_in(period.next()) }
     }
 
     /// Returns the first due date on or after `day`.
-    pub fn first_on_or_after(self, day: NaiveDate) -> NaiveDate {
+    pub fn first_due_date_on_or_after(self, day: NaiveDate) -> NaiveDate {
         let period = Period::from_day(day);
         let due_on = self.due_in(period);
         if due_on >= day { due_on } else { self.due_in(period.next()) }
@@ -191,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns the payment day `n`.
-    fn payday(n: i64) -> PaymentDay {
+    fn new_payment_day(n: i64) -> PaymentDay {
         PaymentDay::try_from(n).unwrap()
     }
 
@@ -248,8 +248,12 @@ mod tests {
             (1, "2026-12-31", "2027-01-01", "2027-01-01"),
             (31, "2026-12-31", "2027-01-31", "2026-12-31"),
         ] {
-            assert_eq!(payday(payment_day).first_after(date(today)), date(first_after), "{payment_day} after {today}");
-            let due_on = payday(payment_day).first_on_or_after(date(today));
+            assert_eq!(
+                new_payment_day(payment_day).first_due_date_after(date(today)),
+                date(first_after),
+                "{payment_day} after {today}"
+            );
+            let due_on = new_payment_day(payment_day).first_due_date_on_or_after(date(today));
             assert_eq!(due_on, date(first_on_or_after), "{payment_day} from {today}");
         }
     }
@@ -259,7 +263,7 @@ mod tests {
         let mut period: Period = "2027-12".parse().unwrap();
         let mut dates = Vec::new();
         for _ in 0..5 {
-            dates.push(payday(31).due_in(period).to_string());
+            dates.push(new_payment_day(31).due_in(period).to_string());
             period = period.next();
         }
         assert_eq!(dates, ["2027-12-31", "2028-01-31", "2028-02-29", "2028-03-31", "2028-04-30"]);
@@ -269,11 +273,11 @@ mod tests {
         #[test]
         fn due_date_is_the_payment_day_or_the_last_day_of_the_month(n in 1i64..=31, days in 0u64..80_000) {
             let today = date("2000-01-01") + Days::new(days);
-            let due_on = payday(n).due_in(Period::from_day(today));
+            let due_on = new_payment_day(n).due_in(Period::from_day(today));
             prop_assert_eq!(Period::from_day(due_on), Period::from_day(today));
             prop_assert!(i64::from(due_on.day()) == n || (i64::from(due_on.day()) < n && due_on.succ_opt().unwrap().day() == 1));
-            let next = payday(n).first_after(today);
-            prop_assert!(next > today && payday(n).first_on_or_after(next) == next);
+            let next = new_payment_day(n).first_due_date_after(today);
+            prop_assert!(next > today && new_payment_day(n).first_due_date_on_or_after(next) == next);
         }
     }
 }

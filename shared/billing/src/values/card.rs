@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::values::character_checks::is_control;
+use crate::values::character_checks::is_control_character;
 
 /// The maximum number of characters of a card brand.
 const MAX_BRAND_CHARS: usize = 32;
@@ -41,7 +41,8 @@ impl TryFrom<UncheckedCard> for Card {
 impl Card {
     /// Creates the description of a card of `brand` whose number ends with `last4`.
     pub fn new(brand: &str, last4: &str) -> Result<Self, CardError> {
-        let is_brand = (1..=MAX_BRAND_CHARS).contains(&brand.chars().count()) && !brand.chars().any(is_control);
+        let is_brand =
+            (1..=MAX_BRAND_CHARS).contains(&brand.chars().count()) && !brand.chars().any(is_control_character);
         let are_digits = last4.len() == 4 && last4.bytes().all(|digit| digit.is_ascii_digit());
         match is_brand && are_digits {
             true => Ok(Self { brand: brand.to_owned(), last4: last4.to_owned() }),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::values::character_checks::{decimal_digit, is_ignorable};
+use crate::values::character_checks::{is_ignorable_character, to_ascii_digit};
 
 /// The error text for a value that contains a card number.
 pub const NO_CARD_NUMBER: &str = "must not contain a card number; send the tokens of the payment gateway instead";
@@ -46,16 +46,17 @@ const MIN_GROUP_DIGITS: usize = 3;
 /// assert!(!contains_card_number("order 4242424242424241"));
 /// ```
 pub fn contains_card_number(text: &str) -> bool {
-    let plain: String = text.chars().filter(|c| !is_ignorable(*c)).map(|c| decimal_digit(c).unwrap_or(c)).collect();
+    let plain: String =
+        text.chars().filter(|c| !is_ignorable_character(*c)).map(|c| to_ascii_digit(c).unwrap_or(c)).collect();
     let groups = split_digit_groups(&plain);
     (0..groups.len()).any(|first| {
         let (mut digits, mut previous_digits) = (String::new(), 0);
         for (place, group) in groups.iter().enumerate().skip(first) {
             let is_apart = place > first
                 && match group.gap {
-                    Gap::Apart => true,
-                    Gap::Wide => group.digits.len().min(previous_digits) < MIN_GROUP_DIGITS,
-                    Gap::Narrow => false,
+                    DigitGap::Apart => true,
+                    DigitGap::Wide => group.digits.len().min(previous_digits) < MIN_GROUP_DIGITS,
+                    DigitGap::Narrow => false,
                 };
             previous_digits = group.digits.len();
             digits.push_str(group.digits);
@@ -76,19 +77,19 @@ fn is_card_number(digits: &str) -> bool {
     let fits = |first: u16| {
         NETWORKS.iter().any(|(begins, lengths)| begins.contains(&first) && lengths.contains(&digits.len()))
     };
-    CARD_NUMBER_DIGITS.contains(&digits.len()) && begins.is_some_and(fits) && passes_luhn(digits)
+    CARD_NUMBER_DIGITS.contains(&digits.len()) && begins.is_some_and(fits) && passes_luhn_check(digits)
 }
 
 /// A group of adjacent digits in a text.
 struct DigitGroup<'a> {
     digits: &'a str,
     /// What separates this group from the previous group.
-    gap: Gap,
+    gap: DigitGap,
 }
 
 /// What separates two groups of digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+enum DigitGap {
     /// One space or hyphen.
     Narrow,
     /// Up to [`MAX_GAP_CHARS`] separators.
@@ -97,7 +98,7 @@ enum Gap {
     Apart,
 }
 
-impl Gap {
+impl DigitGap {
     /// Returns the kind of the gap `text`.
     fn of(text: &str) -> Self {
         let is_narrow = |c: char| c.is_whitespace() || matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
@@ -117,7 +118,7 @@ fn split_digit_groups(text: &str) -> Vec<DigitGroup<'_>> {
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (gap, run) = rest.split_at(start);
         let end = run.find(|c: char| !c.is_ascii_digit()).unwrap_or(run.len());
-        groups.push(DigitGroup { digits: &run[..end], gap: Gap::of(gap) });
+        groups.push(DigitGroup { digits: &run[..end], gap: DigitGap::of(gap) });
         rest = &run[end..];
     }
     groups
@@ -125,7 +126,7 @@ fn split_digit_groups(text: &str) -> Vec<DigitGroup<'_>> {
 
 /// Returns whether the check digit is correct (Luhn, ISO/IEC 7812-1, annex B): every second digit from the right is
 /// doubled, and the sum of the resulting digits is a multiple of ten.
-fn passes_luhn(digits: &str) -> bool {
+fn passes_luhn_check(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()
         .rev()

@@ -9,27 +9,27 @@ use icu_properties::props::{
 const BRAILLE_BLANK: char = '\u{2800}';
 
 /// Returns whether `c` is a control character or a line break.
-pub(crate) fn is_control(c: char) -> bool {
+pub(crate) fn is_control_character(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// Returns whether `c` changes the writing direction of the text around it.
-pub(crate) fn changes_direction(c: char) -> bool {
+pub(crate) fn changes_text_direction(c: char) -> bool {
     BidiControl::for_char(c)
 }
 
 /// Returns whether `c` is displayed without a visible mark: white space, characters without width, and fillers.
-pub(crate) fn is_invisible(c: char) -> bool {
-    c.is_whitespace() || is_ignorable(c) || c == BRAILLE_BLANK
+pub(crate) fn is_invisible_character(c: char) -> bool {
+    c.is_whitespace() || is_ignorable_character(c) || c == BRAILLE_BLANK
 }
 
 /// Returns whether `c` is not displayed at all, not even as space.
-pub(crate) fn is_ignorable(c: char) -> bool {
+pub(crate) fn is_ignorable_character(c: char) -> bool {
     DefaultIgnorableCodePoint::for_char(c)
 }
 
 /// Returns the ASCII digit with the same value as `c`; `None` if `c` is not a decimal digit of any script.
-pub(crate) fn decimal_digit(c: char) -> Option<char> {
+pub(crate) fn to_ascii_digit(c: char) -> Option<char> {
     let is_digit = |c: char| GeneralCategory::for_char(c) == GeneralCategory::DecimalNumber;
     if c.is_ascii() || !is_digit(c) {
         return Some(c).filter(char::is_ascii_digit);
@@ -48,11 +48,15 @@ mod tests {
         for digits in
             ["0123456789", "٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹", "०१२३४५६७८९", "０１２３４５６７８９", "𝟘𝟙𝟚𝟛𝟜𝟝𝟞𝟟𝟠𝟡", "𝟶𝟷𝟸𝟹𝟺𝟻𝟼𝟽𝟾𝟿"]
         {
-            assert_eq!(digits.chars().map(|c| decimal_digit(c).unwrap()).collect::<String>(), "0123456789", "{digits}");
+            assert_eq!(
+                digits.chars().map(|c| to_ascii_digit(c).unwrap()).collect::<String>(),
+                "0123456789",
+                "{digits}"
+            );
         }
-        assert!("aé½Ⅷ四 -".chars().all(|c| decimal_digit(c).is_none()));
+        assert!("aé½Ⅷ四 -".chars().all(|c| to_ascii_digit(c).is_none()));
         // In all of Unicode, each digit from 0 to 9 occurs equally often, because every script has all ten.
-        let all: Vec<char> = ('\0'..=char::MAX).filter_map(decimal_digit).collect();
+        let all: Vec<char> = ('\0'..=char::MAX).filter_map(to_ascii_digit).collect();
         let number_of = |digit: char| all.iter().filter(|c| **c == digit).count();
         let zeros = number_of('0');
         assert!(zeros >= 60 && ('1'..='9').all(|digit| number_of(digit) == zeros), "{}", all.len());
@@ -61,8 +65,8 @@ mod tests {
     #[test]
     fn changes_direction_is_true_for_control_characters_and_false_for_letters() {
         for c in ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}').chain(['\u{200e}', '\u{200f}', '\u{61c}']) {
-            assert!(changes_direction(c) && is_invisible(c), "{c:?}");
+            assert!(changes_text_direction(c) && is_invisible_character(c), "{c:?}");
         }
-        assert!("שלום مرحبا abc".chars().all(|c| !changes_direction(c)));
+        assert!("שלום مرحبا abc".chars().all(|c| !changes_text_direction(c)));
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::values::card_number::{NO_CARD_NUMBER, contains_card_number};
-use crate::values::character_checks::{changes_direction, is_control, is_invisible};
+use crate::values::character_checks::{changes_text_direction, is_control_character, is_invisible_character};
 
 /// The maximum length of an e-mail address (RFC 5321, section 4.5.3.1.3: a path has at most 256 characters with its
 /// brackets).
@@ -50,7 +50,7 @@ impl TryFrom<String> for EmailAddress {
     type Error = ContactError;
 
     fn try_from(text: String) -> Result<Self, ContactError> {
-        if text.len() > MAX_ADDRESS_CHARS || text.chars().any(is_invisible) {
+        if text.len() > MAX_ADDRESS_CHARS || text.chars().any(is_invisible_character) {
             return Err(ContactError::EmailAddress);
         }
         if text.contains(ENCODED_WORD) {
@@ -93,13 +93,13 @@ impl TryFrom<String> for Label {
 
     fn try_from(text: String) -> Result<Self, ContactError> {
         let fits = (1..=MAX_LABEL_CHARS).contains(&text.chars().count());
-        if !fits || text.trim() != text || text.chars().any(is_control) {
+        if !fits || text.trim() != text || text.chars().any(is_control_character) {
             return Err(ContactError::Label);
         }
-        if text.chars().any(changes_direction) {
+        if text.chars().any(changes_text_direction) {
             return Err(ContactError::Direction);
         }
-        if text.chars().all(is_invisible) {
+        if text.chars().all(is_invisible_character) {
             return Err(ContactError::Invisible);
         }
         if text.contains(ENCODED_WORD) {

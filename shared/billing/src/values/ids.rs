@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-use crate::values::character_checks::{changes_direction, is_control};
+use crate::values::character_checks::{changes_text_direction, is_control_character};
 
 /// The maximum number of characters of an identifier that the merchant chooses.
 pub const MAX_ID_CHARS: usize = 64;
@@ -193,7 +193,7 @@ impl FromStr for ExternalId {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         let fits = (1..=MAX_EXTERNAL_ID_CHARS).contains(&text.chars().count());
-        let is_refused = |c: char| is_control(c) || changes_direction(c);
+        let is_refused = |c: char| is_control_character(c) || changes_text_direction(c);
         if !fits || text.trim() != text || text.chars().any(is_refused) {
             return Err(IdError::ExternalId);
         }

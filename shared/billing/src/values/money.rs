@@ -236,13 +236,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn currency(code: &str) -> Currency {
+    fn parse_currency(code: &str) -> Currency {
         code.parse().unwrap()
     }
 
     #[test]
     fn errors_show_an_amount_of_the_currency() {
-        let error = |text, code| Money::parse(text, currency(code)).unwrap_err().to_string();
+        let error = |text, code| Money::parse(text, parse_currency(code)).unwrap_err().to_string();
         assert_eq!(error("12,99", "EUR"), "must be an amount like 12.99");
         assert_eq!(error("1,299", "JPY"), "must be an amount like 1299");
         assert_eq!(error("x", "KWD"), "must be an amount like 1.299");
@@ -263,7 +263,7 @@ mod tests {
             ("0.001", "KWD", 1, "0.001 KWD"),
             ("12.990", "EUR", 1299, "12.99 EUR"),
         ] {
-            let money = Money::parse(text, currency(code)).unwrap();
+            let money = Money::parse(text, parse_currency(code)).unwrap();
             assert_eq!((money.minor(), money.to_string().as_str()), (minor, printed), "{text} {code}");
         }
     }
@@ -271,12 +271,15 @@ mod tests {
     #[test]
     fn amounts_that_must_be_rounded_or_are_ambiguous_are_refused() {
         for (text, code) in [("12.999", "EUR"), ("500.5", "JPY"), ("1.0001", "KWD")] {
-            assert!(matches!(Money::parse(text, currency(code)), Err(MoneyError::Precision { .. })), "{text} {code}");
+            assert!(
+                matches!(Money::parse(text, parse_currency(code)), Err(MoneyError::Precision { .. })),
+                "{text} {code}"
+            );
         }
         for text in ["", ".", ".5", "5.", "-1", "+1", "1,000", "1 000", "1e3", "1.2.3", "٣", "12.99 EUR"] {
-            assert!(matches!(Money::parse(text, currency("EUR")), Err(MoneyError::Malformed { .. })), "{text:?}");
+            assert!(matches!(Money::parse(text, parse_currency("EUR")), Err(MoneyError::Malformed { .. })), "{text:?}");
         }
-        assert_eq!(Money::parse("99999999999999999999", currency("EUR")), Err(MoneyError::Overflow));
+        assert_eq!(Money::parse("99999999999999999999", parse_currency("EUR")), Err(MoneyError::Overflow));
     }
 
     #[test]
@@ -288,18 +291,18 @@ mod tests {
 
     #[test]
     fn amounts_out_of_range_are_refused() {
-        let eur = currency("EUR");
+        let eur = parse_currency("EUR");
         assert!(eur.price(0).is_err() && eur.price(-1).is_err() && eur.price(MAX_PRICE_MINOR + 1).is_err());
         let max = Money::new(i64::MAX, eur);
         assert_eq!(max.checked_add(Money::new(1, eur)), Err(MoneyError::Overflow));
-        assert!(matches!(max.checked_add(Money::new(1, currency("USD"))), Err(MoneyError::Mixed { .. })));
+        assert!(matches!(max.checked_add(Money::new(1, parse_currency("USD"))), Err(MoneyError::Mixed { .. })));
     }
 
     proptest! {
         #[test]
         fn displayed_amount_is_parsed_back(minor in 0i64.., code in prop::sample::select(vec!["EUR", "JPY", "KWD", "USD"])) {
-            let money = Money::new(minor, currency(code));
-            prop_assert_eq!(Money::parse(&money.decimal(), currency(code)), Ok(money));
+            let money = Money::new(minor, parse_currency(code));
+            prop_assert_eq!(Money::parse(&money.decimal(), parse_currency(code)), Ok(money));
         }
     }
 }

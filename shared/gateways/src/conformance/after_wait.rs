@@ -17,7 +17,7 @@ impl ConformanceCheck<'_> {
         }
         while self.waited_seconds() < until.as_secs().min(total) {
             let done = self.wait_one_second().await;
-            self.progress(CheckStep::Waiting, done, total);
+            self.report_progress(CheckStep::Waiting, done, total);
         }
         Ok(())
     }

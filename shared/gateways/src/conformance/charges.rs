@@ -6,8 +6,8 @@ use super::PromiseVerdict;
 use super::payment_lists::describe_difference;
 use super::running_check::{
     CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, FIRST_CHARGE_NO, LARGE_AMOUNT_CHARGE_NO, PROCESSING_CHARGE_NO,
-    THREE_DECIMALS_CHARGE_NO, UNUSUAL_METADATA_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken, broken_by_error,
-    ensure_promise, unexpected_response,
+    THREE_DECIMALS_CHARGE_NO, UNUSUAL_METADATA_CHARGE_NO, ZERO_DECIMALS_CHARGE_NO, broken_by_gateway_error,
+    broken_promise, ensure_promise, unexpected_response,
 };
 use crate::{ChargeRequest, ChargeResponse};
 use billing::{Decline, GatewayAccount, PaymentStatus};
@@ -19,7 +19,7 @@ const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
 impl ConformanceCheck<'_> {
     /// Reads the account. Repeats the request if the gateway refuses it because of too many requests.
     async fn read_account(&self) -> CheckResult<GatewayAccount> {
-        self.repeat_if_throttled(async || self.gateway.account().await).await.map_err(broken_by_error)
+        self.repeat_if_throttled(async || self.gateway.account().await).await.map_err(broken_by_gateway_error)
     }
 
     /// Checks that the gateway account has an id, which is the same in every response.
@@ -31,7 +31,7 @@ impl ConformanceCheck<'_> {
             format!("the kind or the id of the account is empty: {first:?}")
         })?;
         let rules = self.repeat_if_throttled(async || self.gateway.amount_rules().await).await;
-        rules.map(drop).map_err(broken_by_error)
+        rules.map(drop).map_err(broken_by_gateway_error)
     }
 
     /// Checks that the account is the same as at the start of this check.
@@ -61,7 +61,7 @@ impl ConformanceCheck<'_> {
     pub async fn check_unusual_metadata(&self) -> CheckResult {
         let made = self.make_payment(UNUSUAL_METADATA_CHARGE_NO).await?;
         match describe_difference(&made, &self.list_payments_of_charge(UNUSUAL_METADATA_CHARGE_NO).await?) {
-            Some(how) => Err(broken(how)),
+            Some(how) => Err(broken_promise(how)),
             None => Ok(()),
         }
     }

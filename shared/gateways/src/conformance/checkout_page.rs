@@ -1,6 +1,6 @@
 //! The check of the checkout page on which a customer enters a payment method.
 
-use super::running_check::{CheckResult, ConformanceCheck, broken, ensure_promise};
+use super::running_check::{CheckResult, ConformanceCheck, broken_promise, ensure_promise};
 use crate::{CheckoutPageRequest, CheckoutPageState, GatewayError};
 
 impl ConformanceCheck<'_> {
@@ -18,7 +18,7 @@ impl ConformanceCheck<'_> {
     /// Checks that a payment method setup has one checkout page, which is open until a payment method is entered.
     pub async fn check_checkout_page(&self) -> CheckResult {
         let request = self.checkout_page_request();
-        let failed = |error: GatewayError| broken(error.to_string());
+        let failed = |error: GatewayError| broken_promise(error.to_string());
         let page = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
         let second = self.gateway.create_checkout_page(&request).await.map_err(failed)?;
         ensure_promise(page.id == second.id, || format!("the same request opened {} and {}", page.id, second.id))?;

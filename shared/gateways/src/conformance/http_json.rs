@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::PromiseVerdict;
 use super::running_check::{
-    CheckResult, ConformanceCheck, FIRST_CHARGE_NO, PARTLY_REFUNDED_CHARGE_NO, UNKNOWN_FIELD_CHARGE_NO, broken,
-    broken_by_error, ensure_promise, unexpected_response,
+    CheckResult, ConformanceCheck, FIRST_CHARGE_NO, PARTLY_REFUNDED_CHARGE_NO, UNKNOWN_FIELD_CHARGE_NO,
+    broken_by_gateway_error, broken_promise, ensure_promise, unexpected_response,
 };
 use crate::{
     CHECKOUT_PAGES_PATH, ChargeResponse, HttpGateway, LISTS_PATH, PAYMENTS_PATH, REFUNDS_PATH, RefundResponse,
@@ -19,13 +19,13 @@ use crate::{
 const UNKNOWN_NAME: &str = "conformance_check_unknown";
 
 /// Returns `request` as JSON.
-fn to_json(request: &impl Serialize) -> CheckResult<Value> {
-    serde_json::to_value(request).map_err(|error| broken(error.to_string()))
+fn request_to_json(request: &impl Serialize) -> CheckResult<Value> {
+    serde_json::to_value(request).map_err(|error| broken_promise(error.to_string()))
 }
 
 /// Returns `request` as JSON, with a field that the gateway does not know.
 fn with_unknown_field(request: &impl Serialize) -> CheckResult<Value> {
-    let mut json = to_json(request)?;
+    let mut json = request_to_json(request)?;
     json[UNKNOWN_NAME] = json!({"nested": [1, "2"]});
     Ok(json)
 }
@@ -51,7 +51,7 @@ impl ConformanceCheck<'_> {
     /// Sends a POST request with `body` to `path`, and returns the JSON of the response.
     async fn post(&self, client: &HttpGateway, path: &str, body: &Value) -> CheckResult<Value> {
         let sent = self.repeat_if_throttled(async || client.post_json(path, body).await).await;
-        let (status, json) = sent.map_err(broken_by_error)?;
+        let (status, json) = sent.map_err(broken_by_gateway_error)?;
         ensure_promise(status.is_success(), || format!("POST {path} got the status {status}"))?;
         Ok(json)
     }
@@ -60,7 +60,7 @@ impl ConformanceCheck<'_> {
     /// `null` if `path` is an optional list that the gateway does not offer.
     async fn get(&self, client: &HttpGateway, path: &str, query: &[(&str, &str)]) -> CheckResult<Value> {
         let sent = self.repeat_if_throttled(async || client.get_json(path, query).await).await;
-        let (status, json) = sent.map_err(broken_by_error)?;
+        let (status, json) = sent.map_err(broken_by_gateway_error)?;
         if path.starts_with(LISTS_PATH) && is_missing_list(status) {
             return Ok(Value::Null);
         }
@@ -72,7 +72,8 @@ impl ConformanceCheck<'_> {
     /// before this check, and `now`.
     fn list_requests<'a>(
         &'a self,
-        (since, now): (&'a str, &'a str),
+        since: &'a str,
+        now: &'a str,
     ) -> impl Iterator<Item = (String, Vec<(&'a str, &'a str)>)> {
         let customer = self.parameters.customer.as_str();
         let of_customer = (PAYMENTS_PATH.to_owned(), vec![("customer", customer), ("since", since)]);
@@ -90,7 +91,7 @@ impl ConformanceCheck<'_> {
     /// parameters of each list.
     pub async fn check_unknown_fields(&self, client: &HttpGateway) -> CheckResult {
         self.send_unknown_fields(client).await.map_err(|verdict| match verdict {
-            PromiseVerdict::Broken(how) => broken(format!(
+            PromiseVerdict::Broken(how) => broken_promise(format!(
                 "{how}, when the request had the unknown field or query parameter {UNKNOWN_NAME}: ignore unknown \
                  names, because later versions of Dueday may add some"
             )),
@@ -102,7 +103,7 @@ impl ConformanceCheck<'_> {
     async fn send_unknown_fields(&self, client: &HttpGateway) -> CheckResult {
         let charge = with_unknown_field(&self.charge_request(UNKNOWN_FIELD_CHARGE_NO))?;
         let response = ChargeResponse::from_json(self.post(client, PAYMENTS_PATH, &charge).await?);
-        let payment = match response.map_err(broken_by_error)? {
+        let payment = match response.map_err(broken_by_gateway_error)? {
             ChargeResponse::Succeeded(payment) => self.record_payment(UNKNOWN_FIELD_CHARGE_NO, &payment),
             other => return Err(unexpected_response("a success", other)),
         };
@@ -115,7 +116,7 @@ impl ConformanceCheck<'_> {
         let page = with_unknown_field(&self.checkout_page_request())?;
         self.post(client, CHECKOUT_PAGES_PATH, &page).await?;
         let [since, now] = self.list_times();
-        for (path, mut query) in self.list_requests((&since, &now)) {
+        for (path, mut query) in self.list_requests(&since, &now) {
             query.push((UNKNOWN_NAME, "1"));
             self.get(client, &path, &query).await?;
         }
@@ -125,19 +126,19 @@ impl ConformanceCheck<'_> {
     /// Checks that every amount in the responses about payments and refunds is an integer in JSON.
     pub async fn check_integer_amounts(&self, client: &HttpGateway) -> CheckResult {
         let ensure_integers = |request: &str, json: &Value| match find_wrong_amount(json) {
-            Some(amount) => Err(broken(format!(
+            Some(amount) => Err(broken_promise(format!(
                 "the response to {request} has the amount {amount}: write integers in minor units, such as 1299"
             ))),
             None => Ok(()),
         };
-        let charge = to_json(&self.charge_request(FIRST_CHARGE_NO))?;
+        let charge = request_to_json(&self.charge_request(FIRST_CHARGE_NO))?;
         ensure_integers("a charge", &self.post(client, PAYMENTS_PATH, &charge).await?)?;
         let [since, now] = self.list_times();
-        for (path, query) in self.list_requests((&since, &now)) {
+        for (path, query) in self.list_requests(&since, &now) {
             ensure_integers(&format!("GET {path}"), &self.get(client, &path, &query).await?)?;
         }
         let paid = self.make_payment(PARTLY_REFUNDED_CHARGE_NO).await?;
-        let refund = to_json(&self.first_refund_request(&paid))?;
+        let refund = request_to_json(&self.first_refund_request(&paid))?;
         ensure_integers("a refund", &self.post(client, REFUNDS_PATH, &refund).await?)?;
         for path in [format!("{PAYMENTS_PATH}/{}", paid.id), format!("{REFUNDS_PATH}/{}", paid.id)] {
             ensure_integers(&format!("GET {path}"), &self.get(client, &path, &[]).await?)?;

@@ -7,7 +7,7 @@ use futures::future::join_all;
 
 use super::running_check::{
     CONCURRENT_CHARGE_NOS, CONCURRENT_COPIES_CHARGE_NO, CheckResult, ConformanceCheck, FIRST_CHARGE_NO,
-    KEY_REUSED_ATTEMPT, MANY_CHARGE_NOS, SIMILAR_KEYS_CHARGE_NOS, broken, ensure_promise,
+    KEY_REUSED_ATTEMPT, MANY_CHARGE_NOS, SIMILAR_KEYS_CHARGE_NOS, broken_promise, ensure_promise,
 };
 use crate::{ChargeRequest, ChargeResponse};
 use billing::{Currency, GatewayToken, Money, SubscriptionId};
@@ -59,7 +59,7 @@ impl ConformanceCheck<'_> {
     pub async fn check_concurrent_copies(&self) -> CheckResult {
         let request = self.charge_request(CONCURRENT_COPIES_CHARGE_NO);
         // If the gateway refuses a copy because of its rate limit, another copy may have made the payment.
-        self.state().throttling.may_exist(&request.idempotency_key);
+        self.state().throttling.record_possible_object(&request.idempotency_key);
         let responses = join_all((0..CONCURRENT_COPY_COUNT).map(|_| self.gateway.charge(&request))).await;
         let denied = responses.iter().find(|response| denies_payment(response));
         ensure_promise(denied.is_none(), || {
@@ -175,7 +175,7 @@ impl ConformanceCheck<'_> {
 /// Adds the number of the charge to the text of a broken promise.
 fn with_charge_number(no: u32, verdict: super::PromiseVerdict) -> super::PromiseVerdict {
     match verdict {
-        super::PromiseVerdict::Broken(how) => broken(format!("the repeated request of attempt {no}: {how}")),
+        super::PromiseVerdict::Broken(how) => broken_promise(format!("the repeated request of attempt {no}: {how}")),
         other => other,
     }
 }

@@ -81,7 +81,7 @@ pub enum PromiseVerdict {
 
 /// The progress of a long step of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct ConformanceProgress {
     pub step: CheckStep,
     pub done: u64,
     pub total: u64,
@@ -99,10 +99,10 @@ pub enum CheckStep {
 /// Receives the results and the progress of a running check.
 pub trait CheckObserver {
     /// Receives the result of one promise.
-    fn promise_checked(&self, result: &PromiseResult);
+    fn report_checked_promise(&self, result: &PromiseResult);
 
     /// Receives the progress of a long step.
-    fn progress(&self, progress: &Progress);
+    fn report_progress(&self, progress: &ConformanceProgress);
 }
 
 /// The results of a check, and the payments and refunds that it made at the gateway.
@@ -117,30 +117,30 @@ pub struct ConformanceReport {
 
 impl ConformanceReport {
     /// Returns the number of broken promises.
-    pub fn broken(&self) -> usize {
+    pub fn count_broken_promises(&self) -> usize {
         self.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::Broken(_))).count()
     }
 
     /// Returns the number of promises that were not checked.
-    pub fn not_checked(&self) -> usize {
+    pub fn count_unchecked_promises(&self) -> usize {
         self.results.iter().filter(|result| matches!(result.verdict, PromiseVerdict::NotChecked(_))).count()
     }
 }
 
 /// Checks every promise of `gateway`, one after the other. Uses `timer` to wait, and passes each result and the
 /// progress to `observer`.
-pub async fn check(
+pub async fn check_conformance(
     gateway: &dyn FullGateway,
     parameters: &CheckParameters,
     timer: &dyn Timer,
     observer: &dyn CheckObserver,
 ) -> ConformanceReport {
     let check = ConformanceCheck::new(gateway, parameters, timer, observer);
-    let mut results = Results { observer, results: Vec::new() };
+    let mut results = PromiseResults { observer, results: Vec::new() };
     results.add("the account has an id, which is the same in every response", check.check_gateway_account_id().await);
     if let Some(client) = &parameters.http_client {
         for (promise, forgeries) in signatures::FORGERIES_TO_REFUSE {
-            results.add(promise, signatures::check_refusal(client, forgeries).await);
+            results.add(promise, signatures::check_refusal_of_forgeries(client, forgeries).await);
         }
     }
     check_charges(&check, &mut results).await;
@@ -173,22 +173,22 @@ pub async fn check(
 }
 
 /// The results of a running check.
-struct Results<'a> {
+struct PromiseResults<'a> {
     observer: &'a dyn CheckObserver,
     results: Vec<PromiseResult>,
 }
 
-impl Results<'_> {
+impl PromiseResults<'_> {
     /// Adds the result of `promise`, and passes it to the observer.
     fn add(&mut self, promise: &'static str, outcome: CheckResult) {
         let result = PromiseResult { promise, verdict: outcome.err().unwrap_or(PromiseVerdict::Kept) };
-        self.observer.promise_checked(&result);
+        self.observer.report_checked_promise(&result);
         self.results.push(result);
     }
 }
 
 /// Checks the promises about charges and idempotency keys.
-async fn check_charges(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+async fn check_charges(check: &ConformanceCheck<'_>, results: &mut PromiseResults<'_>) {
     results.add(
         "a successful payment has the metadata, amount and currency of its request, and the time of the payment",
         check.check_success().await,
@@ -228,7 +228,7 @@ async fn check_charges(check: &ConformanceCheck<'_>, results: &mut Results<'_>) 
 }
 
 /// Makes many payments, and checks the promises about the list of a customer's payments.
-async fn check_lists(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+async fn check_lists(check: &ConformanceCheck<'_>, results: &mut PromiseResults<'_>) {
     results.add(
         "the list contains every payment exactly once, with unchanged data, across all list pages",
         check.check_list().await,
@@ -244,7 +244,7 @@ async fn check_lists(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
 }
 
 /// Checks the promises about refunds.
-async fn check_refunds(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+async fn check_refunds(check: &ConformanceCheck<'_>, results: &mut PromiseResults<'_>) {
     results.add("a repeated request for a partial refund makes one refund", check.check_refunds().await);
     results.add(
         "concurrent copies of one refund request make one refund",
@@ -257,7 +257,7 @@ async fn check_refunds(check: &ConformanceCheck<'_>, results: &mut Results<'_>) 
 }
 
 /// Checks the promises about the lists of a time range, which a gateway does not have to offer.
-async fn check_lists_of_time_ranges(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+async fn check_lists_of_time_ranges(check: &ConformanceCheck<'_>, results: &mut PromiseResults<'_>) {
     results.add(
         "the list of the payments of a time range contains every payment exactly once, also declined ones",
         check.check_payments_in_range().await,
@@ -272,14 +272,14 @@ async fn check_lists_of_time_ranges(check: &ConformanceCheck<'_>, results: &mut 
 }
 
 /// Checks the promises that only a gateway over HTTP makes. `client` is the client of the gateway.
-async fn check_http_json(check: &ConformanceCheck<'_>, client: &HttpGateway, results: &mut Results<'_>) {
+async fn check_http_json(check: &ConformanceCheck<'_>, client: &HttpGateway, results: &mut PromiseResults<'_>) {
     results.add("unknown fields and query parameters are ignored", check.check_unknown_fields(client).await);
     results.add("amounts in responses are integers in minor units", check.check_integer_amounts(client).await);
     results.add("a refund in another currency than its payment is rejected", check.check_refund_currency().await);
 }
 
 /// Waits, and checks the promises that a gateway may break only after some time.
-async fn check_promises_after_waits(check: &ConformanceCheck<'_>, results: &mut Results<'_>) {
+async fn check_promises_after_waits(check: &ConformanceCheck<'_>, results: &mut PromiseResults<'_>) {
     // Wait a few seconds first. If a gateway makes a payment for a declined, rejected or refused request after all, the
     // payment mostly appears within seconds, so the author of an adapter sees the broken promise before the long wait
     // ends.

@@ -7,7 +7,8 @@ use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use super::CheckStep;
 use super::running_check::{
     CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, MANY_CHARGE_NOS, OTHER_CUSTOMER_CHARGE_NO,
-    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken, broken_by_error, ensure_promise,
+    PARTLY_REFUNDED_CHARGE_NO, PROCESSING_CHARGE_NO, REFUNDED_CHARGE_NO, broken_by_gateway_error, broken_promise,
+    ensure_promise,
 };
 use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
@@ -84,7 +85,7 @@ impl ConformanceCheck<'_> {
         let total = u64::from(MANY_CHARGE_NOS.end - MANY_CHARGE_NOS.start);
         for (done, no) in (1..).zip(MANY_CHARGE_NOS) {
             self.make_payment(no).await?;
-            self.progress(CheckStep::Charging, done, total);
+            self.report_progress(CheckStep::Charging, done, total);
         }
         self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
@@ -94,9 +95,9 @@ impl ConformanceCheck<'_> {
     pub async fn check_list_since(&self) -> CheckResult {
         let earlier = MINUTES_BEFORE_START.map(|minutes| self.started_at - TimeDelta::minutes(minutes));
         for since in earlier.into_iter().chain(self.creation_times()) {
-            let listed = self.list_payments(&self.parameters.customer, since).await.map_err(broken_by_error)?;
+            let listed = self.list_payments(&self.parameters.customer, since).await.map_err(broken_by_gateway_error)?;
             self.check_list_matches_payments_since(since, &listed).map_err(|verdict| match verdict {
-                super::PromiseVerdict::Broken(how) => broken(format!(
+                super::PromiseVerdict::Broken(how) => broken_promise(format!(
                     "since {since}: {how}; the list must contain every payment that was created at this time or later"
                 )),
                 other => other,
@@ -136,7 +137,7 @@ impl ConformanceCheck<'_> {
                 // A gateway may respond with an error to a list request for an unknown customer. This is not a broken
                 // promise.
                 Err(GatewayError::Unknown { .. }) => {}
-                Err(error) => return Err(broken(format!("the list of {similar}, who is unknown: {error}"))),
+                Err(error) => return Err(broken_promise(format!("the list of {similar}, who is unknown: {error}"))),
             }
         }
         Ok(())

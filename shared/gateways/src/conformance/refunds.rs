@@ -5,8 +5,8 @@ use futures::future::join;
 use super::PromiseVerdict;
 use super::running_check::{
     CONCURRENTLY_REFUNDED_CHARGE_NO, CheckResult, ConformanceCheck, DECLINED_CHARGE_NO, MAX_REQUESTS,
-    PARTLY_REFUNDED_CHARGE_NO, REFUNDED_BY_COPIES_CHARGE_NO, REFUNDED_CHARGE_NO, broken, broken_by_error,
-    ensure_promise, unexpected_response,
+    PARTLY_REFUNDED_CHARGE_NO, REFUNDED_BY_COPIES_CHARGE_NO, REFUNDED_CHARGE_NO, broken_by_gateway_error,
+    broken_promise, ensure_promise, unexpected_response,
 };
 use crate::{GatewayRefund, RefundRequest, RefundResponse, RefundState};
 use billing::{GatewayToken, Money, Payment};
@@ -49,8 +49,8 @@ impl ConformanceCheck<'_> {
 
     /// Lists the refunds of `payment`, and records their ids.
     pub async fn list_refunds(&self, payment: &GatewayToken) -> CheckResult<Vec<GatewayRefund>> {
-        let listed = self.repeat_if_throttled(async || self.gateway.refunds_of(payment).await).await;
-        let listed = listed.map_err(broken_by_error)?;
+        let listed = self.repeat_if_throttled(async || self.gateway.refunds_of_payment(payment).await).await;
+        let listed = listed.map_err(broken_by_gateway_error)?;
         listed.iter().for_each(|refund| self.record_refund(&refund.id));
         Ok(listed)
     }
@@ -72,7 +72,7 @@ impl ConformanceCheck<'_> {
         // second refund.
         let other = self.send_refund(&self.refund_request(1, &paid, 503)).await;
         self.check_one_refund(&request).await.map_err(|verdict| match verdict {
-            PromiseVerdict::Broken(how) => broken(format!("the same id with another amount: {other:?}; {how}")),
+            PromiseVerdict::Broken(how) => broken_promise(format!("the same id with another amount: {other:?}; {how}")),
             other => other,
         })
     }
@@ -92,7 +92,7 @@ impl ConformanceCheck<'_> {
         let (first, second) = join(self.send_refund(&request), self.send_refund(&request)).await;
         self.check_one_refund(&request).await.map_err(|verdict| match verdict {
             PromiseVerdict::Broken(how) => {
-                broken(format!("two copies of one request got the responses {first:?} and {second:?}; {how}"))
+                broken_promise(format!("two copies of one request got the responses {first:?} and {second:?}; {how}"))
             }
             other => other,
         })
@@ -101,7 +101,7 @@ impl ConformanceCheck<'_> {
     /// Checks, after the wait, that the repeated request for the first refund still makes no second refund.
     pub async fn check_refund_is_remembered(&self) -> CheckResult {
         let Some(paid) = self.payments().get(&PARTLY_REFUNDED_CHARGE_NO).cloned() else {
-            return Err(broken("no payment could be refunded"));
+            return Err(broken_promise("no payment could be refunded"));
         };
         let request = self.first_refund_request(&paid);
         self.make_refund(&request).await?;

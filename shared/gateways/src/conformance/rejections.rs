@@ -1,7 +1,8 @@
 //! Checks of rejected charges: the gateway makes no payment for a rejected request, not even if it is repeated.
 
 use super::running_check::{
-    CORRECTED_CHARGE_NO, CheckResult, ConformanceCheck, REJECTED_CHARGE_NO, broken, ensure_promise, unexpected_response,
+    CORRECTED_CHARGE_NO, CheckResult, ConformanceCheck, REJECTED_CHARGE_NO, broken_promise, ensure_promise,
+    unexpected_response,
 };
 use crate::{ChargeRequest, ChargeResponse};
 
@@ -9,7 +10,7 @@ impl ConformanceCheck<'_> {
     /// Returns the request for the charge `no` of an unknown payment method, which the gateway must reject.
     fn rejected_charge(&self, no: u32) -> CheckResult<ChargeRequest> {
         let unknown = format!("pm_{}", self.parameters.run);
-        let unknown = unknown.parse().map_err(|_| broken("the id of an unknown payment method is no token"))?;
+        let unknown = unknown.parse().map_err(|_| broken_promise("the id of an unknown payment method is no token"))?;
         Ok(self.charge_request_with_method(no, &unknown))
     }
 
@@ -30,7 +31,7 @@ impl ConformanceCheck<'_> {
     /// Checks that the repeated request for the rejected charge is rejected again and makes no payment.
     pub async fn check_repeated_rejection(&self) -> CheckResult {
         self.check_rejection().await.map_err(|verdict| match verdict {
-            super::PromiseVerdict::Broken(how) => broken(format!("the rejected request was repeated: {how}")),
+            super::PromiseVerdict::Broken(how) => broken_promise(format!("the rejected request was repeated: {how}")),
             other => other,
         })
     }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use super::throttled_requests::ThrottledRequests;
-use super::{CheckObserver, CheckParameters, CheckStep, Progress, PromiseVerdict};
+use super::{CheckObserver, CheckParameters, CheckStep, ConformanceProgress, PromiseVerdict};
 use crate::{ChargeRequest, ChargeResponse, FullGateway, GatewayError};
 use billing::{Currency, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
 use clock::Timer;
@@ -82,24 +82,24 @@ pub(super) const MANY_CHARGE_NOS: std::ops::Range<u32> = 100..205;
 pub(super) type CheckResult<T = ()> = Result<T, PromiseVerdict>;
 
 /// Returns the verdict of a broken promise; `how` describes the violation.
-pub(super) fn broken(how: impl Into<String>) -> PromiseVerdict {
+pub(super) fn broken_promise(how: impl Into<String>) -> PromiseVerdict {
     PromiseVerdict::Broken(how.into())
 }
 
 /// Returns `Ok` if `condition` is true. Otherwise returns the verdict of a broken promise; `how` describes the
 /// violation.
 pub(super) fn ensure_promise(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
-    if condition { Ok(()) } else { Err(broken(how())) }
+    if condition { Ok(()) } else { Err(broken_promise(how())) }
 }
 
 /// Returns the verdict of a promise that is broken because `response` is not the `expected` response.
 pub(super) fn unexpected_response<T: Debug>(expected: &str, response: T) -> PromiseVerdict {
-    broken(format!("{expected} was expected, and the response was {response:?}"))
+    broken_promise(format!("{expected} was expected, and the response was {response:?}"))
 }
 
 /// Returns the verdict of a promise that is broken because the gateway returned `error`.
-pub(super) fn broken_by_error(error: GatewayError) -> PromiseVerdict {
-    broken(error.to_string())
+pub(super) fn broken_by_gateway_error(error: GatewayError) -> PromiseVerdict {
+    broken_promise(error.to_string())
 }
 
 /// Returns `request` with a due date in another year, and with the longest account and SKU. Both begin with zeros and
@@ -290,7 +290,8 @@ impl<'a> ConformanceCheck<'a> {
         customer: &GatewayToken,
         since: DateTime<Utc>,
     ) -> Result<Vec<Payment>, GatewayError> {
-        let listed = self.repeat_if_throttled(async || self.gateway.payments_of(customer, since).await).await?;
+        let listed =
+            self.repeat_if_throttled(async || self.gateway.payments_of_customer(customer, since).await).await?;
         let listed: Vec<Payment> = listed.into_iter().filter(|payment| self.is_own_payment(payment)).collect();
         self.state().payments.extend(listed.iter().map(|payment| payment.id.clone()));
         Ok(listed)
@@ -312,13 +313,13 @@ impl<'a> ConformanceCheck<'a> {
     /// Lists the payments that this check has made with the first customer.
     pub async fn list_payments_of_first_customer(&self) -> CheckResult<Vec<Payment>> {
         let since = self.started_at - TimeDelta::days(1);
-        self.list_payments(&self.parameters.customer, since).await.map_err(broken_by_error)
+        self.list_payments(&self.parameters.customer, since).await.map_err(broken_by_gateway_error)
     }
 
     /// Lists the payments that this check has made with the second customer, [`CheckParameters::other_customer`].
     pub async fn list_payments_of_other_customer(&self) -> CheckResult<Vec<Payment>> {
         let since = self.started_at - TimeDelta::days(1);
-        self.list_payments(&self.parameters.other_customer, since).await.map_err(broken_by_error)
+        self.list_payments(&self.parameters.other_customer, since).await.map_err(broken_by_gateway_error)
     }
 
     /// Lists the payments of the first customer that were made for the charge `no`.
@@ -345,16 +346,16 @@ impl<'a> ConformanceCheck<'a> {
     }
 
     /// Reports to the observer that `done` of `total` parts of `step` are finished.
-    pub fn progress(&self, step: CheckStep, done: u64, total: u64) {
-        self.observer.progress(&Progress { step, done, total });
+    pub fn report_progress(&self, step: CheckStep, done: u64, total: u64) {
+        self.observer.report_progress(&ConformanceProgress { step, done, total });
     }
 
-    /// Returns how many seconds the check has waited so far.
+    /// Returns how many seconds this conformance check has waited so far.
     pub fn waited_seconds(&self) -> u64 {
         self.state().waited_seconds
     }
 
-    /// Waits for one second. Returns how many seconds the check has waited so far.
+    /// Waits for one second. Returns how many seconds this conformance check has waited so far.
     pub async fn wait_one_second(&self) -> u64 {
         self.timer.sleep(Duration::from_secs(1)).await;
         let mut state = self.state();

@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 
 use super::PromiseVerdict;
-use super::running_check::{CheckResult, broken, ensure_promise};
+use super::running_check::{CheckResult, broken_promise, ensure_promise};
 use crate::HttpGateway;
 use crate::http_gateway::Forgery;
 
@@ -18,9 +18,9 @@ pub(super) const FORGERIES_TO_REFUSE: [(&str, &[Forgery]); 3] = [
 ];
 
 /// Checks that the gateway responds with 401 to each of `forgeries`.
-pub(super) async fn check_refusal(client: &HttpGateway, forgeries: &[Forgery]) -> CheckResult {
+pub(super) async fn check_refusal_of_forgeries(client: &HttpGateway, forgeries: &[Forgery]) -> CheckResult {
     for forgery in forgeries {
-        let statuses = client.send_forged(*forgery).await.map_err(|error| broken(error.to_string()))?;
+        let statuses = client.send_forged(*forgery).await.map_err(|error| broken_promise(error.to_string()))?;
         let Some(statuses) = statuses else {
             return Err(PromiseVerdict::NotChecked("no key is set: set DUEDAY_GATEWAY_KEY".to_owned()));
         };

@@ -20,7 +20,7 @@ pub(super) struct ThrottledRequests {
 
 impl ThrottledRequests {
     /// Remembers that the gateway may have made a payment or a refund under `key`, an idempotency key or a refund id.
-    pub fn may_exist(&mut self, key: impl Into<String>) {
+    pub fn record_possible_object(&mut self, key: impl Into<String>) {
         self.may_exist.insert(key.into());
     }
 

@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use super::PromiseVerdict;
-use super::running_check::{CheckResult, ConformanceCheck, broken};
+use super::running_check::{CheckResult, ConformanceCheck, broken_promise};
 use crate::{ChargeRequest, ChargeResponse, GatewayError, RefundRequest, RefundResponse};
 
 impl ConformanceCheck<'_> {
@@ -13,7 +13,7 @@ impl ConformanceCheck<'_> {
     pub async fn check_throttled_charge(&self, request: &ChargeRequest, response: &ChargeResponse) {
         let key = &request.idempotency_key;
         if !matches!(response, ChargeResponse::Throttled { .. }) {
-            return self.state().throttling.may_exist(key);
+            return self.state().throttling.record_possible_object(key);
         }
         if !self.state().throttling.begin_check(key) {
             return;
@@ -32,7 +32,7 @@ impl ConformanceCheck<'_> {
     pub async fn check_throttled_refund(&self, request: &RefundRequest, response: &RefundResponse) {
         let id = request.refund.to_string();
         if !matches!(response, RefundResponse::Unknown(GatewayError::Throttled { .. })) {
-            return self.state().throttling.may_exist(id);
+            return self.state().throttling.record_possible_object(id);
         }
         if !self.state().throttling.begin_check(&id) {
             return;
@@ -49,7 +49,7 @@ impl ConformanceCheck<'_> {
     pub fn check_throttled_requests(&self) -> CheckResult {
         let state = self.state();
         match (state.throttling.made.first(), state.throttling.checked) {
-            (Some(first), checked) => Err(broken(format!(
+            (Some(first), checked) => Err(broken_promise(format!(
                 "the gateway made {first}; {} of {checked} requests with the response 429 made a payment or a refund: \
                  refuse a request before it has an effect",
                 state.throttling.made.len()

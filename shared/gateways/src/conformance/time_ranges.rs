@@ -9,7 +9,7 @@ use super::PromiseVerdict;
 use super::payment_lists::describe_difference;
 use super::running_check::{
     CONCURRENTLY_REFUNDED_CHARGE_NO, CheckResult, ConformanceCheck, PARTLY_REFUNDED_CHARGE_NO,
-    REFUNDED_BY_COPIES_CHARGE_NO, REFUNDED_CHARGE_NO, broken, broken_by_error, ensure_promise,
+    REFUNDED_BY_COPIES_CHARGE_NO, REFUNDED_CHARGE_NO, broken_by_gateway_error, broken_promise, ensure_promise,
 };
 use crate::{GatewayDispute, GatewayError, GatewayRefund, ListPage, TimeRange};
 use billing::{GatewayToken, Payment, PaymentStatus};
@@ -33,11 +33,13 @@ impl ConformanceCheck<'_> {
         name: &str,
         read_page: impl AsyncFn(Option<&str>) -> Result<Option<ListPage<T>>, GatewayError>,
     ) -> CheckResult<Vec<T>> {
-        let (mut all, mut position, mut positions) = (Vec::new(), None::<String>, BTreeSet::new());
+        let mut all = Vec::new();
+        let mut position = None::<String>;
+        let mut positions = BTreeSet::new();
         let mut is_last_page_empty = false;
         for _ in 0..MAX_LIST_PAGES {
             let page = self.repeat_if_throttled(async || read_page(position.as_deref()).await).await;
-            let Some(page) = page.map_err(broken_by_error)? else {
+            let Some(page) = page.map_err(broken_by_gateway_error)? else {
                 let reason = format!("the gateway does not offer the list of the {name} of a time range");
                 return Err(PromiseVerdict::NotChecked(reason));
             };
@@ -52,7 +54,7 @@ impl ConformanceCheck<'_> {
             position = Some(next);
         }
         if is_last_page_empty {
-            return Err(broken(format!(
+            return Err(broken_promise(format!(
                 "the list page {MAX_LIST_PAGES} is empty and has the field `next`: the last list page must not have it"
             )));
         }
@@ -62,13 +64,14 @@ impl ConformanceCheck<'_> {
 
     /// Lists the payments of this check that were created in `range`.
     async fn list_payments_in(&self, range: &TimeRange) -> CheckResult<Vec<Payment>> {
-        let all = self.read_list_pages("payments", async |after| self.gateway.payments_in(range, after).await).await?;
+        let all =
+            self.read_list_pages("payments", async |after| self.gateway.payments_in_range(range, after).await).await?;
         Ok(all.into_iter().filter(|payment| self.is_own_payment(payment)).collect())
     }
 
     /// Lists all refunds that were created in `range`.
     async fn list_refunds_in(&self, range: &TimeRange) -> CheckResult<Vec<(GatewayToken, GatewayRefund)>> {
-        self.read_list_pages("refunds", async |after| self.gateway.refunds_in(range, after).await).await
+        self.read_list_pages("refunds", async |after| self.gateway.refunds_in_range(range, after).await).await
     }
 
     /// Checks that the list of the payments of a time range contains exactly the payments in the lists of their
@@ -82,7 +85,7 @@ impl ConformanceCheck<'_> {
             let status = found.filter(|_| payment.status == PaymentStatus::Processing).map(|found| &found.status);
             let expected = Payment { status: status.unwrap_or(&payment.status).clone(), ..payment.clone() };
             if let Some(how) = describe_difference(&expected, &in_range) {
-                return Err(broken(format!(
+                return Err(broken_promise(format!(
                     "the payment {} with the status {:?} is in the list of its customer; in the list of the time \
                      range: {how}",
                     payment.id, payment.status
@@ -100,7 +103,8 @@ impl ConformanceCheck<'_> {
     pub async fn check_ends_of_ranges(&self) -> CheckResult {
         let mut made: Vec<DateTime<Utc>> = self.payments().values().map(|payment| payment.created_at).collect();
         made.sort_unstable();
-        let middle = made.get(made.len() / 2).ok_or_else(|| broken("no payment could be made"))?.trunc_subsecs(3);
+        let middle =
+            made.get(made.len() / 2).ok_or_else(|| broken_promise("no payment could be made"))?.trunc_subsecs(3);
         let whole = self.range_of_check();
         for range in [TimeRange { to: middle, ..whole }, TimeRange { from: middle, ..whole }] {
             let listed = self.list_payments_in(&range).await?;
@@ -155,7 +159,7 @@ impl ConformanceCheck<'_> {
     /// Checks that the list of the disputes of a time range can be read to its end.
     pub async fn check_disputes_in_range(&self) -> CheckResult {
         let range = self.range_of_check();
-        let read_page = async |after: Option<&str>| self.gateway.disputes_in(&range, after).await;
+        let read_page = async |after: Option<&str>| self.gateway.disputes_in_range(&range, after).await;
         self.read_list_pages::<GatewayDispute>("disputes", read_page).await.map(drop)
     }
 }

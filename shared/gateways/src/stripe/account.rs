@@ -3,7 +3,7 @@
 
 use reqwest::StatusCode;
 
-use super::wire_format::{Customer, Error};
+use super::wire_format::{StripeCustomer, StripeError};
 use super::{RequestFailure, Stripe};
 use billing::GatewayAccount;
 
@@ -16,22 +16,22 @@ const MARKER_PREFIX: &str = "cus_";
 const RESTRICTED_PREFIX: &str = "rk_";
 
 /// Returns the reason why Stripe refuses the key, with the missing permission if Stripe names it.
-pub(super) fn refusal(status: StatusCode, error: Option<&Error>) -> String {
-    match error.and_then(Error::permission) {
+pub(super) fn describe_refusal(status: StatusCode, error: Option<&StripeError>) -> String {
+    match error.and_then(StripeError::permission) {
         Some(permission) => format!("{status}: the key lacks the permission {permission}"),
         None => status.to_string(),
     }
 }
 
-/// Returns whether `reason`, a text that [`refusal`] returned, means that the key lacks a permission. Stripe refuses an
-/// invalid key with another HTTP status ("Errors" in Stripe's API reference).
+/// Returns whether `reason`, a text that [`describe_refusal`] returned, means that the key lacks a permission. Stripe
+/// refuses an invalid key with another HTTP status ("Errors" in Stripe's API reference).
 pub(super) fn is_missing_permission(reason: &str) -> bool {
     reason.starts_with(StatusCode::FORBIDDEN.as_str())
 }
 
 /// Returns whether `key` is a live key, which moves real money. The prefix of a key contains its mode ("API keys" in
 /// Stripe's documentation).
-pub fn is_live(key: &str) -> bool {
+pub fn is_live_stripe_key(key: &str) -> bool {
     key.starts_with("sk_live_") || key.starts_with("rk_live_")
 }
 
@@ -39,7 +39,11 @@ impl Stripe {
     /// Returns the gateway account with the id `id`, in the mode of the key (test or live). `id` is the id of the
     /// Stripe account, or of the marker in this account.
     pub(super) async fn gateway_account(&self, id: String) -> Result<GatewayAccount, RequestFailure> {
-        Ok(GatewayAccount { kind: GATEWAY_KIND.to_owned(), account: id, live: is_live(&self.current_key().await?) })
+        Ok(GatewayAccount {
+            kind: GATEWAY_KIND.to_owned(),
+            account: id,
+            live: is_live_stripe_key(&self.current_key().await?),
+        })
     }
 
     /// Creates a marker: a customer object at Stripe that later identifies the Stripe account, because a restricted key
@@ -50,7 +54,7 @@ impl Stripe {
         }
         let parameters =
             [("description", "Dueday: names this account. Do not delete."), ("metadata[dueday_marker]", "true")];
-        let created: Customer = self.send(self.http.post(self.api_url("customers")).form(&parameters)).await?;
+        let created: StripeCustomer = self.send(self.http.post(self.api_url("customers")).form(&parameters)).await?;
         self.gateway_account(created.id).await.map(Some)
     }
 
@@ -61,7 +65,7 @@ impl Stripe {
         if stored.kind != GATEWAY_KIND || !stored.account.starts_with(MARKER_PREFIX) {
             return Ok(None);
         }
-        if stored.live != is_live(&self.current_key().await?) {
+        if stored.live != is_live_stripe_key(&self.current_key().await?) {
             return Ok(Some(false));
         }
         Ok(Some(self.read_customer(&stored.account).await?.is_some()))

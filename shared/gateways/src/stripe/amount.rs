@@ -32,7 +32,7 @@ fn stripe_unit(currency: Currency) -> StripeUnit {
 }
 
 /// Returns the number of minor units of ISO 4217 of which each amount in `currency` must be a multiple.
-pub(super) fn step_of(currency: Currency) -> i64 {
+pub(super) fn amount_step_of(currency: Currency) -> i64 {
     match stripe_unit(currency) {
         StripeUnit::MajorUnits => 100,
         // If a currency has three decimals, Stripe requires that the last digit of an amount is 0.
@@ -45,9 +45,9 @@ pub(super) fn step_of(currency: Currency) -> i64 {
 ///
 /// # Errors
 /// [`AmountError`] if the amount is not a multiple of the required step, or is too large.
-pub fn to_stripe(money: Money) -> Result<i64, AmountError> {
+pub fn to_stripe_amount(money: Money) -> Result<i64, AmountError> {
     let (minor, currency) = (money.minor(), money.currency());
-    let step = step_of(currency);
+    let step = amount_step_of(currency);
     if minor.checked_rem(step) != Some(0) {
         return Err(AmountError { currency, step });
     }
@@ -60,7 +60,7 @@ pub fn to_stripe(money: Money) -> Result<i64, AmountError> {
 
 /// Converts `amount` from Stripe's unit of `currency`. Returns `None` if the amount cannot be expressed in our minor
 /// units.
-pub fn from_stripe(amount: i64, currency: Currency) -> Option<Money> {
+pub fn money_from_stripe_amount(amount: i64, currency: Currency) -> Option<Money> {
     let minor = match stripe_unit(currency) {
         StripeUnit::MinorUnits => amount,
         StripeUnit::Hundredths => (amount.checked_rem(100)? == 0).then(|| amount.checked_div(100)).flatten()?,
@@ -95,11 +95,11 @@ mod tests {
         ] {
             let currency: Currency = currency.parse().unwrap();
             let money = Money::new(minor, currency);
-            assert_eq!(to_stripe(money).ok(), stripe, "{minor} {currency}");
+            assert_eq!(to_stripe_amount(money).ok(), stripe, "{minor} {currency}");
             if let Some(stripe) = stripe {
-                assert_eq!(from_stripe(stripe, currency), Some(money), "{minor} {currency}");
+                assert_eq!(money_from_stripe_amount(stripe, currency), Some(money), "{minor} {currency}");
             }
         }
-        assert_eq!(from_stripe(50_001, "ISK".parse().unwrap()), None);
+        assert_eq!(money_from_stripe_amount(50_001, "ISK".parse().unwrap()), None);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use billing::{AmountRange, AmountRules, Currency, GatewayAccount};
 
 use super::account::GATEWAY_KIND;
-use super::amount::{from_stripe, step_of};
+use super::amount::{amount_step_of, money_from_stripe_amount};
 
 /// The currencies in which a Stripe account can charge cards. An account in the United Arab Emirates can also charge in
 /// the currencies of the last line. A currency that only some accounts can use is not refused.
@@ -76,19 +76,19 @@ const LARGER: [(&str, i64); 6] = [
 ];
 
 /// Returns the number in `table` for `code`.
-fn find(table: &[(&str, i64)], code: &str) -> Option<i64> {
+fn find_amount_by_code(table: &[(&str, i64)], code: &str) -> Option<i64> {
     table.iter().find(|(listed, _)| *listed == code).map(|(_, number)| *number)
 }
 
 /// Returns the amounts that Stripe accepts in `currency`.
-fn range_of(currency: Currency) -> Option<AmountRange> {
-    let (code, step) = (currency.code(), step_of(currency));
-    let smallest = find(&SMALLEST, code).unwrap_or(step);
+fn amount_range_of(currency: Currency) -> Option<AmountRange> {
+    let (code, step) = (currency.code(), amount_step_of(currency));
+    let smallest = find_amount_by_code(&SMALLEST, code).unwrap_or(step);
     // The largest amount in Stripe's unit may not be a whole number of our minor units, so only its part without the
     // last two digits is converted if necessary.
-    let largest = find(&LARGER, code).unwrap_or(LARGEST);
-    let whole = from_stripe(largest, currency)
-        .or_else(|| from_stripe(largest.checked_sub(largest.checked_rem(100)?)?, currency))?;
+    let largest = find_amount_by_code(&LARGER, code).unwrap_or(LARGEST);
+    let whole = money_from_stripe_amount(largest, currency)
+        .or_else(|| money_from_stripe_amount(largest.checked_sub(largest.checked_rem(100)?)?, currency))?;
     AmountRange::new(smallest, whole.minor(), step).ok()
 }
 
@@ -97,7 +97,7 @@ pub fn stripe_amount_rules() -> AmountRules {
     static RULES: LazyLock<AmountRules> = LazyLock::new(|| {
         let codes = CURRENCIES.into_iter().flat_map(str::split_whitespace);
         let currencies = codes.filter_map(|code| code.parse::<Currency>().ok());
-        let ranges = currencies.filter_map(|currency| Some((currency, range_of(currency)?)));
+        let ranges = currencies.filter_map(|currency| Some((currency, amount_range_of(currency)?)));
         AmountRules::new("Stripe", ranges.collect::<BTreeMap<_, _>>())
     });
     RULES.clone()
@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    fn check(minor: i64, currency: &str) -> Result<(), AmountRefusal> {
-        stripe_amount_rules().check(Money::new(minor, currency.parse().unwrap()))
+    fn check_stripe_amount(minor: i64, currency: &str) -> Result<(), AmountRefusal> {
+        stripe_amount_rules().check_amount(Money::new(minor, currency.parse().unwrap()))
     }
 
     /// The smallest and the largest amount, and the step, as a person reads them in Stripe's documentation.
@@ -183,7 +183,7 @@ mod tests {
     ];
 
     /// Returns the expected smallest amount, largest amount and step in `currency`, in minor units.
-    fn expected(currency: Currency) -> [i64; 3] {
+    fn expected_amounts(currency: Currency) -> [i64; 3] {
         let row = EXPECTED.iter().find(|row| row.0 == currency.code());
         let (_, smallest, largest, step) = row.copied().unwrap_or(("", "0.01", "999999.99", "0.01"));
         [smallest, largest, step].map(|text| Money::parse(text, currency).unwrap().minor())
@@ -193,7 +193,7 @@ mod tests {
     fn amounts_of_every_currency_are_allowed_exactly_from_the_smallest_to_the_largest_in_steps() {
         for code in CURRENCIES.join(" ").split_whitespace() {
             let currency: Currency = code.parse().unwrap();
-            let [smallest, largest, step] = expected(currency);
+            let [smallest, largest, step] = expected_amounts(currency);
             for (minor, is_allowed) in [
                 (smallest - step, false),
                 (smallest - 1, false),
@@ -205,7 +205,7 @@ mod tests {
                 (largest + step, false),
                 (smallest + step - 1, step == 1),
             ] {
-                assert_eq!(check(minor, code).is_ok(), is_allowed, "{minor} {code}");
+                assert_eq!(check_stripe_amount(minor, code).is_ok(), is_allowed, "{minor} {code}");
             }
         }
     }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn currencies_that_no_stripe_account_can_charge_are_refused() {
         for code in ["IQD", "LYD", "IRR", "SYP", "CUP", "KPW", "SDG"] {
-            let refusal = check(1_005, code).unwrap_err();
+            let refusal = check_stripe_amount(1_005, code).unwrap_err();
             assert!(matches!(refusal, AmountRefusal::Currency { .. }), "{code}: {refusal}");
         }
     }
@@ -258,7 +258,7 @@ mod tests {
             ),
             (1_005, "IQD", "must be in a currency that Stripe accepts; Stripe does not accept IQD"),
         ] {
-            assert_eq!(check(minor, currency).unwrap_err().to_string(), text);
+            assert_eq!(check_stripe_amount(minor, currency).unwrap_err().to_string(), text);
         }
     }
 
@@ -275,11 +275,11 @@ mod tests {
     fn every_allowed_amount_can_be_expressed_in_stripes_unit() {
         for code in CURRENCIES.join(" ").split_whitespace() {
             let currency: Currency = code.parse().unwrap();
-            let [smallest, largest, step] = expected(currency);
+            let [smallest, largest, step] = expected_amounts(currency);
             for minor in [smallest, smallest + step, largest - step, largest] {
                 let money = Money::new(minor, currency);
-                let stripe = super::super::amount::to_stripe(money).unwrap();
-                assert_eq!(from_stripe(stripe, currency), Some(money), "{money}");
+                let stripe = super::super::amount::to_stripe_amount(money).unwrap();
+                assert_eq!(money_from_stripe_amount(stripe, currency), Some(money), "{money}");
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use reqwest::StatusCode;
 
-use super::wire_format::Customer;
+use super::wire_format::StripeCustomer;
 use super::{RequestFailure, Stripe};
 use billing::{GatewayToken, Payment};
 
 impl Stripe {
     /// Returns the customer `id`; `None` if the Stripe account never had this customer.
-    pub(super) async fn read_customer(&self, id: &str) -> Result<Option<Customer>, RequestFailure> {
-        match self.send::<Customer>(self.http.get(self.api_url(&format!("customers/{id}")))).await {
+    pub(super) async fn read_customer(&self, id: &str) -> Result<Option<StripeCustomer>, RequestFailure> {
+        match self.send::<StripeCustomer>(self.http.get(self.api_url(&format!("customers/{id}")))).await {
             Ok(customer) => Ok(Some(customer)),
             Err(RequestFailure::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),
             Err(RequestFailure::Refused(_, error)) if error.code.as_deref() == Some("resource_missing") => Ok(None),

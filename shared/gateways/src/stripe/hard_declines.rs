@@ -45,7 +45,7 @@ const DO_NOT_TRY_AGAIN: &str = "do_not_try_again";
 
 /// Returns the decline with Stripe's `code`. The decline is hard if the code, or the advice code `advice`, means that
 /// another charge is useless.
-pub fn decline(code: &str, advice: Option<&str>) -> Decline {
+pub fn classify_decline(code: &str, advice: Option<&str>) -> Decline {
     Decline { code: code.to_owned(), hard: HARD_DECLINE_CODES.contains(&code) || advice == Some(DO_NOT_TRY_AGAIN) }
 }
 
@@ -70,9 +70,9 @@ mod tests {
             ("account_closed", true),
             ("debit_not_authorized", true),
         ] {
-            assert_eq!(decline(code, None), Decline { code: code.to_owned(), hard }, "{code}");
-            assert_eq!(decline(code, Some("try_again_later")).hard, hard, "{code}");
-            assert!(decline(code, Some("do_not_try_again")).hard, "{code}");
+            assert_eq!(classify_decline(code, None), Decline { code: code.to_owned(), hard }, "{code}");
+            assert_eq!(classify_decline(code, Some("try_again_later")).hard, hard, "{code}");
+            assert!(classify_decline(code, Some("do_not_try_again")).hard, "{code}");
         }
     }
 }

@@ -55,7 +55,7 @@ impl fmt::Debug for SigningSecrets {
 #[error(
     "must be the signing secret of a webhook endpoint at Stripe, such as whsec_…, or several secrets separated by spaces"
 )]
-pub struct SecretError;
+pub struct StripeSigningSecretError;
 
 /// The reason why a request is not accepted as an event from Stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub struct StripeEvent {
     pub id: String,
     /// The event type, such as `charge.dispute.created`.
     pub kind: String,
-    /// The object of the event; `None` if this software does not use objects of this type.
+    /// The Stripe object that the event describes; `None` if Dueday does not use objects of this type.
     pub subject: Option<EventSubject>,
 }
 
@@ -104,11 +104,15 @@ impl SigningSecrets {
     /// Reads one or several secrets, separated by spaces.
     ///
     /// # Errors
-    /// [`SecretError`] if `text` contains no secret, or a word that is not a signing secret.
-    pub fn parse(text: &str) -> Result<Self, SecretError> {
+    /// [`StripeSigningSecretError`] if `text` contains no secret, or a word that is not a signing secret.
+    pub fn parse(text: &str) -> Result<Self, StripeSigningSecretError> {
         let secrets: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         let is_valid = |secret: &String| secret.strip_prefix("whsec_").is_some_and(|rest| rest.len() >= 16);
-        if secrets.is_empty() || !secrets.iter().all(is_valid) { Err(SecretError) } else { Ok(Self(secrets)) }
+        if secrets.is_empty() || !secrets.iter().all(is_valid) {
+            Err(StripeSigningSecretError)
+        } else {
+            Ok(Self(secrets))
+        }
     }
 
     /// Verifies the signature of the request `body` and returns its event. `signature` is the value of the header
@@ -170,23 +174,23 @@ const THIN_EVENT: &str = "v2.core.event";
 
 /// An event in Stripe's wire format.
 #[derive(Deserialize)]
-struct Envelope {
+struct StripeEventEnvelope {
     id: String,
     #[serde(rename = "type")]
     kind: String,
     object: String,
-    data: Data,
+    data: StripeEventData,
 }
 
 /// The field `data` of an event, which contains the object that the event describes.
 #[derive(Deserialize)]
-struct Data {
-    object: Object,
+struct StripeEventData {
+    object: StripeEventObject,
 }
 
 /// The object that an event describes.
 #[derive(Deserialize)]
-struct Object {
+struct StripeEventObject {
     /// The type of the object, such as `charge`.
     #[serde(default, deserialize_with = "null_as_default")]
     object: String,
@@ -199,7 +203,7 @@ struct Object {
 impl StripeEvent {
     /// Reads an event from the body of a request; `None` if the body is not an event.
     fn read(body: &[u8]) -> Option<Self> {
-        let Envelope { id, kind, object, data } = serde_json::from_slice(body).ok()?;
+        let StripeEventEnvelope { id, kind, object, data } = serde_json::from_slice(body).ok()?;
         if object != "event" || id.is_empty() || id.len() > 255 {
             return None;
         }
@@ -224,69 +228,79 @@ mod tests {
     /// The body of an event about the PaymentIntent `pi_1`.
     const BODY: &[u8] = br#"{"id":"evt_1","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"pi_1","object":"payment_intent"}}}"#;
 
-    fn secrets(text: &str) -> SigningSecrets {
+    fn parse_secrets(text: &str) -> SigningSecrets {
         SigningSecrets::parse(text).unwrap()
     }
 
     /// Returns the time `seconds` after the time at which the tests sign.
-    fn at(seconds: i64) -> DateTime<Utc> {
+    fn unix_time(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
     }
 
     #[test]
     fn verify_accepts_signature_of_known_secret_within_300_seconds() {
-        let configured = secrets("whsec_0123456789abcdef");
-        let header = configured.sign(BODY, at(0));
-        let event = configured.verify(&header, BODY, at(0)).unwrap();
+        let configured = parse_secrets("whsec_0123456789abcdef");
+        let header = configured.sign(BODY, unix_time(0));
+        let event = configured.verify(&header, BODY, unix_time(0)).unwrap();
         assert_eq!((event.id.as_str(), event.subject), ("evt_1", Some(EventSubject::Payment("pi_1".parse().unwrap()))));
         for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
-            let verified = configured.verify(&header, BODY, at(after));
+            let verified = configured.verify(&header, BODY, unix_time(after));
             assert_eq!(verified.is_ok(), expected, "{after} seconds after the signed time");
             assert!(expected || verified == Err(InboundWebhookError::TimeOutOfRange));
         }
         // This signature was computed by another implementation (OpenSSL), from "1800000000." and the body.
         let by_openssl = "t=1800000000,v1=801f8df713dcea8a7071b6660efc02eeb928716ac8000908c29ea811720bc060";
-        assert!(configured.verify(by_openssl, BODY, at(0)).is_ok(), "{header}");
+        assert!(configured.verify(by_openssl, BODY, unix_time(0)).is_ok(), "{header}");
     }
 
     #[test]
     fn verify_rejects_changed_body_and_signature_of_unknown_secret() {
-        let configured = secrets("whsec_0123456789abcdef");
-        let header = configured.sign(BODY, at(0));
+        let configured = parse_secrets("whsec_0123456789abcdef");
+        let header = configured.sign(BODY, unix_time(0));
         let mut changed = BODY.to_vec();
         changed[10] ^= 1;
-        assert_eq!(configured.verify(&header, &changed, at(0)), Err(InboundWebhookError::NotSigned));
-        let unknown = secrets("whsec_fedcba9876543210").sign(BODY, at(0));
-        assert_eq!(configured.verify(&unknown, BODY, at(0)), Err(InboundWebhookError::NotSigned));
+        assert_eq!(configured.verify(&header, &changed, unix_time(0)), Err(InboundWebhookError::NotSigned));
+        let unknown = parse_secrets("whsec_fedcba9876543210").sign(BODY, unix_time(0));
+        assert_eq!(configured.verify(&unknown, BODY, unix_time(0)), Err(InboundWebhookError::NotSigned));
         let later = header.replace("t=1800000000", "t=1800000100");
         assert_eq!(
-            configured.verify(&later, BODY, at(0)),
+            configured.verify(&later, BODY, unix_time(0)),
             Err(InboundWebhookError::NotSigned),
             "the signature covers the time"
         );
         for header in ["", "t=1800000000", "v1=00", "t=1800000000,v1=zz", "t=1800000000,v0=00"] {
-            assert_eq!(configured.verify(header, BODY, at(0)), Err(InboundWebhookError::NoSignature), "{header}");
+            assert_eq!(
+                configured.verify(header, BODY, unix_time(0)),
+                Err(InboundWebhookError::NoSignature),
+                "{header}"
+            );
         }
         assert_eq!(
-            configured.verify(&configured.sign(b"{}", at(0)), b"{}", at(0)),
+            configured.verify(&configured.sign(b"{}", unix_time(0)), b"{}", unix_time(0)),
             Err(InboundWebhookError::NotAnEvent)
         );
         let thin = br#"{"id":"evt_1","object":"v2.core.event","type":"v1.payment_intent.succeeded","related_object":{"id":"pi_1"}}"#;
-        let verified = configured.verify(&configured.sign(thin, at(0)), thin, at(0));
+        let verified = configured.verify(&configured.sign(thin, unix_time(0)), thin, unix_time(0));
         assert_eq!(verified, Err(InboundWebhookError::ThinPayload));
-        let unsigned = configured.verify(&unknown, thin, at(0));
+        let unsigned = configured.verify(&unknown, thin, unix_time(0));
         assert_eq!(unsigned, Err(InboundWebhookError::NotSigned), "only a signed event gets this advice");
     }
 
     #[test]
     fn verify_accepts_old_and_new_secret_during_replacement() {
         let (old, new) = ("whsec_0123456789abcdef", "whsec_fedcba9876543210");
-        let both = secrets(&format!("{old} {new}"));
+        let both = parse_secrets(&format!("{old} {new}"));
         for secret in [old, new] {
-            assert!(both.verify(&secrets(secret).sign(BODY, at(0)), BODY, at(0)).is_ok(), "{secret}");
-            assert!(secrets(secret).verify(&both.sign(BODY, at(0)), BODY, at(0)).is_ok(), "{secret}");
+            assert!(
+                both.verify(&parse_secrets(secret).sign(BODY, unix_time(0)), BODY, unix_time(0)).is_ok(),
+                "{secret}"
+            );
+            assert!(
+                parse_secrets(secret).verify(&both.sign(BODY, unix_time(0)), BODY, unix_time(0)).is_ok(),
+                "{secret}"
+            );
         }
-        assert_eq!(SigningSecrets::parse("sk_live_0123456789abcdef").unwrap_err(), SecretError);
-        assert_eq!(SigningSecrets::parse(" ").unwrap_err(), SecretError);
+        assert_eq!(SigningSecrets::parse("sk_live_0123456789abcdef").unwrap_err(), StripeSigningSecretError);
+        assert_eq!(SigningSecrets::parse(" ").unwrap_err(), StripeSigningSecretError);
     }
 }

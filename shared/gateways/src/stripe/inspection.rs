@@ -80,7 +80,7 @@ impl Stripe {
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response, or Stripe refuses the key.
-    pub async fn hides_account(&self) -> Result<bool, GatewayError> {
+    pub async fn is_account_unreadable(&self) -> Result<bool, GatewayError> {
         match self.send::<serde_json::Value>(self.http.get(self.api_url("account"))).await {
             Ok(_) => Ok(false),
             Err(RequestFailure::Unusable(reason)) if is_missing_permission(&reason) => Ok(true),

@@ -22,7 +22,9 @@ impl Stripe {
         path: &str,
         filter: &[(&str, &str)],
     ) -> Result<ListPage<Value>, RequestFailure> {
-        let (mut all, mut after, mut progress) = (Vec::new(), None::<String>, ListProgress::default());
+        let mut all = Vec::new();
+        let mut after = None::<String>;
+        let mut progress = ListProgress::default();
         loop {
             let page = self.read_list_page(path, filter, after.as_deref()).await?;
             progress.record(&page).map_err(|error| RequestFailure::Unknown(error.to_string()))?;
@@ -83,7 +85,7 @@ mod tests {
     use reqwest::StatusCode;
     use reqwest::header::HeaderMap;
 
-    use super::super::{Response, Transport};
+    use super::super::{HttpResponse, StripeTransport};
     use super::*;
     use crate::{PaymentGateway as _, Refunds as _};
 
@@ -95,15 +97,15 @@ mod tests {
     }
 
     #[async_trait]
-    impl Transport for RepeatedPages {
+    impl StripeTransport for RepeatedPages {
         fn http_client(&self) -> reqwest::Client {
             reqwest::Client::new()
         }
 
-        async fn send(&self, _: reqwest::Request) -> Result<Response, String> {
+        async fn send(&self, _: reqwest::Request) -> Result<HttpResponse, String> {
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             let body = self.bodies[number % self.bodies.len()].as_bytes().to_vec();
-            Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body })
+            Ok(HttpResponse { status: StatusCode::OK, headers: HeaderMap::new(), body })
         }
 
         async fn wait(&self, _: Duration) {}
@@ -122,8 +124,8 @@ mod tests {
             let stripe =
                 Stripe::with_transport(pages.clone(), "sk_test_1", "http://stripe.invalid", Duration::from_secs(60));
             let (token, since) = ("cus_1".parse().unwrap(), chrono::DateTime::UNIX_EPOCH);
-            assert!(stripe.payments_of(&token, since).await.is_err(), "{bodies:?}");
-            assert!(stripe.refunds_of(&token).await.is_err(), "{bodies:?}");
+            assert!(stripe.payments_of_customer(&token, since).await.is_err(), "{bodies:?}");
+            assert!(stripe.refunds_of_payment(&token).await.is_err(), "{bodies:?}");
             assert!(stripe.refunds_since(since).await.is_err(), "{bodies:?}");
             assert!(stripe.disputes_since(since).await.is_err(), "{bodies:?}");
             assert!(stripe.webhook_endpoints().await.is_err(), "{bodies:?}");

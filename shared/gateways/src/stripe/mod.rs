@@ -36,16 +36,17 @@ use serde::de::DeserializeOwned;
 use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use billing::{AmountRules, GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use config::CurrentSecret;
-use wire_format::{Account, Error, ErrorBody, PaymentIntent, Status};
+use wire_format::{PaymentIntent, StripeAccount, StripeError, StripeErrorBody, StripePaymentStatus};
 
-pub use account::is_live as is_live_stripe_key;
+pub use account::is_live_stripe_key;
 pub use amount_rules::{amount_rules_of_account, stripe_amount_rules};
 pub use inbound_webhook::{
-    DEBIT_EVENTS, EventSubject, InboundWebhookError, NEEDED_EVENTS, SecretError, SigningSecrets, StripeEvent,
+    DEBIT_EVENTS, EventSubject, InboundWebhookError, NEEDED_EVENTS, SigningSecrets, StripeEvent,
+    StripeSigningSecretError,
 };
 pub use inspection::StripeWebhookEndpoint;
 pub use reading::{StripeDispute, StripePayment};
-pub use transport::{HttpsTransport, Response, Transport};
+pub use transport::{HttpResponse, HttpsStripeTransport, StripeTransport};
 
 /// The base URL of Stripe's API.
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";
@@ -70,7 +71,7 @@ const PAGE_SIZE: &str = "100";
 pub struct Stripe {
     /// Only builds requests. `transport` sends them.
     http: reqwest::Client,
-    transport: Arc<dyn Transport>,
+    transport: Arc<dyn StripeTransport>,
     base: String,
     key: Arc<CurrentSecret<String>>,
     timeout: Duration,
@@ -91,9 +92,9 @@ enum RequestFailure {
     Throttled(Option<Duration>),
     /// Stripe refuses the key.
     Unusable(String),
-    /// A client error (4xx) with an [`Error`] in the body. Use [`Error::proves_no_payment_was_made`] to decide whether
-    /// a payment may have been made.
-    Refused(StatusCode, Box<Error>),
+    /// A client error (4xx) with a [`StripeError`] in the body. Use [`StripeError::proves_no_payment_was_made`] to
+    /// decide whether a payment may have been made.
+    Refused(StatusCode, Box<StripeError>),
 }
 
 impl RequestFailure {
@@ -130,12 +131,12 @@ impl Stripe {
     /// # Panics
     /// If the HTTP client cannot be created.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
-        Self::with_transport(Arc::new(HttpsTransport::new(timeout)), key, base, timeout)
+        Self::with_transport(Arc::new(HttpsStripeTransport::new(timeout)), key, base, timeout)
     }
 
     /// Returns a client that sends its requests through `transport`.
     pub fn with_transport(
-        transport: Arc<dyn Transport>,
+        transport: Arc<dyn StripeTransport>,
         key: impl Into<String>,
         base: &str,
         timeout: Duration,
@@ -209,12 +210,12 @@ impl Stripe {
         let unknown = |reason: String| (RequestFailure::Unknown(reason), false);
         let request = request.bearer_auth(key).header("Stripe-Version", API_VERSION).build();
         let request = request.map_err(|error| unknown(error.without_url().to_string()))?;
-        let Response { status, headers, body } = self.transport.send(request).await.map_err(unknown)?;
+        let HttpResponse { status, headers, body } = self.transport.send(request).await.map_err(unknown)?;
         if status.is_success() {
             let unreadable = |_| unknown(format!("{status}, and the body is not a Stripe object"));
             return serde_json::from_slice(&body).map_err(unreadable);
         }
-        let error = serde_json::from_slice::<ErrorBody>(&body).map(|body| Box::new(body.error));
+        let error = serde_json::from_slice::<StripeErrorBody>(&body).map(|body| Box::new(body.error));
         let failure = request_failure(status, &headers, error.ok());
         // Do not repeat a request here that Stripe's rate limit has refused: the caller must first lower its rate of
         // requests.
@@ -235,7 +236,9 @@ impl Stripe {
             Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
                 // The response contradicts itself: it is an error, but its PaymentIntent has succeeded or is
                 // processing.
-                Some(intent) if matches!(intent.status, Status::Succeeded | Status::Processing) => {
+                Some(intent)
+                    if matches!(intent.status, StripePaymentStatus::Succeeded | StripePaymentStatus::Processing) =>
+                {
                     ChargeResponse::Inconclusive { code: format!("{}_but_paid", status.as_u16()) }
                 }
                 // The PaymentIntent was created, and has not succeeded.
@@ -255,18 +258,18 @@ impl Stripe {
 }
 
 /// Classifies an error response ("Advanced error handling" in Stripe's documentation).
-fn request_failure(status: StatusCode, headers: &HeaderMap, error: Option<Box<Error>>) -> RequestFailure {
+fn request_failure(status: StatusCode, headers: &HeaderMap, error: Option<Box<StripeError>>) -> RequestFailure {
     let has_code = |code: &str| error.as_ref().is_some_and(|error| error.code.as_deref() == Some(code));
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            RequestFailure::Unusable(account::refusal(status, error.as_deref()))
+            RequestFailure::Unusable(account::describe_refusal(status, error.as_deref()))
         }
         // Another request has locked the object. Stripe had already begun this request, so its outcome is unknown.
         StatusCode::TOO_MANY_REQUESTS if has_code("lock_timeout") => {
             RequestFailure::Unknown("429: lock_timeout".to_owned())
         }
         // Stripe checks the rate limit before it begins a request.
-        StatusCode::TOO_MANY_REQUESTS => RequestFailure::Throttled(retry_after(headers)),
+        StatusCode::TOO_MANY_REQUESTS => RequestFailure::Throttled(retry_after_header(headers)),
         // Stripe is processing another request with the same idempotency key.
         StatusCode::CONFLICT => RequestFailure::Unknown(status.to_string()),
         status if status.is_client_error() => match error {
@@ -278,7 +281,7 @@ fn request_failure(status: StatusCode, headers: &HeaderMap, error: Option<Box<Er
 }
 
 /// Returns the time to wait before the next request, from the header `Retry-After` in whole seconds.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after_header(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
@@ -286,7 +289,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 #[async_trait]
 impl PaymentGateway for Stripe {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        let account: Account = self.send(self.http.get(self.api_url("account"))).await?;
+        let account: StripeAccount = self.send(self.http.get(self.api_url("account"))).await?;
         Ok(self.gateway_account(account.id).await?)
     }
 
@@ -309,7 +312,11 @@ impl PaymentGateway for Stripe {
         response.await.unwrap_or_else(|_| ChargeResponse::Unknown { reason: "no response in time".to_owned() })
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         let since = since.timestamp().to_string();
         let filter = [("customer", customer.as_str()), ("created[gte]", &since), ("expand[0]", "data.latest_charge")];
         let listed = match self.list_all("payment_intents", &filter).await {

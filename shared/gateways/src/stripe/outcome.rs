@@ -1,6 +1,6 @@
 //! The outcome of a PaymentIntent: a PaymentIntent that has not succeeded is cancelled, and a decline is confirmed.
 
-use super::wire_format::{PaymentIntent, Status};
+use super::wire_format::{PaymentIntent, StripePaymentStatus};
 use super::{ChargeResponse, GatewayError, RequestFailure, Stripe};
 use billing::PaymentStatus;
 
@@ -9,11 +9,13 @@ impl Stripe {
     /// still could, cancels it first, so that a decline is final.
     pub(super) async fn resolve_status(&self, intent: &PaymentIntent) -> Result<PaymentStatus, GatewayError> {
         match intent.status {
-            Status::Succeeded | Status::Processing | Status::Canceled => intent.status_after_cancel(intent),
-            Status::RequiresPaymentMethod
-            | Status::RequiresConfirmation
-            | Status::RequiresAction
-            | Status::RequiresCapture => {
+            StripePaymentStatus::Succeeded | StripePaymentStatus::Processing | StripePaymentStatus::Canceled => {
+                intent.status_after_cancel(intent)
+            }
+            StripePaymentStatus::RequiresPaymentMethod
+            | StripePaymentStatus::RequiresConfirmation
+            | StripePaymentStatus::RequiresAction
+            | StripePaymentStatus::RequiresCapture => {
                 intent.ensure_consistent()?;
                 let path = self.api_url(&format!("payment_intents/{}/cancel", intent.id));
                 // Send the cancellation without an idempotency key. With a key, Stripe would return an error of the
@@ -77,13 +79,13 @@ impl PaymentIntent {
     fn status_after_cancel(&self, before: &Self) -> Result<PaymentStatus, GatewayError> {
         self.ensure_consistent()?;
         match self.status {
-            Status::Succeeded => Ok(PaymentStatus::Succeeded),
-            Status::Processing => Ok(PaymentStatus::Processing),
-            Status::Canceled => Ok(PaymentStatus::Declined(before.decline())),
-            Status::RequiresPaymentMethod
-            | Status::RequiresConfirmation
-            | Status::RequiresAction
-            | Status::RequiresCapture => {
+            StripePaymentStatus::Succeeded => Ok(PaymentStatus::Succeeded),
+            StripePaymentStatus::Processing => Ok(PaymentStatus::Processing),
+            StripePaymentStatus::Canceled => Ok(PaymentStatus::Declined(before.decline())),
+            StripePaymentStatus::RequiresPaymentMethod
+            | StripePaymentStatus::RequiresConfirmation
+            | StripePaymentStatus::RequiresAction
+            | StripePaymentStatus::RequiresCapture => {
                 Err(GatewayError::Unknown { reason: format!("{} could not be cancelled", self.id) })
             }
         }

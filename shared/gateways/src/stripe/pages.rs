@@ -45,12 +45,12 @@ enum SessionStatus {
 #[derive(Debug, Deserialize)]
 struct SetupIntent {
     #[serde(default)]
-    payment_method: Option<EnteredMethod>,
+    payment_method: Option<SetupPaymentMethod>,
 }
 
 /// The payment method that the customer entered on the checkout page.
 #[derive(Debug, Deserialize)]
-struct EnteredMethod {
+struct SetupPaymentMethod {
     id: GatewayToken,
     /// The time at which the payment method was created, in seconds since 1970.
     created: i64,

@@ -7,10 +7,10 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use super::amount;
-use super::hard_declines::decline;
+use super::hard_declines::classify_decline;
 use super::wire_format::{
-    ACCOUNT_METADATA_KEY, ATTEMPT_METADATA_KEY, DUE_DATE_METADATA_KEY, Error, PaymentIntent, SKU_METADATA_KEY,
-    SUBSCRIPTION_METADATA_KEY, Status, TABLE_METADATA_KEY,
+    ACCOUNT_METADATA_KEY, ATTEMPT_METADATA_KEY, DUE_DATE_METADATA_KEY, PaymentIntent, SKU_METADATA_KEY,
+    SUBSCRIPTION_METADATA_KEY, StripeError, StripePaymentStatus, TABLE_METADATA_KEY,
 };
 use crate::UnreadableObject;
 use crate::list_page::ListedItem;
@@ -21,7 +21,7 @@ impl ListedItem for PaymentIntent {
         &self.id
     }
 
-    fn table(&self) -> Option<Ulid> {
+    fn requesting_table(&self) -> Option<Ulid> {
         self.metadata.get(TABLE_METADATA_KEY)?.parse().ok()
     }
 }
@@ -32,7 +32,7 @@ impl PaymentIntent {
         let error = self.last_payment_error.as_ref();
         let on_charge = || self.latest_charge.pointer("/outcome/advice_code").and_then(Value::as_str);
         let advice = error.and_then(|error| error.advice_code.as_deref()).or_else(on_charge);
-        decline(error.map_or("canceled", Error::most_specific_code), advice)
+        classify_decline(error.map_or("canceled", StripeError::most_specific_code), advice)
     }
 
     /// Describes how the status of the PaymentIntent contradicts the received amount, or the status of the latest
@@ -44,15 +44,19 @@ impl PaymentIntent {
         let is_paid = charge == "succeeded" && self.latest_charge["captured"] != false;
         let received = self.amount_received;
         let is_contradicted = match self.status {
-            Status::Succeeded => {
+            StripePaymentStatus::Succeeded => {
                 matches!(charge, "failed" | "pending") || received.is_some_and(|received| received < self.amount)
             }
-            Status::Processing => charge == "failed",
-            Status::RequiresPaymentMethod | Status::RequiresConfirmation | Status::RequiresAction => is_paid,
+            StripePaymentStatus::Processing => charge == "failed",
+            StripePaymentStatus::RequiresPaymentMethod
+            | StripePaymentStatus::RequiresConfirmation
+            | StripePaymentStatus::RequiresAction => is_paid,
             // A pending charge may still succeed, although the PaymentIntent can no longer be confirmed.
-            Status::Canceled => is_paid || charge == "pending" || received.is_some_and(|received| received > 0),
+            StripePaymentStatus::Canceled => {
+                is_paid || charge == "pending" || received.is_some_and(|received| received > 0)
+            }
             // The charge was only authorized, and moves no money before its capture.
-            Status::RequiresCapture => false,
+            StripePaymentStatus::RequiresCapture => false,
         };
         let received = received.map_or_else(|| "an unknown amount".to_owned(), |received| received.to_string());
         is_contradicted.then(|| {
@@ -83,13 +87,13 @@ impl PaymentIntent {
     /// Returns the payment status without cancelling the PaymentIntent first.
     fn reported_status(&self) -> PaymentStatus {
         match self.status {
-            Status::Succeeded => PaymentStatus::Succeeded,
-            Status::Processing => PaymentStatus::Processing,
-            Status::Canceled
-            | Status::RequiresPaymentMethod
-            | Status::RequiresConfirmation
-            | Status::RequiresAction
-            | Status::RequiresCapture => PaymentStatus::Declined(self.decline()),
+            StripePaymentStatus::Succeeded => PaymentStatus::Succeeded,
+            StripePaymentStatus::Processing => PaymentStatus::Processing,
+            StripePaymentStatus::Canceled
+            | StripePaymentStatus::RequiresPaymentMethod
+            | StripePaymentStatus::RequiresConfirmation
+            | StripePaymentStatus::RequiresAction
+            | StripePaymentStatus::RequiresCapture => PaymentStatus::Declined(self.decline()),
         }
     }
 
@@ -105,7 +109,7 @@ impl PaymentIntent {
 
     /// Returns this PaymentIntent as an object that cannot be read for `reason`.
     pub fn unreadable(&self, reason: String) -> UnreadableObject {
-        UnreadableObject { id: self.id.to_string(), payment: None, table: self.table(), reason }
+        UnreadableObject { id: self.id.to_string(), payment: None, table: self.requesting_table(), reason }
     }
 
     /// Returns the payment with `status`.
@@ -118,14 +122,14 @@ impl PaymentIntent {
         let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| invalid("currency"))?;
         Ok(Payment {
             id: self.id.clone(),
-            table: self.table(),
+            table: self.requesting_table(),
             account: metadata(ACCOUNT_METADATA_KEY).parse().map_err(|_| invalid(ACCOUNT_METADATA_KEY))?,
             subscription: metadata(SUBSCRIPTION_METADATA_KEY)
                 .parse()
                 .map_err(|_| invalid(SUBSCRIPTION_METADATA_KEY))?,
             due_on: metadata(DUE_DATE_METADATA_KEY).parse().map_err(|_| invalid(DUE_DATE_METADATA_KEY))?,
             attempt_no: metadata(ATTEMPT_METADATA_KEY).parse().map_err(|_| invalid(ATTEMPT_METADATA_KEY))?,
-            amount: amount::from_stripe(self.amount, currency).ok_or_else(|| invalid("amount"))?,
+            amount: amount::money_from_stripe_amount(self.amount, currency).ok_or_else(|| invalid("amount"))?,
             status,
             card: self.card().map(Box::new),
             created_at: DateTime::<Utc>::from_timestamp(self.created, 0).ok_or_else(|| invalid("creation time"))?,
@@ -152,7 +156,7 @@ mod tests {
     use super::*;
 
     /// Returns a PaymentIntent with `status`, the last payment error `error`, and the latest charge `charge`.
-    fn intent(status: &str, error: Value, charge: Value) -> PaymentIntent {
+    fn sample_payment_intent(status: &str, error: Value, charge: Value) -> PaymentIntent {
         let intent = json!({
             "id": "pi_1", "status": status, "amount": 1, "currency": "eur", "created": 0,
             "last_payment_error": error, "latest_charge": charge,
@@ -172,7 +176,7 @@ mod tests {
             (error(None), json!({"id": "ch_1", "outcome": null}), false),
             (error(None), json!(null), false),
         ] {
-            let intent = intent("requires_payment_method", error, charge);
+            let intent = sample_payment_intent("requires_payment_method", error, charge);
             assert_eq!(intent.decline(), Decline { code: "card_declined".to_owned(), hard }, "{intent:?}");
         }
     }
@@ -200,7 +204,7 @@ mod tests {
             ("succeeded", json!("ch_1"), false),
             ("succeeded", json!(null), false),
         ] {
-            let intent = intent(status, json!(null), charge.clone());
+            let intent = sample_payment_intent(status, json!(null), charge.clone());
             assert_eq!(intent.contradiction().is_some(), contradicts, "{status}, {charge}");
         }
     }

@@ -52,7 +52,7 @@ struct PaymentReference {
 
 /// A dispute in Stripe's wire format.
 #[derive(Debug, Deserialize)]
-struct Dispute {
+struct DisputeObject {
     id: GatewayToken,
     #[serde(default)]
     payment_intent: Option<GatewayToken>,
@@ -65,14 +65,14 @@ struct Dispute {
     created: i64,
 }
 
-impl Dispute {
+impl DisputeObject {
     /// Converts the amount, the status and the time. Fails with the reason if one of them is not valid.
     fn into_stripe_dispute(self) -> Result<StripeDispute, String> {
         let invalid = |field: &str| format!("it has no valid {field}");
         let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| invalid("currency"))?;
         Ok(StripeDispute {
-            amount: amount::from_stripe(self.amount, currency).ok_or_else(|| invalid("amount"))?,
-            status: dispute_status(&self.status).ok_or_else(|| invalid("status"))?,
+            amount: amount::money_from_stripe_amount(self.amount, currency).ok_or_else(|| invalid("amount"))?,
+            status: parse_dispute_status(&self.status).ok_or_else(|| invalid("status"))?,
             opened_at: DateTime::<Utc>::from_timestamp(self.created, 0).ok_or_else(|| invalid("creation time"))?,
             id: self.id,
             payment: self.payment_intent,
@@ -86,9 +86,9 @@ impl Dispute {
 /// # Errors
 /// [`UnreadableObject`] if a field is missing or is not valid.
 fn read_dispute(object: &Value) -> Result<StripeDispute, UnreadableObject> {
-    let read = Dispute::deserialize(object).map_err(|error| error.to_string());
+    let read = DisputeObject::deserialize(object).map_err(|error| error.to_string());
     let payment = || object["payment_intent"].as_str()?.parse().ok();
-    read.and_then(Dispute::into_stripe_dispute).map_err(|reason| UnreadableObject::new(object, payment(), reason))
+    read.and_then(DisputeObject::into_stripe_dispute).map_err(|reason| UnreadableObject::new(object, payment(), reason))
 }
 
 /// Reads a dispute in a list from `object`. Returns `None` if the disputed charge has no PaymentIntent: this software
@@ -193,7 +193,7 @@ impl Stripe {
 
 /// Converts Stripe's status of a dispute ("The Dispute object" in Stripe's API reference); `None` for an unknown
 /// status. A closed inquiry and a prevented dispute count as won, because they take no money from the merchant.
-fn dispute_status(name: &str) -> Option<DisputeStatus> {
+fn parse_dispute_status(name: &str) -> Option<DisputeStatus> {
     Some(match name {
         "warning_needs_response" | "warning_under_review" => DisputeStatus::Inquiry,
         "needs_response" | "under_review" => DisputeStatus::Open,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::reading::read_listed_dispute;
-use super::wire_format::{Error, PaymentIntent, null_as_default};
+use super::wire_format::{PaymentIntent, StripeError, null_as_default};
 use super::{RequestFailure, Stripe, StripeDispute, amount};
 use crate::{
     DisputeDetails, GatewayDispute, GatewayError, GatewayRefund, ListPage, RefundRequest, RefundResponse, RefundState,
@@ -23,7 +23,7 @@ const REFUND_METADATA_KEY: &str = "dueday_refund";
 /// A refund in Stripe's wire format. The types of stripe-node (`types/Refunds.d.ts`) state that the status and the
 /// metadata can be `null`.
 #[derive(Debug, Deserialize)]
-struct Refund {
+struct RefundObject {
     id: GatewayToken,
     amount: i64,
     currency: String,
@@ -46,11 +46,12 @@ enum RefundProgress {
     Canceled,
 }
 
-impl Refund {
+impl RefundObject {
     /// Converts the amount and the status. Fails with the reason if the amount or the currency is not valid.
     fn into_gateway_refund(self) -> Result<GatewayRefund, String> {
         let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| "it has no valid currency".to_owned())?;
-        let amount = amount::from_stripe(self.amount, currency).ok_or_else(|| "it has no valid amount".to_owned())?;
+        let amount = amount::money_from_stripe_amount(self.amount, currency)
+            .ok_or_else(|| "it has no valid amount".to_owned())?;
         let state = match self.status {
             Some(RefundProgress::Succeeded) => RefundState::Succeeded,
             // A refund without a status has neither succeeded nor failed.
@@ -70,7 +71,9 @@ impl Refund {
 /// # Errors
 /// [`UnreadableObject`] if a field is missing or is not valid.
 fn read_refund(object: &Value, payment: GatewayToken) -> Result<(GatewayToken, GatewayRefund), UnreadableObject> {
-    let refund = Refund::deserialize(object).map_err(|error| error.to_string()).and_then(Refund::into_gateway_refund);
+    let refund = RefundObject::deserialize(object)
+        .map_err(|error| error.to_string())
+        .and_then(RefundObject::into_gateway_refund);
     match refund {
         Ok(refund) => Ok((payment, refund)),
         Err(reason) => Err(UnreadableObject::new(object, Some(payment), reason)),
@@ -87,14 +90,14 @@ fn read_listed_refund(object: &Value) -> Option<Result<(GatewayToken, GatewayRef
 /// Returns whether an error proves that no refund was made. Only `invalid_request_error` with status 400 or 404 proves
 /// this. With other error types, such as `api_error`, or other statuses, Stripe may have made the refund ("Error codes"
 /// and "Advanced error handling" in Stripe's documentation).
-fn is_rejection(status: StatusCode, error: &Error) -> bool {
+fn is_refund_rejection(status: StatusCode, error: &StripeError) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) && error.kind == "invalid_request_error"
 }
 
 #[async_trait]
 impl Refunds for Stripe {
     async fn refund(&self, request: &RefundRequest) -> RefundResponse {
-        let Ok(amount) = amount::to_stripe(request.amount) else {
+        let Ok(amount) = amount::to_stripe_amount(request.amount) else {
             return RefundResponse::Rejected { code: "amount_not_representable".to_owned() };
         };
         let parameters = [
@@ -109,14 +112,14 @@ impl Refunds for Stripe {
                 Ok((_, refund)) => RefundResponse::Made(refund),
                 Err(unreadable) => RefundResponse::Unknown(unreadable.into()),
             },
-            Err(RequestFailure::Refused(status, error)) if is_rejection(status, &error) => {
+            Err(RequestFailure::Refused(status, error)) if is_refund_rejection(status, &error) => {
                 RefundResponse::Rejected { code: error.most_specific_code().to_owned() }
             }
             Err(failure) => RefundResponse::Unknown(failure.into()),
         }
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         let listed = self.list_all("refunds", &[("payment_intent", payment.as_str())]).await?;
         let refunds = listed.read_items(|object| Some(read_refund(object, payment.clone()))).into_complete_items()?;
         Ok(refunds.into_iter().map(|(_, refund)| refund).collect())
@@ -135,7 +138,7 @@ impl Refunds for Stripe {
         Ok(Some(self.list_all("disputes", &[("created[gte]", &since)]).await?.read_items(read_listed_dispute)))
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -145,7 +148,7 @@ impl Refunds for Stripe {
         Ok(Some(listed.read_items(read)))
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -153,7 +156,7 @@ impl Refunds for Stripe {
         Ok(Some(self.list_range("refunds", range, after, None).await?.read_items(read_listed_refund)))
     }
 
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,

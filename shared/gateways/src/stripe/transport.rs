@@ -12,7 +12,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A complete HTTP response from Stripe.
 #[derive(Clone, Debug)]
-pub struct Response {
+pub struct HttpResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Response {
 
 /// Sends requests to Stripe.
 #[async_trait]
-pub trait Transport: Send + Sync + fmt::Debug {
+pub trait StripeTransport: Send + Sync + fmt::Debug {
     /// Returns an HTTP client, with which the requests for [`send`](Self::send) are built.
     fn http_client(&self) -> reqwest::Client;
 
@@ -29,7 +29,7 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// # Errors
     /// If there is no complete response; the error is the reason. It is then unknown whether Stripe carried out the
     /// request.
-    async fn send(&self, request: reqwest::Request) -> Result<Response, String>;
+    async fn send(&self, request: reqwest::Request) -> Result<HttpResponse, String>;
 
     /// Waits for `delay` before the same request is repeated.
     async fn wait(&self, delay: Duration);
@@ -37,9 +37,9 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
 /// Sends requests over HTTPS.
 #[derive(Clone, Debug)]
-pub struct HttpsTransport(reqwest::Client);
+pub struct HttpsStripeTransport(reqwest::Client);
 
-impl HttpsTransport {
+impl HttpsStripeTransport {
     /// Creates a transport. A request takes at most `timeout`, from its start to the last byte of the response.
     ///
     /// # Panics
@@ -51,17 +51,17 @@ impl HttpsTransport {
 }
 
 #[async_trait]
-impl Transport for HttpsTransport {
+impl StripeTransport for HttpsStripeTransport {
     fn http_client(&self) -> reqwest::Client {
         self.0.clone()
     }
 
-    async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
+    async fn send(&self, request: reqwest::Request) -> Result<HttpResponse, String> {
         let without_url = |error: reqwest::Error| error.without_url().to_string();
         let response = self.0.execute(request).await.map_err(without_url)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(without_url)?.to_vec();
-        Ok(Response { status, headers, body })
+        Ok(HttpResponse { status, headers, body })
     }
 
     async fn wait(&self, delay: Duration) {

@@ -31,7 +31,7 @@ pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + D
 #[derive(PartialEq, Debug, Deserialize)]
 pub struct PaymentIntent {
     pub id: GatewayToken,
-    pub status: Status,
+    pub status: StripePaymentStatus,
     pub amount: i64,
     /// The part of `amount` that was received; `None` if the response does not contain it.
     #[serde(default)]
@@ -46,13 +46,13 @@ pub struct PaymentIntent {
     #[serde(default)]
     pub latest_charge: Value,
     #[serde(default)]
-    pub last_payment_error: Option<Error>,
+    pub last_payment_error: Option<StripeError>,
 }
 
 /// The status of a PaymentIntent ("How PaymentIntents work" in Stripe's documentation).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum StripePaymentStatus {
     Succeeded,
     Processing,
     Canceled,
@@ -64,13 +64,13 @@ pub enum Status {
 
 /// The body of an error response.
 #[derive(Debug, Deserialize)]
-pub struct ErrorBody {
-    pub error: Error,
+pub struct StripeErrorBody {
+    pub error: StripeError,
 }
 
 /// An error from Stripe ("Errors" in Stripe's API reference).
 #[derive(PartialEq, Debug, Deserialize)]
-pub struct Error {
+pub struct StripeError {
     #[serde(rename = "type", default, deserialize_with = "null_as_default")]
     pub kind: String,
     #[serde(default)]
@@ -96,7 +96,7 @@ pub struct Error {
 
 /// A customer. For a deleted customer, Stripe returns little more than these fields.
 #[derive(Debug, Deserialize)]
-pub struct Customer {
+pub struct StripeCustomer {
     pub id: String,
     #[serde(default, deserialize_with = "null_as_default")]
     pub deleted: bool,
@@ -104,7 +104,7 @@ pub struct Customer {
 
 /// A Stripe account.
 #[derive(Debug, Deserialize)]
-pub struct Account {
+pub struct StripeAccount {
     pub id: String,
 }
 
@@ -114,7 +114,7 @@ pub struct Account {
 /// # Errors
 /// [`AmountError`] if Stripe's API cannot express the amount.
 pub fn payment_intent_parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, AmountError> {
-    let amount = amount::to_stripe(request.amount)?;
+    let amount = amount::to_stripe_amount(request.amount)?;
     let metadata = |name: &str, value: String| (format!("metadata[{name}]"), value);
     let mut parameters = vec![
         ("amount".to_owned(), amount.to_string()),
@@ -138,7 +138,7 @@ pub fn payment_intent_parameters(request: &ChargeRequest) -> Result<Vec<(String,
     Ok(parameters)
 }
 
-impl Error {
+impl StripeError {
     /// Returns whether the error means that the object in the request parameter `parameter` does not exist.
     pub fn is_missing(&self, parameter: &str) -> bool {
         self.code.as_deref() == Some("resource_missing") && self.param.as_deref() == Some(parameter)
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn missing_permission_is_read_from_the_error_message() {
-        let error = |message: &str| serde_json::from_value::<Error>(json!({ "message": message })).unwrap();
+        let error = |message: &str| serde_json::from_value::<StripeError>(json!({ "message": message })).unwrap();
         let error_with_permission = error(
             "The provided key 'rk_live_***x' does not have the required permissions for this endpoint on account \
                           'acct_1'. Having the 'rak_charge_read' permission would allow this request to continue.",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeDelta};
 use clock::Clock as _;
-use emulator::{EngineConnection, Fault, Injector};
+use emulator::{EngineConnection, Fault, FaultInjector};
 use gateways::SigningSecrets;
 use testkit::fault_at_call;
 use tokio::task::JoinSet;
@@ -81,7 +81,7 @@ impl Simulation {
     /// Creates an event of the type `kind` about the object `of`, and adds the event to the pending events.
     fn queue_event(&mut self, kind: &str, of: &str) {
         self.events += 1;
-        let event = self.world.server.event(&format!("evt_{}", self.events), kind, of);
+        let event = self.world.server.event_body(&format!("evt_{}", self.events), kind, of);
         self.pending.push(event);
     }
 
@@ -116,7 +116,7 @@ impl Simulation {
     /// Sets the status of the dispute of the PaymentIntent `id`, and queues the event about this change. Opens the
     /// dispute if there is none.
     fn set_dispute_status(&mut self, id: &str, status: &'static str) {
-        let dispute = self.world.server.dispute(id, status);
+        let dispute = self.world.server.set_dispute_status(id, status);
         self.queue_event("charge.dispute.updated", &dispute);
         self.disputes.insert(id.to_owned(), status);
         self.seen.inquiries += usize::from(status == "warning_needs_response");
@@ -139,7 +139,7 @@ impl Simulation {
             let disputes = self.world.table().get_disputes_by_account(&stored.account).await.unwrap();
             let changed = self.world.stored_subscription().await;
             self.world.table().update_subscription(&changed, &changed.with_dispute_mark(&disputes)).await.unwrap();
-        } else if let Ok(retried) = stored.retry(true, now.date_naive(), now) {
+        } else if let Ok(retried) = stored.retry_owed_payment(true, now.date_naive(), now) {
             self.world.table().update_subscription(&stored, &retried).await.unwrap();
         }
     }
@@ -173,7 +173,7 @@ impl Simulation {
         let call = u64::try_from(self.dice.roll(8)).unwrap() + 1;
         let world = &self.world;
         let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(call, fault))));
+        let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(call, fault))));
         let deployment =
             world.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
         let events = World::event_handler(&world.system, deployment.table, &world.stripe);

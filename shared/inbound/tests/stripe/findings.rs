@@ -20,7 +20,7 @@ const MADE_LATER: StripeFault = StripeFault::ExecutedLater { status: 424, hours:
 impl World {
     /// Sends the event with the id `event`, which reports the success of `payment`, to the handler.
     async fn send_success_event(&self, event: &str, payment: &str) -> Result<InboundOutcome, InboundError> {
-        self.send_event(&self.server.event(event, "payment_intent.succeeded", payment)).await
+        self.send_event(&self.server.event_body(event, "payment_intent.succeeded", payment)).await
     }
 
     /// Makes a payment with the metadata of this subscription directly at Stripe, without an attempt in the table.
@@ -74,9 +74,10 @@ impl World {
         decision: FindingDecision,
     ) -> Result<Subscription, FindingError> {
         let engine = self.system.deployment.charging_engine();
-        let engine = engine.with_action(sample::action(ActionKind::ResolveFinding));
-        let (of, today) = ((&self.gold.account, payment), self.system.clock.now().date_naive());
-        engine.resolve_finding(self.stripe.as_ref(), of, decision, "asked the customer", today).await
+        let engine = engine.with_action(sample_action(ActionKind::ResolveFinding));
+        let account = &self.gold.account;
+        let today = self.system.clock.now().date_naive();
+        engine.resolve_finding(self.stripe.as_ref(), account, payment, decision, "asked the customer", today).await
     }
 
     /// Creates a world with an attempt on 10 March that was rejected: Stripe made no payment.
@@ -238,9 +239,9 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
     assert_eq!(world.open_findings().await.len(), 1);
     let scheduled = async || {
         let deployment = Deployment { gateway: world.stripe.clone(), ..world.system.deployment.clone() };
-        let payments = deployment.payments().await.unwrap();
+        let payments = deployment.payment_batch().await.unwrap();
         let deadline = world.system.clock.now() + TimeDelta::minutes(15);
-        payments.handle(serde_json::json!({"date": "2026-04-10"}), deadline).await
+        payments.handle_invocation(serde_json::json!({"date": "2026-04-10"}), deadline).await
     };
     let error = scheduled().await.unwrap_err().to_string();
     assert!(error.contains("payments at the gateway have no receipt in the table"), "{error}");
@@ -258,7 +259,7 @@ async fn event_that_is_processed_across_midnight_has_one_date() {
         let world = World::with_rejected_attempt().await;
         let payment = world.make_payment("2026-03-10", 1, 1_299).await;
         world.system.clock.set(at("2026-03-10T23:59:59Z"));
-        let event = world.server.event("evt_1", "payment_intent.succeeded", payment.as_str());
+        let event = world.server.event_body("evt_1", "payment_intent.succeeded", payment.as_str());
         if !world.send_event_and_pass_time(&event, call, "2026-03-11T00:00:01Z").await {
             break;
         }
@@ -279,7 +280,7 @@ async fn crash_at_any_call_leaves_one_receipt_or_one_finding() {
                 let story = format!("{amount}: {fault:?} of call {calls}");
                 let world = World::with_rejected_attempt().await;
                 let payment = world.make_payment("2026-03-10", 1, amount).await;
-                let event = world.server.event("evt_1", "payment_intent.succeeded", payment.as_str());
+                let event = world.server.event_body("evt_1", "payment_intent.succeeded", payment.as_str());
                 if world.send_event_with_fault(&event, calls, fault).await < calls {
                     break;
                 }

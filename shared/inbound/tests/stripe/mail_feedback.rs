@@ -2,7 +2,7 @@
 
 use billing::{Account, MailStatus};
 use inbound::MailFeedbackHandler;
-use testkit::sample;
+use testkit::sample_account;
 
 use crate::World;
 
@@ -32,12 +32,12 @@ async fn bounced_address_is_marked_until_the_address_changes() {
         feedback.handle(&message).await.unwrap();
         assert_eq!(status().await, expected, "{message}");
     }
-    let moved = Account { email: "new@acme.example.com".parse().unwrap(), ..sample::account() };
+    let moved = Account { email: "new@acme.example.com".parse().unwrap(), ..sample_account() };
     world.table().put_account(&moved).await.unwrap();
     assert_eq!(status().await, MailStatus::Deliverable);
     feedback.handle(&bounce("Permanent", "billing@acme.example.com")).await.unwrap();
     assert_eq!(status().await, MailStatus::Deliverable, "a late event about the old address");
-    let umlaut = Account { email: "ada@bücher.example".parse().unwrap(), ..sample::account() };
+    let umlaut = Account { email: "ada@bücher.example".parse().unwrap(), ..sample_account() };
     world.table().put_account(&umlaut).await.unwrap();
     feedback.handle(&bounce("Permanent", "Ada@xn--bcher-kva.example")).await.unwrap();
     assert_eq!(status().await, MailStatus::Bounced, "SES returns the domain in Punycode");

@@ -14,17 +14,23 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
+use billing::{Attempt, PaymentMethod, Receipt, Subscription, SubscriptionChanges, SubscriptionStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
-use emulator::{Call, EngineConnection, Fault, Injector, Limits, STRIPE_KEY, StripeFault, StripeServer, serve};
-use gateway_objects::{Disputes, PaymentMethodSetups, Refunds};
+use emulator::{
+    EngineConnection, ExternalCall, Fault, FaultInjector, STRIPE_KEY, ServerLimits, StripeFault, StripeServer,
+    serve_http,
+};
+use gateway_objects::{DisputeRecorder, PaymentMethodSetups, RefundRequester};
 use gateways::{InboundWebhookError, SigningSecrets, Stripe};
-use inbound::{InboundError, InboundOutcome, StripeEventHandler, routes};
-use store::{Counts as _, Paging, Table};
+use inbound::{InboundError, InboundOutcome, StripeEventHandler, stripe_webhook_routes};
+use store::{OutcomeCounts as _, Paging, Table};
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, RecordedMails, config, create_replaced_secret, fault_at_call, sample};
+use testkit::{
+    FAULTS_AT_EACH_CALL, RecordedMails, create_replaced_secret, fault_at_call, read_test_config, sample_account,
+    sample_action, sample_subscription,
+};
 use tower::ServiceExt as _;
 use ulid::Ulid;
 
@@ -55,18 +61,18 @@ impl World {
     /// Creates a world like [`World::new`], with additional environment variables.
     async fn with_settings(card: &str, settings: &[(&'static str, &str)]) -> Self {
         let settings: Vec<_> = [("DUEDAY_SHARDS", "1")].into_iter().chain(settings.iter().copied()).collect();
-        let config = config(&settings).unwrap();
+        let config = read_test_config(&settings).unwrap();
         let clock = SimulatedClock::new(at("2026-03-10T06:00:00Z"), 1);
         let system = InMemoryDeployment::new(config, clock, Arc::new(RecordedMails::default())).await.unwrap();
-        let mut gold = sample::subscription(10, "2026-03-01".parse().unwrap());
+        let mut gold = sample_subscription(10, "2026-03-01".parse().unwrap());
         gold.payment_method.payment_method = card.parse().unwrap();
         let table = &system.deployment.table;
-        table.put_account(&sample::account()).await.unwrap();
+        table.put_account(&sample_account()).await.unwrap();
         table.create_subscription(&gold, None).await.unwrap();
         let server = StripeServer::new(system.clock.clone());
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
+        tokio::spawn(serve_http(listener, server.clone().router(), ServerLimits::default()));
         let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, Duration::from_secs(5)));
         let events = Arc::new(Self::event_handler(&system, table.clone(), &stripe));
         Self { system, server, stripe, events, gold }
@@ -88,7 +94,7 @@ impl World {
     async fn run_payments(&self, when: &str) -> Vec<(&'static str, u64)> {
         self.system.clock.set(at(when));
         let deployment = Deployment { gateway: self.stripe.clone(), ..self.system.deployment.clone() };
-        let payments = deployment.payments().await.unwrap();
+        let payments = deployment.payment_batch().await.unwrap();
         let request = BatchRequest::for_date(when[..10].parse().unwrap());
         let report = payments.run(&request, at(when) + TimeDelta::hours(1)).await.unwrap();
         report.counts.counts_by_name().into_iter().filter(|(_, count)| *count > 0).collect()
@@ -104,12 +110,12 @@ impl World {
     /// number of calls.
     async fn send_event_with_fault(&self, event: &str, at: u64, fault: Fault) -> u64 {
         let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), self.system.clock.now());
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(at, fault))));
+        let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(at, fault))));
         let connection = EngineConnection::with_injector(injector.clone()).without_retries();
         let deployment = self.system.with_connection(Arc::new(connection));
         let events = World::event_handler(&self.system, deployment.table, &self.stripe);
         let _ = injector.run(events.handle(&header, event.as_bytes())).await;
-        injector.calls()
+        injector.call_count()
     }
 
     /// Returns the subscription as it is stored now.
@@ -130,8 +136,8 @@ impl World {
             payment_method: card.parse().unwrap(),
             ..self.stored_subscription().await.payment_method.clone()
         };
-        let changes = Changes { payment_method: Some(method), ..Changes::default() };
-        let changed = self.stored_subscription().await.change(&changes, lead, today).unwrap();
+        let changes = SubscriptionChanges { payment_method: Some(method), ..SubscriptionChanges::default() };
+        let changed = self.stored_subscription().await.apply_changes(&changes, lead, today).unwrap();
         self.table().update_subscription(&self.stored_subscription().await, &changed).await.unwrap();
     }
 
@@ -140,34 +146,34 @@ impl World {
     async fn send_event_and_pass_time(&self, event: &str, call: u64, later: &'static str) -> bool {
         let clock = self.system.clock.clone();
         let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), clock.now());
-        let pass_time = move |made: &Call<'_>| {
+        let pass_time = move |made: &ExternalCall<'_>| {
             if made.number == call {
                 clock.set(at(later));
             }
             None
         };
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(pass_time)));
+        let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(pass_time)));
         let connection = EngineConnection::with_injector(injector.clone());
         let table = self.system.with_connection(Arc::new(connection)).table;
         let events = Self::event_handler(&self.system, table, &self.stripe);
         injector.run(events.handle(&header, event.as_bytes())).await.unwrap().unwrap();
-        injector.calls() >= call
+        injector.call_count() >= call
     }
 
     /// Creates the service that stores disputes.
-    fn disputes(&self) -> Disputes {
-        Disputes::new(self.table().clone(), self.system.clock.clone())
+    fn disputes(&self) -> DisputeRecorder {
+        DisputeRecorder::new(self.table().clone(), self.system.clock.clone())
     }
 
     /// Returns each waived period with its reason.
     async fn waived_periods(&self) -> Vec<String> {
         let now = self.system.clock.now();
-        let kept = self.table().get_records(&self.gold.account, self.gold.id, now).await.unwrap();
+        let kept = self.table().get_payment_records(&self.gold.account, self.gold.id, now).await.unwrap();
         kept.waived.iter().map(|waived| format!("{} {}", waived.due_on, waived.reason)).collect()
     }
 
     /// Creates the service that makes refunds.
-    fn refunds(&self) -> Refunds {
-        Refunds::new(self.table().clone(), self.stripe.clone(), self.system.clock.clone())
+    fn refunds(&self) -> RefundRequester {
+        RefundRequester::new(self.table().clone(), self.stripe.clone(), self.system.clock.clone())
     }
 }

@@ -4,12 +4,13 @@ use super::*;
 
 #[tokio::test]
 async fn bank_debit_is_settled_once_by_its_event() {
-    for (card, status, receipts) in
-        [("pm_usBankAccount_success", Status::Active, 1), ("pm_usBankAccount_insufficientFunds", Status::PastDue, 0)]
-    {
+    for (card, status, receipts) in [
+        ("pm_usBankAccount_success", SubscriptionStatus::Active, 1),
+        ("pm_usBankAccount_insufficientFunds", SubscriptionStatus::PastDue, 0),
+    ] {
         let world = World::new(card).await;
         assert_eq!(world.run_payments("2026-03-10T06:00:00Z").await, [("processing", 1)]);
-        let created = world.server.event("evt_0", "payment_intent.processing", "pi_000001");
+        let created = world.server.event_body("evt_0", "payment_intent.processing", "pi_000001");
         assert_eq!(
             world.send_event(&created).await.unwrap(),
             InboundOutcome::Processed,
@@ -17,13 +18,13 @@ async fn bank_debit_is_settled_once_by_its_event() {
         );
         assert!(world.stored_subscription().await.attempt.is_some());
         world.system.clock.set(at("2026-03-12T07:00:00Z"));
-        let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+        let event = world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001");
         assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed);
         let stored = world.stored_subscription().await;
         assert_eq!((stored.status, stored.attempt.is_some()), (status, false), "{card}");
         assert_eq!(world.receipts().await.len(), receipts);
         assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::AlreadyProcessed);
-        let again = world.server.event("evt_2", "payment_intent.succeeded", "pi_000001");
+        let again = world.server.event_body("evt_2", "payment_intent.succeeded", "pi_000001");
         assert_eq!(world.send_event(&again).await.unwrap(), InboundOutcome::Processed);
         assert_eq!(
             world.stored_subscription().await,
@@ -39,7 +40,7 @@ async fn event_is_rejected_while_a_worker_has_leased_its_attempt() {
     // Stripe makes the charge, and the response is lost.
     world.server.set_next_faults([None, Some(StripeFault::LostAfter)]);
     assert_eq!(world.run_payments("2026-03-10T06:00:00Z").await, [("in_doubt", 1)]);
-    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+    let event = world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001");
     let error = world.send_event(&event).await.unwrap_err();
     assert!(matches!(error, InboundError::AttemptLeased { .. }) && error.is_transient(), "{error}");
     assert_eq!(world.receipts().await, []);
@@ -56,7 +57,7 @@ async fn event_of_a_canceled_payment_whose_charge_succeeded_is_not_believed() {
     world.server.set_next_faults([None, Some(StripeFault::CanceledWithPaidCharge { hours: 24 })]);
     assert_eq!(world.run_payments("2026-03-10T06:00:00Z").await, [("in_doubt", 1)]);
     world.system.clock.set(at("2026-03-10T08:00:00Z"));
-    let event = world.server.event("evt_1", "payment_intent.canceled", "pi_000001");
+    let event = world.server.event_body("evt_1", "payment_intent.canceled", "pi_000001");
     let error = world.send_event(&event).await.unwrap_err();
     assert!(matches!(error, InboundError::Gateway(_)) && error.is_transient(), "{error}");
     assert!(world.stored_subscription().await.attempt.is_some(), "the attempt is not settled as declined");
@@ -70,10 +71,10 @@ async fn event_of_a_settled_month_does_not_change_the_open_month() {
     let world = World::new("pm_usBankAccount_success").await;
     world.run_payments("2026-03-10T06:00:00Z").await;
     world.system.clock.set(at("2026-03-12T07:00:00Z"));
-    world.send_event(&world.server.event("evt_1", "payment_intent.succeeded", "pi_000001")).await.unwrap();
+    world.send_event(&world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001")).await.unwrap();
     assert_eq!(world.run_payments("2026-04-10T06:00:00Z").await, [("processing", 1)]);
     world.system.clock.set(at("2026-04-10T09:00:00Z"));
-    let late = world.server.event("evt_2", "payment_intent.succeeded", "pi_000001");
+    let late = world.server.event_body("evt_2", "payment_intent.succeeded", "pi_000001");
     assert_eq!(
         world.send_event(&late).await.unwrap(),
         InboundOutcome::Processed,
@@ -88,20 +89,20 @@ async fn card_is_attached_by_event_without_return_of_the_browser() {
     world.run_payments("2026-03-10T06:00:00Z").await;
     let setups = PaymentMethodSetups::new(world.table().clone(), world.stripe.clone(), world.system.clock.clone());
     let back = |_| "http://127.0.0.1/back".to_owned();
-    let setup = setups.open(&sample::account(), None, back).await.unwrap();
+    let setup = setups.open(&sample_account(), None, back).await.unwrap();
     world.table().create_setup(&setup, None).await.unwrap();
     world.system.clock.set(at("2026-03-10T07:00:00Z"));
-    let open = world.server.event("evt_1", "checkout.session.completed", setup.page.as_str());
+    let open = world.server.event_body("evt_1", "checkout.session.completed", setup.page.as_str());
     assert_eq!(
         world.send_event(&open).await.unwrap(),
         InboundOutcome::Processed,
         "the customer has not entered a card yet, although the event says that the session is complete"
     );
-    assert_eq!(world.stored_subscription().await.status, Status::PastDue);
+    assert_eq!(world.stored_subscription().await.status, SubscriptionStatus::PastDue);
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let submitted = http.post(&setup.url).header("content-type", "application/x-www-form-urlencoded");
     submitted.body("payment_method=pm_card_mastercard").send().await.unwrap();
-    let event = world.server.event("evt_2", "checkout.session.completed", setup.page.as_str());
+    let event = world.server.event_body("evt_2", "checkout.session.completed", setup.page.as_str());
     assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed);
     let stored = world.stored_subscription().await;
     assert_eq!(stored.payment_method.payment_method.as_str(), "pm_card_mastercard");
@@ -119,7 +120,7 @@ async fn dashboard_refund_is_stored_and_failed_refund_is_undone() {
         [("evt_1", "pending", 500), ("evt_2", "succeeded", 500), ("evt_3", "failed", 0), ("evt_4", "failed", 0)]
     {
         world.server.set_refund_status(&id, status);
-        let event = world.server.event(event, "refund.updated", &id);
+        let event = world.server.event_body(event, "refund.updated", &id);
         assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed, "{status}");
         assert_eq!(refunded().await, left, "{status}");
     }
@@ -129,12 +130,12 @@ async fn dashboard_refund_is_stored_and_failed_refund_is_undone() {
     world.refunds().refund(&receipt.account, &receipt.id(), refund_id, Some(300), None).await.unwrap();
     assert_eq!(refunded().await, 300);
     world.server.set_refund_status("re_000002", "failed");
-    let event = world.server.event("evt_5", "refund.failed", "re_000002");
+    let event = world.server.event_body("evt_5", "refund.failed", "re_000002");
     assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed);
     assert_eq!(refunded().await, 0, "the bank returned the money");
     // A refund that was created in Stripe's dashboard is pending. A new refund must not request it again.
     let pending = world.server.refund_in_the_dashboard("pi_000001", 200, "pending");
-    world.send_event(&world.server.event("evt_6", "refund.created", &pending)).await.unwrap();
+    world.send_event(&world.server.event_body("evt_6", "refund.created", &pending)).await.unwrap();
     let another = Ulid::from_parts(2, 2);
     world.refunds().refund(&receipt.account, &receipt.id(), another, Some(100), None).await.unwrap();
     assert_eq!(refunded().await, 300);
@@ -170,7 +171,7 @@ async fn payment_that_contradicts_its_attempt_gets_no_receipt() {
         .await
         .unwrap();
     world.system.clock.set(at("2026-03-12T07:00:00Z"));
-    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+    let event = world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001");
     let error = world.send_event(&event).await.unwrap_err();
     assert!(
         matches!(&error, InboundError::NotSettled { .. }) && error.to_string().contains("was requested"),
@@ -192,10 +193,10 @@ async fn receipt_is_found_after_change_of_payment_day() {
     world.system.engine.execute("PutItem", &serde_json::json!({"TableName": "dueday", "Item": item})).unwrap();
     world.system.engine.execute("DeleteItem", &receipt_key(&world.gold, "2026-03-10")).unwrap();
     assert_eq!(world.receipts().await, [moved]);
-    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+    let event = world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001");
     assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed);
     let id = world.server.refund_in_the_dashboard("pi_000001", 500, "succeeded");
-    world.send_event(&world.server.event("evt_2", "refund.created", &id)).await.unwrap();
+    world.send_event(&world.server.event_body("evt_2", "refund.created", &id)).await.unwrap();
     assert_eq!(world.receipts().await[0].refunded.minor(), 500);
 }
 
@@ -224,9 +225,9 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
                 world.run_payments("2026-03-10T06:00:00Z").await;
                 world.system.clock.set(at("2026-03-12T07:00:00Z"));
                 let status = if kind == "charge.dispute.closed" { "lost" } else { "needs_response" };
-                world.server.dispute("pi_000001", status);
+                world.server.set_dispute_status("pi_000001", status);
                 world.server.refund_in_the_dashboard("pi_000001", 500, "succeeded");
-                let event = world.server.event("evt_1", kind, of);
+                let event = world.server.event_body("evt_1", kind, of);
                 if world.send_event_with_fault(&event, calls, fault).await < calls {
                     break;
                 }

@@ -7,14 +7,15 @@ async fn webhook_route_returns_success_only_for_verified_and_processed_events() 
     let world = World::new("pm_card_visa").await;
     world.run_payments("2026-03-10T06:00:00Z").await;
     let secrets = SigningSecrets::parse(SECRET).unwrap();
-    let (event, now) = (world.server.event("evt_1", "payment_intent.succeeded", "pi_000001"), world.system.clock.now());
+    let (event, now) =
+        (world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001"), world.system.clock.now());
     let status_of_request = async |signature: Option<String>, body: &str| {
         let mut request = Request::post("/webhooks/stripe");
         if let Some(signature) = signature {
             request = request.header("Stripe-Signature", signature);
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        routes(world.events.clone()).oneshot(request).await.unwrap().status()
+        stripe_webhook_routes(world.events.clone()).oneshot(request).await.unwrap().status()
     };
     let signed = |body: &str| Some(secrets.sign(body.as_bytes(), now));
     assert_eq!(status_of_request(None, &event).await, StatusCode::BAD_REQUEST);
@@ -36,8 +37,10 @@ async fn webhook_route_returns_success_only_for_verified_and_processed_events() 
 async fn send_signed(world: &World, body: &str) -> (StatusCode, serde_json::Value) {
     let signature = SigningSecrets::parse(SECRET).unwrap().sign(body.as_bytes(), world.system.clock.now());
     let request = Request::post("/webhooks/stripe").header("Stripe-Signature", signature);
-    let response =
-        routes(world.events.clone()).oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
+    let response = stripe_webhook_routes(world.events.clone())
+        .oneshot(request.body(Body::from(body.to_owned())).unwrap())
+        .await
+        .unwrap();
     let status = response.status();
     let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
     (status, serde_json::from_slice(&bytes).unwrap())
@@ -62,7 +65,7 @@ async fn signed_event_with_a_thin_payload_is_refused_with_advice_and_not_logged_
     let advice = "create an event destination with snapshot payloads";
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(problem["detail"].as_str().unwrap().contains(advice), "{problem}");
-    let logged = lines.fields();
+    let logged = lines.fields_of_lines();
     let messages: Vec<_> = logged.iter().map(|line| line["message"].as_str().unwrap()).collect();
     assert_eq!(messages, [inbound::FAILED_EVENT_MESSAGE], "it is not reported as forged");
     assert!(logged[0]["error"].as_str().unwrap().contains(advice), "{logged:?}");
@@ -76,7 +79,7 @@ async fn event_is_verified_with_the_signing_secret_that_has_replaced_the_known_o
     let secret = create_replaced_secret(parse("whsec_fedcba9876543210"), parse(SECRET), &world.system.clock).await;
     let clock = world.system.clock.clone();
     let handler = StripeEventHandler::new(world.table().clone(), world.stripe.clone(), secret, clock);
-    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
+    let event = world.server.event_body("evt_1", "payment_intent.succeeded", "pi_000001");
     let signed = |secret: &str| parse(secret).sign(event.as_bytes(), world.system.clock.now());
     let outcome = handler.handle(&signed(SECRET), event.as_bytes()).await.unwrap();
     assert_eq!(outcome, InboundOutcome::Processed);

@@ -2,7 +2,7 @@
 
 use billing::Subscription;
 use store::Paging;
-use testkit::sample;
+use testkit::sample_account;
 
 use crate::notices::World;
 
@@ -16,7 +16,7 @@ async fn mail_about_a_payment_goes_to_the_present_address_of_its_subscription() 
     let events = world.run_payments("2026-03-11T03:00:00Z").await;
     world.notify(&events).await;
 
-    let (account, now) = (sample::account(), "2026-03-11T03:00:00Z".parse().unwrap());
+    let (account, now) = (sample_account(), "2026-03-11T03:00:00Z".parse().unwrap());
     let table = world.system.deployment.table.clone();
     let receipts = table.get_receipts_by_account(&account.id, &Paging::all(), now).await.unwrap().items;
     for address in [Some("new@example.com"), None] {

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use billing::{
-    Account, Attempt, Changes, ClaimToken, LeadDays, OnResume, PaymentMethod, Refusal, Settlement, Status, Subscription,
+    Account, Attempt, ChangeRefusal, ClaimToken, LeadDays, OnResume, PaymentMethod, Settlement, Subscription,
+    SubscriptionChanges, SubscriptionStatus,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use testkit::sample;
+use testkit::sample_subscription;
 use ulid::Ulid;
 
 use crate::notices::World;
@@ -28,7 +29,7 @@ fn now() -> DateTime<Utc> {
 
 /// Returns a subscription whose payment of 31 March is owed, because no run has charged it yet.
 fn owed() -> Subscription {
-    sample::subscription(31, date("2026-03-01"))
+    sample_subscription(31, date("2026-03-01"))
 }
 
 /// Returns each state of a subscription, with its name.
@@ -42,7 +43,7 @@ fn states() -> Vec<(&'static str, Subscription)> {
         ..owed()
     };
     let past_due = Subscription {
-        status: Status::PastDue,
+        status: SubscriptionStatus::PastDue,
         failed_attempts: 1,
         first_declined_on: Some(date("2026-03-31")),
         next_payment_on: Some(date("2026-04-04")),
@@ -60,7 +61,7 @@ fn states() -> Vec<(&'static str, Subscription)> {
         claim_token: ClaimToken(Ulid::from_parts(1, 1)),
     };
     let unpaid = Subscription {
-        status: Status::Unpaid,
+        status: SubscriptionStatus::Unpaid,
         unpaid_since: Some(date("2026-04-01")),
         next_payment_on: None,
         failed_attempts: 4,
@@ -80,21 +81,23 @@ fn states() -> Vec<(&'static str, Subscription)> {
 }
 
 /// A change of a subscription.
-type Change = fn(&Subscription) -> Result<Settlement, Refusal>;
+type Change = fn(&Subscription) -> Result<Settlement, ChangeRefusal>;
 
-fn apply(stored: &Subscription, changes: Changes) -> Result<Settlement, Refusal> {
-    stored.change(&changes, LeadDays::default(), today()).map(Into::into)
+fn apply(stored: &Subscription, changes: SubscriptionChanges) -> Result<Settlement, ChangeRefusal> {
+    stored.apply_changes(&changes, LeadDays::default(), today()).map(Into::into)
 }
 
 /// Returns each change of a subscription, with its name.
 fn changes() -> [(&'static str, Change); 8] {
     [
-        ("new price", |s| apply(s, Changes { amount: Some(1_499), ..Changes::default() })),
-        ("new payment day", |s| apply(s, Changes { payment_day: 5.try_into().ok(), ..Changes::default() })),
+        ("new price", |s| apply(s, SubscriptionChanges { amount: Some(1_499), ..SubscriptionChanges::default() })),
+        ("new payment day", |s| {
+            apply(s, SubscriptionChanges { payment_day: 5.try_into().ok(), ..SubscriptionChanges::default() })
+        }),
         ("new card", |s| {
             let payment_method = "pm_card_amex".parse().unwrap();
             let method = PaymentMethod { payment_method, ..s.payment_method.clone() };
-            apply(s, Changes { payment_method: Some(method), ..Changes::default() })
+            apply(s, SubscriptionChanges { payment_method: Some(method), ..SubscriptionChanges::default() })
         }),
         ("pause", |s| s.pause(today()).map(Into::into)),
         ("resume", |s| s.resume(OnResume::Charge, LeadDays::default(), today(), now())),
@@ -113,7 +116,7 @@ async fn mails_about(state: &Subscription, change: Change, locale: &str) -> Stri
     let stored = table.get_account(&state.account).await.unwrap().unwrap();
     table.put_account(&Account { locale: locale.parse().unwrap(), ..stored }).await.unwrap();
     world.publish_new_events().await;
-    if let Err(refused) = table.settle(state.clone(), change).await {
+    if let Err(refused) = table.write_settlement(state.clone(), change).await {
         return format!("refused: {:?}\n", refused.into_reason().unwrap());
     }
     // The change stream contains the real time.

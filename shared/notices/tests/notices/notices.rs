@@ -5,20 +5,23 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use billing::{
-    Changes, LeadDays, MailStatus, PaymentMethod, ReceivedEvent, Refund, RefundStatus, RequestedAmount, Subscription,
-    UnreadableEvent,
+    LeadDays, MailStatus, PaymentMethod, ReceivedEvent, Refund, RefundStatus, RequestedAmount, Subscription,
+    SubscriptionChanges, UnreadableEvent,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use deployment::{Deployment, Faulty, InMemoryDeployment};
-use emulator::{EngineConnection, Fault, Injector, Operation, Stream};
-use gateway_objects::Refunds;
+use deployment::{Deployment, FaultyService, InMemoryDeployment};
+use emulator::{EngineConnection, ExternalOperation, Fault, FaultInjector, TableStream};
+use gateway_objects::RefundRequester;
 use mail::{Mail, MailFault};
-use notices::{NoticeError, NoticeOutcome, Notices};
-use publishing::{Bus, BusEntry, FailedEntry, Publisher};
+use notices::{CustomerNotifier, NoticeError, NoticeOutcome};
+use publishing::{BusEntry, EventBus, FailedEntry, Publisher};
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{FAULTS_AT_EACH_CALL, RecordedMails, Script, config, fault_at_call, sample};
+use testkit::{
+    FAULTS_AT_EACH_CALL, FaultScript, RecordedMails, fault_at_call, read_test_config, sample_account,
+    sample_subscription,
+};
 use ulid::Ulid;
 
 /// 06:00 UTC on the due date of the subscription.
@@ -34,8 +37,8 @@ fn at(text: &str) -> DateTime<Utc> {
 struct RecordingBus(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl Bus for RecordingBus {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+impl EventBus for RecordingBus {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         let mut recorded = self.0.lock().unwrap();
         recorded.extend(entries.iter().map(|entry| serde_json::to_string(&entry.event).unwrap()));
         Vec::new()
@@ -43,7 +46,7 @@ impl Bus for RecordingBus {
 }
 
 /// Reads the event in the queue message `message`, and sends the notice about this event.
-async fn process_message(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
+async fn process_message(notices: &CustomerNotifier, message: &str) -> Result<NoticeOutcome, NoticeError> {
     notices.notify(&ReceivedEvent::read(message)?).await
 }
 
@@ -52,12 +55,12 @@ async fn process_message(notices: &Notices, message: &str) -> Result<NoticeOutco
 pub(crate) struct World {
     pub system: InMemoryDeployment,
     pub mailbox: Arc<RecordedMails>,
-    script: Arc<Script>,
-    stream: Stream,
+    script: Arc<FaultScript>,
+    stream: TableStream,
     /// The sequence number of the last stream record whose events were published.
     position: Option<String>,
     bus: RecordingBus,
-    pub notices: Notices,
+    pub notices: CustomerNotifier,
     /// The subscription to the Gold plan, as it was created.
     pub gold: Subscription,
 }
@@ -66,7 +69,7 @@ impl World {
     /// Creates a world at 06:00 UTC on the day on which the subscription to the Gold plan is due, to be charged to
     /// `card`.
     pub async fn new(card: &str) -> Self {
-        let mut gold = sample::subscription(10, "2026-03-01".parse().unwrap());
+        let mut gold = sample_subscription(10, "2026-03-01".parse().unwrap());
         gold.payment_method.payment_method = card.parse().unwrap();
         Self::with_subscription(gold, &[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", "America/New_York")]).await
     }
@@ -74,13 +77,13 @@ impl World {
     /// Creates a world at 06:00 UTC on 10 March 2026 with the subscription `gold` and the environment variables
     /// `variables`.
     pub async fn with_subscription(gold: Subscription, variables: &[(&'static str, &str)]) -> Self {
-        let (mailbox, script) = (Arc::new(RecordedMails::default()), Arc::new(Script::default()));
-        let mailer = Arc::new(Faulty::new(mailbox.clone(), Arc::new(Injector::new(script.clone()))));
-        let config = config(variables).unwrap();
+        let (mailbox, script) = (Arc::new(RecordedMails::default()), Arc::new(FaultScript::default()));
+        let mailer = Arc::new(FaultyService::new(mailbox.clone(), Arc::new(FaultInjector::new(script.clone()))));
+        let config = read_test_config(variables).unwrap();
         let system =
             InMemoryDeployment::new(config, SimulatedClock::new(at(DUE_DAY_MORNING), 1), mailer).await.unwrap();
         let Deployment { table, .. } = &system.deployment;
-        table.put_account(&sample::account()).await.unwrap();
+        table.put_account(&sample_account()).await.unwrap();
         table.create_subscription(&gold, None).await.unwrap();
         let stream = system.engine.stream("dueday").unwrap();
         let notices = Self::notices(&system, &system.deployment);
@@ -91,15 +94,15 @@ impl World {
     }
 
     /// Creates a sender of notices with the table and the mailer of `deployment`, and the clock of `system`.
-    pub fn notices(system: &InMemoryDeployment, deployment: &Deployment) -> Notices {
+    pub fn notices(system: &InMemoryDeployment, deployment: &Deployment) -> CustomerNotifier {
         let config = &deployment.config;
         let (merchant, clock) = (config.merchant.clone(), system.clock.clone());
-        Notices::new(deployment.table.clone(), deployment.mailer.clone(), merchant, clock)
+        CustomerNotifier::new(deployment.table.clone(), deployment.mailer.clone(), merchant, clock)
     }
 
     /// Publishes and returns the events of all changes since the last call.
     pub async fn publish_new_events(&mut self) -> Vec<String> {
-        let batch = self.stream.after(self.position.as_deref(), 1_000).unwrap();
+        let batch = self.stream.records_after(self.position.as_deref(), 1_000).unwrap();
         let last = batch["Records"].as_array().unwrap().last();
         self.position =
             last.map(|last| last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()).or(self.position.take());
@@ -118,7 +121,7 @@ impl World {
     pub async fn charge_due_payments(&self) {
         let (deployment, now) = (&self.system.deployment, self.system.clock.now());
         let today = deployment.table.policy().date_at(now);
-        let payments = deployment.payments().await.unwrap();
+        let payments = deployment.payment_batch().await.unwrap();
         payments.run(&BatchRequest::for_date(today), now + TimeDelta::hours(1)).await.unwrap();
     }
 
@@ -154,8 +157,8 @@ impl World {
         let today = self.system.clock.now().date_naive();
         let payment_method =
             PaymentMethod { payment_method: "pm_card_visa".parse().unwrap(), ..self.gold.payment_method.clone() };
-        let changes = Changes { payment_method: Some(payment_method), ..Changes::default() };
-        self.change_subscription(|stored| stored.change(&changes, LeadDays::default(), today).unwrap()).await;
+        let changes = SubscriptionChanges { payment_method: Some(payment_method), ..SubscriptionChanges::default() };
+        self.change_subscription(|stored| stored.apply_changes(&changes, LeadDays::default(), today).unwrap()).await;
     }
 }
 
@@ -170,7 +173,7 @@ async fn disabled_receipt_mail_causes_no_table_request() {
     deployment.config.merchant.unsent_mails = [mail::MailKind::Paid].into();
     let notices = World::notices(&world.system, &deployment);
     assert_eq!(process_message(&notices, paid[0]).await.unwrap(), NoticeOutcome::NotNeeded);
-    assert_eq!((connection.requests().len(), world.mails().len()), (0, 0), "{:?}", connection.requests());
+    assert_eq!((connection.request_counts().len(), world.mails().len()), (0, 0), "{:?}", connection.request_counts());
 }
 
 #[tokio::test]
@@ -263,7 +266,7 @@ async fn mail_that_failed_temporarily_is_sent_on_the_next_try() {
     let mut world = World::new("pm_card_visa").await;
     let events = world.run_payments("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
-    world.script.add(Operation::SendMail, [Some(Fault::Refused("closed"))]);
+    world.script.add(ExternalOperation::SendMail, [Some(Fault::Refused("closed"))]);
     let error = process_message(&world.notices, paid).await.unwrap_err();
     assert!(matches!(error, NoticeError::Mail(_)) && error.is_transient(), "{error}");
     assert_eq!(
@@ -278,11 +281,11 @@ async fn mail_that_failed_temporarily_is_sent_on_the_next_try() {
 async fn notice_to_an_address_that_accepts_no_mail_is_undeliverable_and_marks_the_account() {
     let mut world = World::new("pm_card_visa").await;
     let events = world.run_payments("2026-03-10T12:00:00Z").await;
-    world.mailbox.refuse("billing@acme.example.com", MailFault::RecipientPermanent);
+    world.mailbox.refuse_mails_to("billing@acme.example.com", MailFault::RecipientPermanent);
     assert_eq!(world.notify(&events).await, [NoticeOutcome::Undeliverable]);
     let account = world.system.deployment.table.get_account(&world.gold.account).await.unwrap().unwrap();
     assert_eq!(account.mail_status, MailStatus::Bounced);
-    world.mailbox.refuse("billing@acme.example.com", None);
+    world.mailbox.refuse_mails_to("billing@acme.example.com", None);
     assert_eq!(world.notify(&events).await, [NoticeOutcome::AlreadySent], "the notice is finished");
 }
 
@@ -294,13 +297,13 @@ async fn notice_whose_recipient_does_not_accept_it_now_stays_in_the_queue_alone(
     for (fault, concerns_only_recipient) in
         [(MailFault::RecipientTransient, true), (MailFault::ServiceTransient, false), (MailFault::Settings, false)]
     {
-        world.mailbox.refuse("billing@acme.example.com", fault);
+        world.mailbox.refuse_mails_to("billing@acme.example.com", fault);
         let error = process_message(&world.notices, paid).await.unwrap_err();
         assert_eq!((error.concerns_only_recipient(), error.is_transient()), (concerns_only_recipient, true), "{error}");
     }
     let account = world.system.deployment.table.get_account(&world.gold.account).await.unwrap().unwrap();
     assert_eq!(account.mail_status, MailStatus::Deliverable);
-    world.mailbox.refuse("billing@acme.example.com", None);
+    world.mailbox.refuse_mails_to("billing@acme.example.com", None);
     assert_eq!(process_message(&world.notices, paid).await.unwrap(), NoticeOutcome::Sent);
 }
 
@@ -313,16 +316,16 @@ async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_cal
             let mut world = World::new("pm_card_visa").await;
             let events = world.run_payments("2026-03-10T12:00:00Z").await;
             let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let deployment = Deployment {
-                mailer: Arc::new(Faulty::new(world.mailbox.clone(), injector.clone())),
+                mailer: Arc::new(FaultyService::new(world.mailbox.clone(), injector.clone())),
                 ..world
                     .system
                     .with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()))
             };
             let faulty_notices = World::notices(&world.system, &deployment);
             let _ = injector.run(process_message(&faulty_notices, paid)).await;
-            if injector.calls() < calls {
+            if injector.call_count() < calls {
                 break;
             }
             // The queue delivers the message again after its visibility timeout. By then, the lease of the killed
@@ -344,7 +347,7 @@ async fn notice_that_another_worker_claimed_is_not_sent() {
     let events = world.run_payments("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
     // The first worker reads the policy and claims the notice. It is killed before it sends the mail.
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(3, Fault::CrashBefore))));
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(3, Fault::CrashBefore))));
     let deployment =
         world.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()));
     let _ = injector.run(process_message(&World::notices(&world.system, &deployment), paid)).await;
@@ -360,7 +363,7 @@ async fn refund_is_mailed_and_a_late_receipt_of_a_refunded_payment_is_not() {
     let table = &world.system.deployment.table;
     let receipts = table.get_receipts_by_account(&world.gold.account, &Paging::all(), at(DUE_DAY_MORNING)).await;
     let receipt = receipts.unwrap().items.remove(0);
-    let refunds = Refunds::new(table.clone(), world.system.sandbox.clone(), world.system.clock.clone());
+    let refunds = RefundRequester::new(table.clone(), world.system.sandbox.clone(), world.system.clock.clone());
     refunds.refund(&receipt.account, &receipt.id(), Ulid(1), Some(500), None).await.unwrap();
     let partly = world.publish_new_events().await;
     assert_eq!(world.notify(&partly).await, [NoticeOutcome::Sent]);
@@ -399,7 +402,7 @@ async fn pending_refund_of_the_whole_amount_does_not_hold_back_the_receipt() {
         expires: now.timestamp() + 86_400,
         version: 1,
     };
-    assert!(table.reserve_refund(&pending, &receipt, (None, None)).await.unwrap());
+    assert!(table.reserve_refund(&pending, &receipt, None, None).await.unwrap());
 
     assert_eq!(world.notify(&paid).await, [NoticeOutcome::Sent], "the customer has paid, and has nothing back yet");
     let (kind, text) = world.mails().remove(0);

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use billing::{
-    AfterLastRetry, AfterWonDispute, CatchUp, Changes, OnResume, PaymentMethod, Policy, Refusal, Settlement, Status,
-    Subscription,
+    AfterLastRetry, AfterWonDispute, CatchUp, ChangeRefusal, OnResume, PaymentMethod, Policy, Settlement, Subscription,
+    SubscriptionChanges, SubscriptionStatus,
 };
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use proptest::prelude::*;
-use testkit::sample;
+use testkit::sample_subscription;
 
 use crate::notices::World;
 
@@ -97,7 +97,7 @@ impl History {
             ("DUEDAY_CATCH_UP", &catch_up),
             ("DUEDAY_RESUME", &on_resume),
         ];
-        let world = World::with_subscription(sample::subscription(payment_day, today), &settings).await;
+        let world = World::with_subscription(sample_subscription(payment_day, today), &settings).await;
         assert_eq!(*world.system.deployment.table.policy(), policy);
         Self { world, policy, today }
     }
@@ -115,7 +115,7 @@ impl History {
     async fn charges_since(&self, since: NaiveDate) -> Vec<Charge> {
         let table = &self.world.system.deployment.table;
         let (account, id) = (&self.world.gold.account, self.world.gold.id);
-        let records = table.get_records(account, id, self.now()).await.unwrap();
+        let records = table.get_payment_records(account, id, self.now()).await.unwrap();
         let charge = |receipt: &billing::Receipt| {
             (self.policy.date_at(receipt.processed_at), receipt.due_on, receipt.amount.minor())
         };
@@ -128,7 +128,7 @@ impl History {
     async fn waived_before(&self, from: NaiveDate, end: Option<NaiveDate>) -> Vec<NaiveDate> {
         let table = &self.world.system.deployment.table;
         let (account, id) = (&self.world.gold.account, self.world.gold.id);
-        let records = table.get_records(account, id, self.now()).await.unwrap();
+        let records = table.get_payment_records(account, id, self.now()).await.unwrap();
         let waived = records.waived.iter().map(|waived| waived.due_on);
         let mut waived: Vec<_> =
             waived.filter(|due_on| *due_on >= from && end.is_some_and(|end| *due_on < end)).collect();
@@ -139,11 +139,11 @@ impl History {
     /// Stores the result of `change`, and returns the mails about it. If the change is refused, changes nothing.
     async fn change<S: Into<Settlement>>(
         &mut self,
-        change: impl Fn(&Subscription) -> Result<S, Refusal>,
+        change: impl Fn(&Subscription) -> Result<S, ChangeRefusal>,
     ) -> Vec<String> {
         let stored = self.stored().await;
         let apply = |stored: &Subscription| change(stored).map(Into::into);
-        if let Err(refused) = self.world.system.deployment.table.settle(stored, apply).await {
+        if let Err(refused) = self.world.system.deployment.table.write_settlement(stored, apply).await {
             refused.into_reason().unwrap();
         }
         self.new_mails().await
@@ -172,7 +172,7 @@ impl History {
     async fn take(&mut self, step: &Step) -> Vec<String> {
         let (today, now, policy) = (self.today, self.now(), self.policy.clone());
         let lead = policy.lead;
-        let changes = |changes: Changes| move |s: &Subscription| s.change(&changes, lead, today);
+        let changes = |changes: SubscriptionChanges| move |s: &Subscription| s.apply_changes(&changes, lead, today);
         match step {
             Step::Run { days } => {
                 for _ in 0..*days {
@@ -186,19 +186,22 @@ impl History {
                 self.today = self.today + Days::new(u64::from(*days));
                 Vec::new()
             }
-            Step::Price(minor) => self.change(changes(Changes { amount: Some(*minor), ..Changes::default() })).await,
+            Step::Price(minor) => {
+                self.change(changes(SubscriptionChanges { amount: Some(*minor), ..SubscriptionChanges::default() }))
+                    .await
+            }
             Step::PaymentDay(day) => {
                 let payment_day = Some((*day).try_into().unwrap());
-                self.change(changes(Changes { payment_day, ..Changes::default() })).await
+                self.change(changes(SubscriptionChanges { payment_day, ..SubscriptionChanges::default() })).await
             }
             Step::Card { is_good } => self.give_card(if *is_good { OTHER_CARD } else { DECLINED_CARD }).await,
             Step::Pause => self.change(|s| s.pause(today)).await,
             Step::Resume => self.change(|s| s.resume(policy.on_resume, lead, today, now)).await,
             Step::CancelAtPeriodEnd => self.change(|s| s.cancel_at_period_end(today)).await,
             Step::Uncancel => self.change(|s| s.uncancel(lead, today)).await,
-            Step::Retry => self.change(|s| s.retry(true, today, now)).await,
+            Step::Retry => self.change(|s| s.retry_owed_payment(true, today, now)).await,
             Step::Dispute => {
-                self.change(|s| Ok::<_, Refusal>(Subscription { disputed_at: Some(now), ..s.clone() })).await
+                self.change(|s| Ok::<_, ChangeRefusal>(Subscription { disputed_at: Some(now), ..s.clone() })).await
             }
         }
     }
@@ -208,8 +211,8 @@ impl History {
         let (today, lead) = (self.today, self.policy.lead);
         let customer = self.world.gold.payment_method.customer.clone();
         let payment_method = Some(PaymentMethod { customer, payment_method: card.parse().unwrap() });
-        let changes = Changes { payment_method, ..Changes::default() };
-        self.change(|s| s.change(&changes, lead, today)).await
+        let changes = SubscriptionChanges { payment_method, ..SubscriptionChanges::default() };
+        self.change(|s| s.apply_changes(&changes, lead, today)).await
     }
 }
 
@@ -285,7 +288,8 @@ async fn assert_promises_are_kept(policy: Policy, payment_day: i64, steps: Vec<S
         .planned_payments(&history.policy, first_run_on)
         .take_while(|planned| is_in_view(planned.payment_on))
         .collect();
-    let (forecast, _) = audit::forecast(&history.world.system.deployment.table, 1, first_run_on, 3).await.unwrap();
+    let (forecast, _) =
+        audit::forecast_charges(&history.world.system.deployment.table, 1, first_run_on, 3).await.unwrap();
     let outlook = stored.outlook(&history.policy, today);
     history.today = first_run_on;
     for _ in 0..COMPARED_DAYS {
@@ -308,7 +312,7 @@ async fn assert_promises_are_kept(policy: Policy, payment_day: i64, steps: Vec<S
     assert_eq!(waived, stored.waived_due_dates(&schedule), "the schedule says what is waived: {stored:?}");
     let after = history.stored().await;
     if let Some(ends_on) = outlook.ends_on {
-        assert!(after.status == Status::Cancelled || ends_on > history.today, "{after:?}");
+        assert!(after.status == SubscriptionStatus::Cancelled || ends_on > history.today, "{after:?}");
         let falls_due_after_end = |planned: &&billing::PlannedPayment| planned.due_on >= ends_on;
         assert_eq!(schedule.iter().find(falls_due_after_end), None, "nothing falls due from {ends_on} on");
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use billing::{CloudEvent, Event, EventData, Money, OrderData, ReceivedEvent};
+use billing::{CloudEvent, Event, EventData, Money, OrderEventData, ReceivedEvent};
 use emulator::EngineConnection;
 use mail::MailKind;
 use notices::NoticeOutcome;
@@ -15,9 +15,9 @@ const CARD: &str = "pm_card_visa";
 
 /// Returns the data that an event contains about the order of the first payment in `world`. The order has the version
 /// `version`.
-fn order_data(world: &World, version: u64) -> OrderData {
+fn order_data(world: &World, version: u64) -> OrderEventData {
     let gold = &world.gold;
-    OrderData {
+    OrderEventData {
         account: gold.account.clone(),
         order: format!("{}.{}", gold.due_on, gold.id),
         subscription: gold.id,
@@ -78,7 +78,7 @@ async fn each_shipped_order_has_one_mail_with_its_number_and_its_parcel() {
 async fn other_events_of_orders_and_orders_of_unknown_accounts_have_no_mail() {
     let world = World::new(CARD).await;
     let data = || order_data(&world, 2);
-    let unknown = OrderData { account: "erased".parse().unwrap(), ..data() };
+    let unknown = OrderEventData { account: "erased".parse().unwrap(), ..data() };
     let messages = [
         EventData::OrderPlaced(data()),
         EventData::OrderBackordered(data()),
@@ -102,5 +102,5 @@ async fn shipment_mail_that_is_switched_off_needs_no_request() {
     let notices = World::notices(&world.system, &deployment);
     let event = ReceivedEvent::read(&message(EventData::OrderShipped(order_data(&world, 4)))).unwrap();
     assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::NotNeeded);
-    assert_eq!((connection.requests().len(), world.mails().len()), (0, 0), "{:?}", connection.requests());
+    assert_eq!((connection.request_counts().len(), world.mails().len()), (0, 0), "{:?}", connection.request_counts());
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use billing::{Changes, Label, LeadDays, OnResume, PaymentMethod, Subscription};
+use billing::{Label, LeadDays, OnResume, PaymentMethod, Subscription, SubscriptionChanges};
 use clock::Clock as _;
 use mail::{MailKind, Merchant};
-use notices::{NoticeOutcome, Notices};
-use testkit::sample;
+use notices::{CustomerNotifier, NoticeOutcome};
+use testkit::sample_subscription;
 
 use crate::notices::World;
 
@@ -40,19 +40,22 @@ async fn each_change_of_a_subscription_sends_one_mail_that_says_what_happens_nex
     let today = "2026-03-08".parse().unwrap();
     clock.set("2026-03-08T12:00:00Z".parse().unwrap());
 
-    let dearer = Changes { amount: Some(1_499), ..Changes::default() };
-    let mails = mails_after(&mut world, |stored| stored.change(&dearer, lead, today).unwrap()).await;
+    let dearer = SubscriptionChanges { amount: Some(1_499), ..SubscriptionChanges::default() };
+    let mails = mails_after(&mut world, |stored| stored.apply_changes(&dearer, lead, today).unwrap()).await;
     let parts =
         ["Monthly amount: €14.99", "Previous amount: €12.99", "Next payment: €14.99 on Tuesday, March 10, 2026"];
     assert_mail(&mails, "terms-changed", &parts);
 
-    let renamed = Changes { product_name: Some(Label::try_from("Gold II".to_owned()).unwrap()), ..Changes::default() };
-    let mails = mails_after(&mut world, |stored| stored.change(&renamed, lead, today).unwrap()).await;
+    let renamed = SubscriptionChanges {
+        product_name: Some(Label::try_from("Gold II".to_owned()).unwrap()),
+        ..SubscriptionChanges::default()
+    };
+    let mails = mails_after(&mut world, |stored| stored.apply_changes(&renamed, lead, today).unwrap()).await;
     assert_eq!(mails, [], "another name of the product is not worth a mail");
 
     let method = PaymentMethod { payment_method: "pm_card_amex".parse().unwrap(), ..world.gold.payment_method.clone() };
-    let other_card = Changes { payment_method: Some(method), ..Changes::default() };
-    let mails = mails_after(&mut world, |stored| stored.change(&other_card, lead, today).unwrap()).await;
+    let other_card = SubscriptionChanges { payment_method: Some(method), ..SubscriptionChanges::default() };
+    let mails = mails_after(&mut world, |stored| stored.apply_changes(&other_card, lead, today).unwrap()).await;
     assert_mail(&mails, "card-saved", &["Gold II", "We will use your new payment method"]);
 
     let mails = mails_after(&mut world, |stored| stored.pause(today).unwrap()).await;
@@ -87,10 +90,10 @@ fn clock_now() -> chrono::DateTime<chrono::Utc> {
 async fn new_customer_gets_a_confirmation_and_an_imported_customer_does_not() {
     let mut world = World::new(CARD).await;
     let table = world.system.deployment.table.clone();
-    let new = sample::subscription(20, "2026-03-09".parse().unwrap());
+    let new = sample_subscription(20, "2026-03-09".parse().unwrap());
     let imported = Subscription {
         external_id: Some("4711".parse().unwrap()),
-        ..sample::subscription(21, "2026-03-09".parse().unwrap())
+        ..sample_subscription(21, "2026-03-09".parse().unwrap())
     };
     table.create_subscription(&new, None).await.unwrap();
     table.create_subscription(&imported, None).await.unwrap();
@@ -108,7 +111,8 @@ async fn notices_that_are_switched_off_are_not_sent() {
     let config = &world.system.deployment.config;
     let merchant = Merchant { unsent_mails, ..config.merchant.clone() };
     let mailer = world.system.deployment.mailer.clone();
-    world.notices = Notices::new(world.system.deployment.table.clone(), mailer, merchant, world.system.clock.clone());
+    world.notices =
+        CustomerNotifier::new(world.system.deployment.table.clone(), mailer, merchant, world.system.clock.clone());
     let mails =
         mails_after(&mut world, |stored| stored.cancel("2026-03-10".parse().unwrap(), clock_now()).subscription).await;
     assert_eq!(mails, []);
@@ -133,7 +137,7 @@ async fn mail_about_an_owed_payment_leads_to_a_page_for_a_card() {
 async fn subscription_that_ends_for_want_of_a_payment_says_so() {
     let mut world = World::new(CARD).await;
     let ended = |stored: &Subscription| Subscription {
-        status: billing::Status::Cancelled,
+        status: billing::SubscriptionStatus::Cancelled,
         failed_attempts: stored.failed_attempts + 1,
         next_payment_on: None,
         next_reminder_on: None,
@@ -151,16 +155,17 @@ async fn subscription_that_ends_for_want_of_a_payment_says_so() {
 async fn new_card_of_an_unpaid_subscription_is_confirmed() {
     let mut world = World::new(CARD).await;
     let unpaid = |stored: &Subscription| Subscription {
-        status: billing::Status::Unpaid,
+        status: billing::SubscriptionStatus::Unpaid,
         next_payment_on: None,
         next_reminder_on: None,
         ..stored.clone()
     };
     assert_mail(&mails_after(&mut world, unpaid).await, "unpaid", &[]);
     let method = PaymentMethod { payment_method: "pm_card_amex".parse().unwrap(), ..world.gold.payment_method.clone() };
-    let entered = Changes { payment_method: Some(method), ..Changes::default() };
-    let change =
-        |stored: &Subscription| stored.change(&entered, LeadDays::default(), "2026-03-20".parse().unwrap()).unwrap();
+    let entered = SubscriptionChanges { payment_method: Some(method), ..SubscriptionChanges::default() };
+    let change = |stored: &Subscription| {
+        stored.apply_changes(&entered, LeadDays::default(), "2026-03-20".parse().unwrap()).unwrap()
+    };
     // The event of this change is `subscription.revived`, with the payment method in its list of changed fields.
     assert_mail(&mails_after(&mut world, change).await, "card-saved", &[]);
 }
@@ -180,14 +185,19 @@ async fn rejected_payment_is_mailed_only_when_it_counts_as_a_decline() {
 async fn new_card_for_several_subscriptions_sends_one_mail() {
     let mut world = World::new(CARD).await;
     let table = world.system.deployment.table.clone();
-    let other = sample::subscription(20, "2026-03-01".parse().unwrap());
+    let other = sample_subscription(20, "2026-03-01".parse().unwrap());
     table.create_subscription(&other, None).await.unwrap();
     let created = world.publish_new_events().await;
     world.notify(&created).await;
     let method = PaymentMethod { payment_method: "pm_card_amex".parse().unwrap(), ..world.gold.payment_method.clone() };
-    let entered = Changes { payment_method: Some(method), payment_method_at: Some(clock_now()), ..Changes::default() };
-    let change =
-        |stored: &Subscription| stored.change(&entered, LeadDays::default(), "2026-03-08".parse().unwrap()).unwrap();
+    let entered = SubscriptionChanges {
+        payment_method: Some(method),
+        payment_method_at: Some(clock_now()),
+        ..SubscriptionChanges::default()
+    };
+    let change = |stored: &Subscription| {
+        stored.apply_changes(&entered, LeadDays::default(), "2026-03-08".parse().unwrap()).unwrap()
+    };
     table.rewrite_subscription(other, |stored| Ok::<_, ()>(change(stored))).await.unwrap();
     let mails = mails_after(&mut world, change).await;
     // The first event is that of the other subscription. Its mail also says what the first subscription is charged.

@@ -39,12 +39,12 @@ impl Order {
             ),
             (!self.is_written_off || self.status == Returned, "WrittenOff may exist only if Status is RETURNED"),
             (
-                follows.is_some() != self.id.is_main()
-                    && follows.is_none_or(|follows| follows != self.id && follows.main() == self.id.main()),
+                follows.is_some() != self.id.is_main_order()
+                    && follows.is_none_or(|follows| follows != self.id && follows.main_order() == self.id.main_order()),
                 "Follows and Reason must exist if the id has a part number, and name an order of the same month",
             ),
-            (self.follow_ups == 0 || self.id.is_main(), "FollowUps may exist only in the main order"),
-            (self.id.is_main() || self.total.minor() == 0, "PaymentAmount must be 0 in a follow-up order"),
+            (self.follow_ups == 0 || self.id.is_main_order(), "FollowUps may exist only in the main order"),
+            (self.id.is_main_order() || self.total.minor() == 0, "PaymentAmount must be 0 in a follow-up order"),
         ];
         rules.into_iter().filter(|(is_obeyed, _)| !is_obeyed).map(|(_, rule)| rule).collect()
     }

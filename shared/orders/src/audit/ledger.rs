@@ -90,7 +90,7 @@ impl fmt::Display for AuditedNumber {
 
 impl AuditedNumber {
     /// Returns `value` as text: an amount with its currency, or a number of pieces.
-    pub fn text_of(&self, value: i64) -> String {
+    pub fn format_value(&self, value: i64) -> String {
         match self {
             Self::Stock { .. } | Self::TotalStock { .. } => value.to_string(),
             Self::QuarterTotal { currency, .. } => Money::new(value, *currency).to_string(),
@@ -100,7 +100,7 @@ impl AuditedNumber {
 
 impl AuditLedger {
     /// Adds a stored item: saves the number that it contains, or adds its record to the sum for the number.
-    pub fn add(&mut self, item: &AuditedItem) {
+    pub fn add_item(&mut self, item: &AuditedItem) {
         match item {
             AuditedItem::Stock { product, warehouse, pieces, is_opened } => {
                 let entry = self.stocks.entry((product.clone(), warehouse.clone())).or_default();
@@ -117,7 +117,7 @@ impl AuditLedger {
             }
             AuditedItem::Order(order) => {
                 let Some(representative) = &order.representative else { return };
-                let amount = order.amount_in_total();
+                let amount = order.amount_in_quarter_total();
                 let key = (representative.clone(), order.quarter(), amount.currency());
                 let (_, sum) = self.quarter_totals.entry(key).or_default();
                 *sum = sum.saturating_add(amount.minor());
@@ -162,7 +162,7 @@ impl AuditLedger {
 
     /// Returns the stocks from before movements were recorded that have no opening movement yet. Each is returned with
     /// the pieces that its recorded movements do not explain.
-    pub fn unopened(&self) -> Vec<StockChange> {
+    pub fn stocks_without_opening(&self) -> Vec<StockChange> {
         let unopened = self.stocks.iter().filter(|(_, entry)| !entry.is_opened && entry.pieces.is_some());
         let opening = |((product, warehouse), entry): (&(ProductId, WarehouseId), &StockEntry)| StockChange {
             product: product.clone(),
@@ -229,7 +229,7 @@ mod tests {
             (vec![stock_item("ams", 7, false), movement_item("ams", -2), total_stock_item(7)], vec![]),
         ] {
             let mut ledger = AuditLedger::default();
-            items.iter().for_each(|item| ledger.add(item));
+            items.iter().for_each(|item| ledger.add_item(item));
             let differences = ledger.differences();
             let texts: Vec<String> = differences
                 .iter()
@@ -245,9 +245,9 @@ mod tests {
         for item in
             [stock_item("ams", 7, false), movement_item("ams", -2), stock_item("nyc", 3, true), movement_item("nyc", 3)]
         {
-            ledger.add(&item);
+            ledger.add_item(&item);
         }
-        let unopened = ledger.unopened();
+        let unopened = ledger.stocks_without_opening();
         assert_eq!(unopened.len(), 1);
         assert_eq!((unopened[0].warehouse.as_str(), unopened[0].pieces), ("ams", 9));
     }

@@ -14,7 +14,7 @@ use crate::ids::OrderId;
 pub struct OrderDigest(BTreeMap<NaiveDate, (u64, u128)>);
 
 /// Returns the first 16 bytes of the SHA-256 of the id of `order`, as a number.
-fn hash_of_id(order: OrderId) -> u128 {
+fn hash_of_order_id(order: OrderId) -> u128 {
     let bytes = Sha256::digest(order.to_string());
     bytes.iter().take(16).fold(0, |hash, byte| (hash << 8) | u128::from(*byte))
 }
@@ -23,7 +23,7 @@ impl OrderDigest {
     /// Adds `order`, which was not added before.
     pub fn add(&mut self, order: OrderId) {
         let (count, sum) = self.0.entry(order.due_on).or_default();
-        (*count, *sum) = (count.saturating_add(1), sum.wrapping_add(hash_of_id(order)));
+        (*count, *sum) = (count.saturating_add(1), sum.wrapping_add(hash_of_order_id(order)));
     }
 
     /// Returns the due dates for which the two sets contain different orders.
@@ -47,7 +47,7 @@ mod tests {
 
     /// Returns the digest of `orders`. Each order is given as the day of its due date in January 2027, and the index of
     /// its subscription in `SUBSCRIPTIONS`.
-    fn digest(orders: &[(u32, usize)]) -> OrderDigest {
+    fn digest_of_orders(orders: &[(u32, usize)]) -> OrderDigest {
         let mut digest = OrderDigest::default();
         for (day, subscription) in orders {
             digest.add(format!("2027-01-{day:02}.{}", SUBSCRIPTIONS[*subscription]).parse().unwrap());
@@ -71,8 +71,16 @@ mod tests {
         ] {
             let days: BTreeSet<NaiveDate> =
                 expected.iter().map(|day| NaiveDate::from_ymd_opt(2027, 1, *day).unwrap()).collect();
-            assert_eq!(digest(&orders).different_due_dates(&digest(&other)), days, "{orders:?} {other:?}");
-            assert_eq!(digest(&other).different_due_dates(&digest(&orders)), days, "{other:?} {orders:?}");
+            assert_eq!(
+                digest_of_orders(&orders).different_due_dates(&digest_of_orders(&other)),
+                days,
+                "{orders:?} {other:?}"
+            );
+            assert_eq!(
+                digest_of_orders(&other).different_due_dates(&digest_of_orders(&orders)),
+                days,
+                "{other:?} {orders:?}"
+            );
         }
     }
 }

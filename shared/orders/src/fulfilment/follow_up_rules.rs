@@ -45,7 +45,7 @@ pub enum FollowUpError {
 ///
 /// # Errors
 /// `part` is empty, contains a product that is not in `lines`, or contains more pieces of a product than `lines`.
-pub fn check_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowUpError> {
+pub fn check_part_of_lines(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowUpError> {
     if part.is_empty() {
         return Err(FollowUpError::NoLines);
     }
@@ -62,9 +62,9 @@ pub fn check_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<(), FollowU
 /// of `lines`.
 ///
 /// # Errors
-/// The errors of [`check_part`], and [`FollowUpError::NothingLeft`] if no line is left.
-pub fn lines_without(lines: &[OrderLine], part: &[OrderLine]) -> Result<Vec<OrderLine>, FollowUpError> {
-    check_part(lines, part)?;
+/// The errors of [`check_part_of_lines`], and [`FollowUpError::NothingLeft`] if no line is left.
+pub fn lines_without_part(lines: &[OrderLine], part: &[OrderLine]) -> Result<Vec<OrderLine>, FollowUpError> {
+    check_part_of_lines(lines, part)?;
     let left = |line: &OrderLine| {
         let kept = part.iter().find(|kept| kept.product == line.product).map_or(0, |kept| kept.quantity);
         let quantity = line.quantity.saturating_sub(kept);
@@ -107,14 +107,14 @@ impl Order {
             return Err(FollowUpError::Refunded(self.id));
         }
         let follow_ups = self.follow_ups.saturating_add(1);
-        let id = self.id.follow_up(follow_ups).ok_or(FollowUpError::TooMany)?;
+        let id = self.id.follow_up_id(follow_ups).ok_or(FollowUpError::TooMany)?;
         Ok((Self { follow_ups, ..self.clone() }, id))
     }
 
     /// Returns the ids of all follow-up orders that were ever created for the paid month of this main order.
     pub fn follow_up_ids(&self) -> impl Iterator<Item = OrderId> + use<> {
         let id = self.id;
-        (1..=self.follow_ups).filter_map(move |number| id.follow_up(number))
+        (1..=self.follow_ups).filter_map(move |number| id.follow_up_id(number))
     }
 
     /// Returns a new backordered follow-up order with the identifier `id`, which follows this order, with `lines` as
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn lines(lines: &[(&str, u32)]) -> Vec<OrderLine> {
+    fn order_lines(lines: &[(&str, u32)]) -> Vec<OrderLine> {
         let line =
             |(product, quantity): &(&str, u32)| OrderLine { product: product.parse().unwrap(), quantity: *quantity };
         lines.iter().map(line).collect()
@@ -176,7 +176,7 @@ mod tests {
             status,
             waits_for: None,
             missing: Vec::new(),
-            lines: lines(&[("beans", 3), ("cups", 1)]),
+            lines: order_lines(&[("beans", 3), ("cups", 1)]),
             warehouse: None,
             address: None,
             shipment: None,
@@ -187,7 +187,7 @@ mod tests {
             bucket: 0,
             version: 4,
         };
-        order.waiting_for(crate::fulfilment::order::BackOrderReason::Stock, lines(&[("cups", 1)]))
+        order.waiting_for(crate::fulfilment::order::BackOrderReason::Stock, order_lines(&[("cups", 1)]))
     }
 
     #[test]
@@ -205,8 +205,8 @@ mod tests {
             (vec![("beans", 3), ("cups", 1)], Err(FollowUpError::NothingLeft)),
             (vec![], Err(FollowUpError::NoLines)),
         ] {
-            let left = lines_without(&lines(&[("beans", 3), ("cups", 1)]), &lines(&kept));
-            assert_eq!(left, expected.map(|left| lines(&left)), "{kept:?}");
+            let left = lines_without_part(&order_lines(&[("beans", 3), ("cups", 1)]), &order_lines(&kept));
+            assert_eq!(left, expected.map(|left| order_lines(&left)), "{kept:?}");
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
             let main = Order { refunded: Money::new(refunded, main.total.currency()), ..main };
             let next = main.with_follow_up();
             assert_eq!(
-                next.as_ref().map(|(_, id)| id.part()).map_err(Clone::clone),
+                next.as_ref().map(|(_, id)| id.part_number()).map_err(Clone::clone),
                 expected,
                 "{follow_ups} {refunded}"
             );
@@ -249,11 +249,11 @@ mod tests {
     fn follow_up_has_no_amount_and_is_never_refunded_in_full() {
         let main = sample_order(OrderStatus::BackOrdered, 0);
         let (_, id) = main.with_follow_up().unwrap();
-        let rest = lines(&[("cups", 1)]);
+        let rest = order_lines(&[("cups", 1)]);
         let follow_up = main.new_follow_up_order(id, FollowUpReason::Remainder, rest.clone(), None, 3);
         assert_eq!(follow_up.follow_up.map(|of| of.follows), Some(main.id));
         assert_eq!((follow_up.lines.clone(), follow_up.placed_at, follow_up.bucket), (rest, main.placed_at, 3));
         assert_eq!((follow_up.missing.len(), follow_up.version), (0, 1));
-        assert_eq!((follow_up.amount_in_total().minor(), follow_up.is_refunded_in_full()), (0, false));
+        assert_eq!((follow_up.amount_in_quarter_total().minor(), follow_up.is_refunded_in_full()), (0, false));
     }
 }

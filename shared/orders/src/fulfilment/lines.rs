@@ -11,9 +11,9 @@ pub const MAX_QUANTITY: u64 = 1_000_000_000;
 /// transaction.
 pub const MAX_LINES: usize = 20;
 
-/// The reason why [`check_lines`] rejects the lines of a SKU or an order.
+/// The reason why [`check_order_lines`] rejects the lines of a SKU or an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LinesError {
+pub enum OrderLinesError {
     #[error("at most {MAX_LINES} products can be listed, not {0}")]
     TooMany(usize),
     #[error("the product {0} is listed twice; list each product once")]
@@ -26,17 +26,17 @@ pub enum LinesError {
 ///
 /// # Errors
 /// There are more than [`MAX_LINES`] lines, a product is listed twice, or a quantity is not from 1 to [`MAX_QUANTITY`].
-pub fn check_lines(lines: &[OrderLine]) -> Result<(), LinesError> {
+pub fn check_order_lines(lines: &[OrderLine]) -> Result<(), OrderLinesError> {
     if lines.len() > MAX_LINES {
-        return Err(LinesError::TooMany(lines.len()));
+        return Err(OrderLinesError::TooMany(lines.len()));
     }
     let mut products = BTreeSet::new();
     for OrderLine { product, quantity } in lines {
         if !products.insert(product) {
-            return Err(LinesError::DuplicateProduct(product.clone()));
+            return Err(OrderLinesError::DuplicateProduct(product.clone()));
         }
         if !(1..=MAX_QUANTITY).contains(&u64::from(*quantity)) {
-            return Err(LinesError::InvalidQuantity(product.clone()));
+            return Err(OrderLinesError::InvalidQuantity(product.clone()));
         }
     }
     Ok(())
@@ -46,24 +46,27 @@ pub fn check_lines(lines: &[OrderLine]) -> Result<(), LinesError> {
 mod tests {
     use super::*;
 
-    fn line(product: &str, quantity: u32) -> OrderLine {
+    fn order_line(product: &str, quantity: u32) -> OrderLine {
         OrderLine { product: product.parse().unwrap(), quantity }
     }
 
     #[test]
     fn check_lines_rejects_too_many_lines_duplicates_and_wrong_quantities() {
-        let many = |count: usize| (0..count).map(|n| line(&format!("p{n}"), 1)).collect::<Vec<_>>();
+        let many = |count: usize| (0..count).map(|n| order_line(&format!("p{n}"), 1)).collect::<Vec<_>>();
         // The columns are: the lines, and the expected error (`None` if the lines are valid).
         for (lines, expected_error) in [
             (vec![], None),
             (many(20), None),
-            (many(21), Some(LinesError::TooMany(21))),
-            (vec![line("p", 1), line("q", 1), line("p", 2)], Some(LinesError::DuplicateProduct("p".parse().unwrap()))),
-            (vec![line("p", 0)], Some(LinesError::InvalidQuantity("p".parse().unwrap()))),
-            (vec![line("p", 1_000_000_000)], None),
-            (vec![line("p", 1_000_000_001)], Some(LinesError::InvalidQuantity("p".parse().unwrap()))),
+            (many(21), Some(OrderLinesError::TooMany(21))),
+            (
+                vec![order_line("p", 1), order_line("q", 1), order_line("p", 2)],
+                Some(OrderLinesError::DuplicateProduct("p".parse().unwrap())),
+            ),
+            (vec![order_line("p", 0)], Some(OrderLinesError::InvalidQuantity("p".parse().unwrap()))),
+            (vec![order_line("p", 1_000_000_000)], None),
+            (vec![order_line("p", 1_000_000_001)], Some(OrderLinesError::InvalidQuantity("p".parse().unwrap()))),
         ] {
-            assert_eq!(check_lines(&lines).err(), expected_error, "{lines:?}");
+            assert_eq!(check_order_lines(&lines).err(), expected_error, "{lines:?}");
         }
     }
 }

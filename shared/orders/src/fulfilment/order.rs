@@ -16,7 +16,7 @@ use billing::{AccountId, Label, Money};
 pub type DateRange = (NaiveDate, NaiveDate);
 
 /// Returns a range that contains the days of all orders: from 1970-01-01 until 73,000 days (about 200 years) later.
-pub fn all_days() -> DateRange {
+pub fn range_of_all_days() -> DateRange {
     let first = NaiveDate::default();
     (first, first.checked_add_days(Days::new(73_000)).unwrap_or(first))
 }
@@ -105,7 +105,7 @@ pub struct Parcel {
 
 /// A request to change an order to its next status, or to return or cancel the order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct OrderStep {
     /// The status that the order shall get: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`.
     pub next: OrderStatus,
     /// The parcel in which the order is shipped. Used only if `next` is `SHIPPED`.
@@ -115,7 +115,7 @@ pub struct Step {
     pub is_unsellable: bool,
 }
 
-impl From<OrderStatus> for Step {
+impl From<OrderStatus> for OrderStep {
     fn from(next: OrderStatus) -> Self {
         Self { next, parcel: Parcel::default(), is_unsellable: false }
     }
@@ -124,12 +124,12 @@ impl From<OrderStatus> for Step {
 /// The error for an order whose address cannot be corrected in its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the address of an order that is {0} cannot be corrected; it must be BACKORDERED, OPEN or PICKED")]
-pub struct CorrectionError(pub OrderStatus);
+pub struct AddressCorrectionError(pub OrderStatus);
 
 /// The error for an order whose products cannot be changed in its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the products of an order that is {0} cannot be changed; it must be BACKORDERED or OPEN")]
-pub struct ProductsError(pub OrderStatus);
+pub struct OrderProductsError(pub OrderStatus);
 
 /// The effect of a change on the stock of the warehouse of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display)]
@@ -176,8 +176,8 @@ impl Order {
 
     /// Returns the amount of the order in the quarter total of its representative: the payment without its refunded part, or 0
     /// if the order is cancelled or returned.
-    pub fn amount_in_total(&self) -> Money {
-        let minor = match self.status.counts_in_total() {
+    pub fn amount_in_quarter_total(&self) -> Money {
+        let minor = match self.status.counts_in_quarter_total() {
             true => self.total.minor().saturating_sub(self.refunded.minor()),
             false => 0,
         };
@@ -235,10 +235,10 @@ impl Order {
     ///
     /// # Errors
     /// The order is neither backordered nor open.
-    pub fn with_lines(&self, lines: Vec<OrderLine>) -> Result<Self, ProductsError> {
+    pub fn with_lines(&self, lines: Vec<OrderLine>) -> Result<Self, OrderProductsError> {
         match self.status {
             OrderStatus::BackOrdered | OrderStatus::Open => Ok(Self { lines, ..self.clone() }),
-            status => Err(ProductsError(status)),
+            status => Err(OrderProductsError(status)),
         }
     }
 
@@ -246,12 +246,12 @@ impl Order {
     ///
     /// # Errors
     /// The order is shipped, returned or cancelled already.
-    pub fn with_corrected_address(&self, address: ShippingAddress) -> Result<Self, CorrectionError> {
+    pub fn with_corrected_address(&self, address: ShippingAddress) -> Result<Self, AddressCorrectionError> {
         match self.status {
             OrderStatus::BackOrdered | OrderStatus::Open | OrderStatus::Picked => {
                 Ok(Self { address: Some(address), ..self.clone() })
             }
-            status => Err(CorrectionError(status)),
+            status => Err(AddressCorrectionError(status)),
         }
     }
 
@@ -260,7 +260,7 @@ impl Order {
     /// # Errors
     /// The order cannot change from its status to the requested status. The requested status `OPEN` is always refused:
     /// only [`Order::filled_from`] opens an order.
-    pub fn advanced_by(&self, step: &Step, now: DateTime<Utc>) -> Result<Self, TransitionError> {
+    pub fn advanced_by(&self, step: &OrderStep, now: DateTime<Utc>) -> Result<Self, TransitionError> {
         match step.next {
             OrderStatus::Open => Err(TransitionError { from: self.status, to: step.next }),
             OrderStatus::Shipped => {
@@ -282,7 +282,7 @@ impl Order {
 
     /// Returns whether other orders may be filled after this order changes from `self` to `next`. This is the case if
     /// the change restores stock, or if it cancels a backordered order for which newer orders had to wait.
-    pub fn unblocks_others(&self, next: &Order) -> bool {
+    pub fn unblocks_other_orders(&self, next: &Order) -> bool {
         let is_cancelled_backorder = self.status == OrderStatus::BackOrdered && next.status == OrderStatus::Cancelled;
         is_cancelled_backorder || self.transition_effects(next).stock == StockEffect::Restored
     }
@@ -295,7 +295,7 @@ impl Order {
             (true, false) => StockEffect::Restored,
             _ => StockEffect::None,
         };
-        let added = next.amount_in_total().minor().saturating_sub(self.amount_in_total().minor());
+        let added = next.amount_in_quarter_total().minor().saturating_sub(self.amount_in_quarter_total().minor());
         TransitionEffects { stock, added_to_total: Money::new(added, self.total.currency()) }
     }
 }
@@ -360,8 +360,9 @@ mod tests {
                             Money::new(if *is_removed_from_total { -1_299 } else { 0 }, before.total.currency());
                         let effects = TransitionEffects { stock: *stock, added_to_total };
                         assert_eq!(before.transition_effects(&after), effects, "{from} to {to}");
-                        let unblocks_others = *stock == StockEffect::Restored || (from, to) == (BackOrdered, Cancelled);
-                        assert_eq!(before.unblocks_others(&after), unblocks_others, "{from} to {to}");
+                        let unblocks_other_orders =
+                            *stock == StockEffect::Restored || (from, to) == (BackOrdered, Cancelled);
+                        assert_eq!(before.unblocks_other_orders(&after), unblocks_other_orders, "{from} to {to}");
                     }
                 }
             }
@@ -381,13 +382,13 @@ mod tests {
     fn returned_products_that_are_not_sellable_are_written_off() {
         for status in OrderStatus::iter() {
             for is_unsellable in [false, true] {
-                let step = Step { is_unsellable, ..OrderStatus::Returned.into() };
+                let step = OrderStep { is_unsellable, ..OrderStatus::Returned.into() };
                 let before = sample_order(status);
                 let Ok(after) = before.advanced_by(&step, DateTime::UNIX_EPOCH) else { continue };
                 let stock = if is_unsellable { StockEffect::WrittenOff } else { StockEffect::Restored };
                 assert_eq!((before.transition_effects(&after).stock, after.is_written_off), (stock, is_unsellable));
                 assert_eq!(before.transition_effects(&after).added_to_total.minor(), -1_299, "{status}");
-                assert_eq!(before.unblocks_others(&after), !is_unsellable, "{status}");
+                assert_eq!(before.unblocks_other_orders(&after), !is_unsellable, "{status}");
             }
         }
     }

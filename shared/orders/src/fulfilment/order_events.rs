@@ -2,14 +2,14 @@
 //! change, which the stream of the table contains. So if the events of a change are computed again, they are the same
 //! events with the same ids.
 
-use billing::{Event, EventData, OrderData, OrderLineData};
+use billing::{Event, EventData, OrderEventData, OrderLineEventData};
 use chrono::{DateTime, Utc};
 
 use crate::fulfilment::order::{Order, OrderLine, Parcel, Shipment};
 use crate::fulfilment::order_status::OrderStatus;
 
 /// The constructor of an [`EventData`] variant with the data of an order, such as [`EventData::OrderShipped`].
-type EventConstructor = fn(OrderData) -> EventData;
+type OrderEventConstructor = fn(OrderEventData) -> EventData;
 
 /// Returns the events of the change of an order from `old` to `new` at the time `at`. `old` is `None` for a new order:
 /// then the events are `order.placed` and the event of its status. A new status has one event, except that `PICKED` has
@@ -21,13 +21,13 @@ pub fn order_events(old: Option<&Order>, new: &Order, at: DateTime<Utc>) -> Vec<
         let has_other_lines = !old.lines.is_empty() && old.lines != new.lines;
         (old.status, old.waits_for) != (new.status, new.waits_for) || has_other_lines
     });
-    let placed = old.is_none().then_some(EventData::OrderPlaced as EventConstructor);
-    let of_status = if has_new_status { status_constructor(new.status) } else { None };
-    placed.into_iter().chain(of_status).map(|constructor| new_event(constructor, new, at)).collect()
+    let placed = old.is_none().then_some(EventData::OrderPlaced as OrderEventConstructor);
+    let of_status = if has_new_status { event_constructor_of_status(new.status) } else { None };
+    placed.into_iter().chain(of_status).map(|constructor| new_order_event(constructor, new, at)).collect()
 }
 
 /// Returns the constructor of the event of an order that gets the status `status`; `None` if there is no such event.
-fn status_constructor(status: OrderStatus) -> Option<EventConstructor> {
+fn event_constructor_of_status(status: OrderStatus) -> Option<OrderEventConstructor> {
     match status {
         OrderStatus::BackOrdered => Some(EventData::OrderBackordered),
         OrderStatus::Open => Some(EventData::OrderFilled),
@@ -41,8 +41,8 @@ fn status_constructor(status: OrderStatus) -> Option<EventConstructor> {
 
 /// Creates an event of an order. The id of the event contains the version of the order, because an order can have the event
 /// `order.backordered` more than once.
-fn new_event(constructor: EventConstructor, order: &Order, at: DateTime<Utc>) -> Event {
-    let mut data = data_of(order);
+fn new_order_event(constructor: OrderEventConstructor, order: &Order, at: DateTime<Utc>) -> Event {
+    let mut data = order_event_data(order);
     // The carrier shows the recipient of a parcel to everyone who knows the tracking number, so only the event
     // `order.shipped` contains this number.
     if order.status == OrderStatus::Shipped
@@ -60,12 +60,12 @@ fn new_event(constructor: EventConstructor, order: &Order, at: DateTime<Utc>) ->
 }
 
 /// Returns the data of the events of `order`, without the carrier and the tracking number of the parcel.
-fn data_of(order: &Order) -> OrderData {
+fn order_event_data(order: &Order) -> OrderEventData {
     let lines = |lines: &[OrderLine]| {
-        let line = |line: &OrderLine| OrderLineData { product: line.product.to_string(), quantity: line.quantity };
+        let line = |line: &OrderLine| OrderLineEventData { product: line.product.to_string(), quantity: line.quantity };
         lines.iter().map(line).collect()
     };
-    OrderData {
+    OrderEventData {
         account: order.customer.clone(),
         order: order.id.to_string(),
         subscription: order.id.subscription,

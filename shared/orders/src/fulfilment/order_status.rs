@@ -42,7 +42,7 @@ impl OrderStatus {
     }
 
     /// Returns whether the amount of an order in this status is part of its representative's quarter total.
-    pub fn counts_in_total(self) -> bool {
+    pub fn counts_in_quarter_total(self) -> bool {
         !matches!(self, Self::Returned | Self::Cancelled)
     }
 

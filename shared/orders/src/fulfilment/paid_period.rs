@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::ids::OrderId;
-use billing::{AccountId, Money, PaymentData, Sku};
+use billing::{AccountId, Money, PaymentEventData, Sku};
 
 /// A paid month of a subscription, for which one order is placed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,8 +16,8 @@ pub struct PaidPeriod {
     pub paid_at: DateTime<Utc>,
 }
 
-impl From<PaymentData> for PaidPeriod {
-    fn from(data: PaymentData) -> Self {
+impl From<PaymentEventData> for PaidPeriod {
+    fn from(data: PaymentEventData) -> Self {
         Self {
             order: OrderId::of_month(data.due_on, data.subscription),
             account: data.account,

@@ -2,7 +2,7 @@
 //! same refund.
 
 use crate::ids::OrderId;
-use billing::{AccountId, Money, RefundData};
+use billing::{AccountId, Money, RefundEventData};
 
 /// A refund, as an event `payment.refunded` or `payment.refund_failed` reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub struct RefundEvent {
 impl RefundEvent {
     /// Returns the refund that the event `payment.refunded` with `data` reports, or the event `payment.refund_failed`
     /// if `has_failed` is true.
-    pub fn new(data: RefundData, has_failed: bool) -> Self {
+    pub fn new(data: RefundEventData, has_failed: bool) -> Self {
         let order = OrderId::of_month(data.due_on, data.subscription);
         Self { order, account: data.account, refund: data.refund, amount: data.amount, has_failed }
     }
@@ -52,7 +52,7 @@ impl OrderRefunds {
     /// Returns the refunds after the event `event`: adds the refund of the event, or marks the recorded refund as
     /// failed. Returns `None` if the event changes nothing. A failed refund stays failed, even if the event
     /// `payment.refunded` arrives later.
-    pub fn after(&self, event: &RefundEvent) -> Option<Self> {
+    pub fn after_event(&self, event: &RefundEvent) -> Option<Self> {
         let mut refunds = self.refunds.clone();
         match refunds.iter_mut().find(|known| known.id == event.refund) {
             Some(known) if known.has_failed || !event.has_failed => return None,
@@ -97,7 +97,7 @@ mod tests {
             (vec![event("a", 300, failed), event("b", 200, made), event("a", 300, made)], 200),
         ] {
             let none = OrderRefunds::none(event("a", 1, made).order);
-            let known = all.iter().fold(none, |known, event| known.after(event).unwrap_or(known));
+            let known = all.iter().fold(none, |known, event| known.after_event(event).unwrap_or(known));
             assert_eq!(known.refunded_minor(), expected, "{all:?}");
         }
     }

@@ -64,7 +64,7 @@ pub struct Movement {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrderMovement {
     pub order: OrderId,
-    /// The version of the order after the change that caused the movement.
+    /// The version that the order had after the change that caused this stock movement.
     pub version: u64,
     pub effect: StockEffect,
     /// When the movement was recorded.
@@ -115,7 +115,7 @@ pub enum MovementError {
 }
 
 /// Returns the change of a stock from `before` to `after` pieces; `None` if the change is too large for an `i64`.
-fn difference(before: u64, after: u64) -> Option<i64> {
+fn stock_difference(before: u64, after: u64) -> Option<i64> {
     i64::try_from(i128::from(after).checked_sub(i128::from(before))?).ok()
 }
 
@@ -130,7 +130,7 @@ impl MovementRequest {
     }
 
     /// Returns the warehouse that gets the pieces of a transfer; `None` for every other kind.
-    pub fn to(&self) -> Option<&WarehouseId> {
+    pub fn target_warehouse(&self) -> Option<&WarehouseId> {
         match self {
             Self::Transfer { to, .. } => Some(to),
             Self::Count { .. } | Self::WriteOff { .. } => None,
@@ -166,7 +166,7 @@ impl MovementRequest {
         };
         let quantity = self.quantity();
         let warehouse = self.warehouse();
-        if self.to() == Some(warehouse) {
+        if self.target_warehouse() == Some(warehouse) {
             return Err(MovementError::SameWarehouse(warehouse.clone()));
         }
         let more_than_stock = || {
@@ -183,9 +183,9 @@ impl MovementRequest {
             kind,
             at,
             warehouse: warehouse.clone(),
-            to: self.to().cloned(),
+            to: self.target_warehouse().cloned(),
             quantity,
-            stock_change: difference(stock, after).ok_or(MovementError::StockTooLarge)?,
+            stock_change: stock_difference(stock, after).ok_or(MovementError::StockTooLarge)?,
             reason: reason.cloned(),
         })
     }
@@ -219,7 +219,7 @@ impl OrderMovement {
     /// effect of the change on the stock. `version` is the version of the order after the change, and `at` is the time
     /// of the change. Returns `None` if no product moves: `effect` is [`StockEffect::None`], or the order has no
     /// warehouse.
-    pub fn of_change(
+    pub fn of_order_change(
         order: &Order,
         lines: &[OrderLine],
         effect: StockEffect,
@@ -243,9 +243,10 @@ impl OrderMovement {
     /// Returns the movement that the change of the products of `order` from `old` to `new` causes. `version` is the
     /// version of the order after the change, and `at` is the time of the change. Returns `None` if no product moves:
     /// the products are the same, or the order has no warehouse.
-    pub fn of_exchange(
+    pub fn of_exchanged_lines(
         order: &Order,
-        (old, new): (&[OrderLine], &[OrderLine]),
+        old: &[OrderLine],
+        new: &[OrderLine],
         version: u64,
         at: DateTime<Utc>,
     ) -> Option<Self> {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use axum::Json;
 use billing::Label;
 use futures::{StreamExt as _, stream};
-use orders::{Order, OrderId, OrderStatus, Parcel, Step};
+use orders::{Order, OrderId, OrderStatus, OrderStep, Parcel};
 use orders_desk::{DeskError, OrderDesk};
 use rest::body::Body;
 use rest::parameters::{NoParameters, Query};
-use rest::{Operator, Problem};
+use rest::{OperatorAccess, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -103,9 +103,9 @@ impl AdvanceResult {
     request_body = AdvanceFields,
     responses((status = 200, description = "The result for each order", body = AdvanceResults))
 )]
-pub async fn advance(
+pub async fn advance_orders(
     DeskForCaller(desk): DeskForCaller,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
     body: Body<AdvanceFields>,
 ) -> Result<Json<AdvanceResults>, DeskProblem> {
@@ -134,16 +134,17 @@ pub async fn advance(
         if !seen.insert(order) {
             return Err(Problem::refused_field("orders", format!("must contain the order {order} once")).into());
         }
-        steps.push((order, Step { parcel: Parcel { carrier, tracking_number }, ..next.into() }));
+        steps.push((order, OrderStep { parcel: Parcel { carrier, tracking_number }, ..next.into() }));
     }
-    let results =
-        stream::iter(steps).map(|(order, step)| advance_one(&desk, order, step)).buffered(MAX_CONCURRENT_ORDERS);
+    let results = stream::iter(steps)
+        .map(|(order, step)| advance_listed_order(&desk, order, step))
+        .buffered(MAX_CONCURRENT_ORDERS);
     let data: Vec<AdvanceResult> = results.collect().await;
     let failed = data.iter().filter(|result| result.problem.is_some()).count();
     Ok(Json(AdvanceResults { data, failed }))
 }
 
 /// Advances one order by `step`, and returns the result, also if the step fails.
-async fn advance_one(desk: &OrderDesk, order: OrderId, step: Step) -> AdvanceResult {
-    AdvanceResult::new(order, desk.advance(order, step).await)
+async fn advance_listed_order(desk: &OrderDesk, order: OrderId, step: OrderStep) -> AdvanceResult {
+    AdvanceResult::new(order, desk.advance_order(order, step).await)
 }

@@ -8,9 +8,9 @@ use orders::{Order, OrderLine};
 use orders_desk::{CreatedFollowUp, FollowUpOutcome, ReplacementRequest};
 use rest::body::Body;
 use rest::etag::IfMatch;
-use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replayed_response};
+use rest::idempotency::{IdempotencyKey, RequiredIdempotencyKey, json_response, replay_response};
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Operator, RequestTime};
+use rest::{OperatorAccess, RequestTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -56,7 +56,7 @@ pub struct FollowUpView {
 }
 
 /// Converts the lines of a request into order lines.
-fn order_lines(lines: Option<Vec<LineFields>>) -> Option<Vec<OrderLine>> {
+fn convert_to_order_lines(lines: Option<Vec<LineFields>>) -> Option<Vec<OrderLine>> {
     lines.map(|lines| lines.into_iter().map(OrderLine::from).collect())
 }
 
@@ -74,7 +74,7 @@ fn follow_up_response(outcome: FollowUpOutcome) -> Result<Response, DeskProblem>
             let (json, version) = (follow_up_json(&created), created.order.version);
             Ok(json_response(StatusCode::CREATED, StoredResponse { json, version }))
         }
-        FollowUpOutcome::Replayed(replayed) => Ok(replayed_response(replayed, StatusCode::CREATED)?),
+        FollowUpOutcome::Replayed(replayed) => Ok(replay_response(replayed, StatusCode::CREATED)?),
     }
 }
 
@@ -98,7 +98,7 @@ fn follow_up_response(outcome: FollowUpOutcome) -> Result<Response, DeskProblem>
 pub async fn split_order(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
     if_match: IfMatch,
@@ -107,9 +107,9 @@ pub async fn split_order(
 ) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let request = key.idempotent_request(&body.hash, now.at);
-    let keep = order_lines(body.value.lines);
+    let keep = convert_to_order_lines(body.value.lines);
     let precondition = |order: &Order| check_version(&if_match, order.version);
-    follow_up_response(desk.split(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
+    follow_up_response(desk.split_order(id, keep.as_deref(), request.as_ref(), follow_up_json, precondition).await?)
 }
 
 /// Replace products of an order
@@ -131,7 +131,7 @@ pub async fn split_order(
 pub async fn replace_order(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
     key: RequiredIdempotencyKey,
@@ -140,6 +140,6 @@ pub async fn replace_order(
     let id = order.ok_or_else(order_not_found)?;
     let request = key.idempotent_request(&body.hash, now.at);
     let ReplacementFields { reason, lines } = body.value;
-    let replacement = ReplacementRequest { lines: order_lines(lines), reason };
-    follow_up_response(desk.replace(id, &replacement, request.as_ref(), follow_up_json).await?)
+    let replacement = ReplacementRequest { lines: convert_to_order_lines(lines), reason };
+    follow_up_response(desk.create_replacement(id, &replacement, request.as_ref(), follow_up_json).await?)
 }

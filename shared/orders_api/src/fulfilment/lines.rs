@@ -16,7 +16,7 @@ impl Quantity {
     ///
     /// # Errors
     /// The problem response (400) for the field `quantity`, if the number is not from 1 to [`MAX_QUANTITY`].
-    pub(crate) fn checked(self) -> Result<u64, Problem> {
+    pub(crate) fn to_checked_number(self) -> Result<u64, Problem> {
         let Self(quantity) = self;
         if !(1..=MAX_QUANTITY).contains(&quantity) {
             return Err(Problem::invalid_field(

@@ -6,15 +6,15 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{Currency, Label};
 use dynamo::StoredResponse;
-use orders::{Order, OrderId, OrderLine, OrderStatus, Parcel, Quarter, Step};
+use orders::{Order, OrderId, OrderLine, OrderStatus, OrderStep, Parcel, Quarter};
 use orders_desk::AdvanceOutcome;
 use orders_table::OrderList;
 use rest::body::Body;
 use rest::etag::IfMatch;
-use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
+use rest::idempotency::{IdempotencyKey, json_response, replay_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, PathId, Query};
-use rest::{AccountAction, Caller, Operator, Problem, RequestTime};
+use rest::{AccountAction, Caller, OperatorAccess, Problem, RequestTime};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -95,7 +95,7 @@ impl StepName {
     /// # Errors
     /// - `fields` contains a parcel, but the step is not `ship`.
     /// - `fields` contains that the products are not sellable, but the step is not `return`.
-    fn with_fields(self, fields: StepFields) -> Result<Step, Problem> {
+    fn to_order_step(self, fields: StepFields) -> Result<OrderStep, Problem> {
         let StepFields { carrier, tracking_number, unsellable } = fields;
         if unsellable && self.target_status() != OrderStatus::Returned {
             return Err(Problem::refused_field("unsellable", "is only for the step return"));
@@ -105,7 +105,7 @@ impl StepName {
             Some((field, _)) if self.target_status() != OrderStatus::Shipped => {
                 Err(Problem::refused_field(field, "is only for the step ship"))
             }
-            _ => Ok(Step {
+            _ => Ok(OrderStep {
                 next: self.target_status(),
                 parcel: Parcel { carrier, tracking_number },
                 is_unsellable: unsellable,
@@ -135,16 +135,19 @@ fn order_response(order: &Order, lines: &[OrderLine]) -> Response {
     params(OrdersQuery),
     responses((status = 200, description = "A list page of orders", body = ListView<OrderView>))
 )]
-pub async fn list(
+pub async fn list_orders(
     State(api): State<OrdersApi>,
-    _: Operator,
+    _: OperatorAccess,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderView>>, DeskProblem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::All)?;
+    let (statuses, days, paging) = query.into_statuses_days_and_paging(OrderList::All)?;
     let table = &api.desk.table;
     // Read the current number of buckets: it may have been raised after this process started.
     let buckets = table.get_or_store_buckets(api.desk.buckets()).await?;
-    Ok(Json(ListView::from_page(table.orders_in(&statuses, days, buckets, &paging).await?, OrderView::from)?))
+    Ok(Json(ListView::from_page(
+        table.orders_of_all_customers(&statuses, days, buckets, &paging).await?,
+        OrderView::from,
+    )?))
 }
 
 /// Rank the representatives
@@ -163,9 +166,9 @@ pub async fn list(
         body = ListView<QuarterTotalView>
     ))
 )]
-pub async fn read_ranking(
+pub async fn get_order_ranking(
     State(api): State<OrdersApi>,
-    _: Operator,
+    _: OperatorAccess,
     Query(RankingQuery { quarter, currency }): Query<RankingQuery>,
 ) -> Result<Json<ListView<QuarterTotalView>>, DeskProblem> {
     Ok(Json(ListView::single_page(api.desk.table.get_ranking(quarter, currency).await?, QuarterTotalView::from)))
@@ -184,7 +187,7 @@ pub async fn read_ranking(
     responses((status = 200, description = "The order in its current status", body = OrderWithLines,
         headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
-pub async fn read(
+pub async fn get_order(
     State(api): State<OrdersApi>,
     caller: Caller,
     Path(OrderPath { order }): Path<OrderPath>,
@@ -216,7 +219,7 @@ pub async fn read(
 pub async fn advance_order(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     Path(StepPath { order, step }): Path<StepPath>,
     _: Query<NoParameters>,
     if_match: IfMatch,
@@ -225,11 +228,11 @@ pub async fn advance_order(
 ) -> Result<Response, DeskProblem> {
     let id = order.ok_or_else(order_not_found)?;
     let request = key.idempotent_request(&body.hash, now.at);
-    let step = step.with_fields(body.value)?;
+    let step = step.to_order_step(body.value)?;
     let precondition = |order: &Order| check_version(&if_match, order.version);
     match desk.advance_idempotent(id, &step, request.as_ref(), order_json, precondition).await? {
         AdvanceOutcome::Done(order, lines) => Ok(order_response(&order, &lines)),
-        AdvanceOutcome::Replayed(replayed) => Ok(replayed_response(replayed, StatusCode::OK)?),
+        AdvanceOutcome::Replayed(replayed) => Ok(replay_response(replayed, StatusCode::OK)?),
     }
 }
 
@@ -259,9 +262,9 @@ pub struct OrderLinesFields {
     responses((status = 200, description = "The order with its new products", body = OrderWithLines,
         headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
-pub async fn change_lines(
+pub async fn change_order_lines(
     DeskForCaller(desk): DeskForCaller,
-    _: Operator,
+    _: OperatorAccess,
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
     if_match: IfMatch,
@@ -288,7 +291,7 @@ pub async fn change_lines(
     responses((status = 200, description = "The order with the corrected address", body = OrderWithLines,
         headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
-pub async fn correct_address(
+pub async fn correct_order_address(
     DeskForCaller(desk): DeskForCaller,
     caller: Caller,
     Path(OrderPath { order }): Path<OrderPath>,

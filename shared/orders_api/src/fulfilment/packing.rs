@@ -9,8 +9,8 @@ use orders::{OrderStatus, ProductId};
 use orders_table::{NamedLine, OrderList, OrderToPack, OrdersTable};
 use rest::cursor::ListCursor;
 use rest::list::ListView;
-use rest::parameters::{Limit, Path, Query};
-use rest::{Operator, Problem, html_page};
+use rest::parameters::{PageSize, Path, Query};
+use rest::{OperatorAccess, Problem, html_page};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 use utoipa::{IntoParams, ToSchema};
@@ -51,13 +51,13 @@ pub struct NamedLineView {
 #[into_params(parameter_in = Query)]
 pub struct WarehouseOrdersQuery {
     /// Only orders in this status. Default: `OPEN`, the orders to pick.
-    #[serde(default = "open")]
+    #[serde(default = "default_packing_status")]
     #[param(value_type = OrderStatus, required = false)]
     status: OrderStatus,
     /// Whether the orders with the oldest or those with the newest payments come first. Default: the oldest.
     #[serde(default)]
     #[param(inline, required = false)]
-    sort: Sort,
+    sort: OrderSequence,
     /// The `next_cursor` of the previous list page; absent for the first list page.
     #[serde(default)]
     #[param(inline)]
@@ -65,21 +65,22 @@ pub struct WarehouseOrdersQuery {
     /// The maximum number of items in the list page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    limit: PageSize,
 }
 
 /// The sequence of a list of orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Display, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Sort {
+#[schema(as = Sort)]
+pub enum OrderSequence {
     #[default]
     OldestFirst,
     NewestFirst,
 }
 
 /// Returns the default of the query parameter `status`.
-fn open() -> OrderStatus {
+fn default_packing_status() -> OrderStatus {
     OrderStatus::Open
 }
 
@@ -106,17 +107,18 @@ impl From<OrderToPack> for OrderToPackView {
         (String = "text/html")
     )))
 )]
-pub async fn list_orders(
+pub async fn list_warehouse_orders(
     State(api): State<OrdersApi>,
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(query): Query<WarehouseOrdersQuery>,
     headers: HeaderMap,
 ) -> Result<Response, DeskProblem> {
     let WarehouseOrdersQuery { status, sort, cursor, limit } = query;
     let paging =
         cursor.paging(limit.0, |text| OrdersTable::cursor_of_orders(OrderList::OfWarehouse(&warehouse), text))?;
-    let page = api.desk.table.orders_of_warehouse(&warehouse, status, sort == Sort::NewestFirst, &paging).await?;
+    let page =
+        api.desk.table.orders_of_warehouse(&warehouse, status, sort == OrderSequence::NewestFirst, &paging).await?;
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(Problem::not_found("there is no such warehouse").into());
     }
@@ -125,7 +127,7 @@ pub async fn list_orders(
             let cursor = ListCursor::encode(cursor.as_str());
             format!("?status={status}&sort={sort}&limit={}&cursor={cursor}", limit.0)
         });
-        return Ok(html_page::response(api.slip_printer().print_slips(&page.items, next).await?));
+        return Ok(html_page::html_response(api.slip_printer().print_slips(&page.items, next).await?));
     }
     let list = ListView::from_page(page, OrderToPackView::from)?;
     Ok(([(header::VARY, "accept")], Json(list)).into_response())

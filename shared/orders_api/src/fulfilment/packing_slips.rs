@@ -44,9 +44,10 @@ impl SlipPrinter<'_> {
             true => HashMap::new(),
             false => self.get_country_names().await?,
         };
-        let slips: Vec<Value> = orders.iter().map(|to_pack| slip_values(to_pack, &locales, &countries)).collect();
+        let slips: Vec<Value> =
+            orders.iter().map(|to_pack| packing_slip_values(to_pack, &locales, &countries)).collect();
         let merchant = self.merchant;
-        Ok(html_page::render("packing_slips.html", SLIPS_TEMPLATE, context! { merchant, slips, next }))
+        Ok(html_page::render_template("packing_slips.html", SLIPS_TEMPLATE, context! { merchant, slips, next }))
     }
 
     /// Returns the merchant's name of each country. The result lacks countries that cannot be read.
@@ -58,7 +59,7 @@ impl SlipPrinter<'_> {
 
 /// Returns the values of an order for the template of the packing slips. `locales` contains the locales of customers, and
 /// `countries` the merchant's names of countries.
-fn slip_values(
+fn packing_slip_values(
     OrderToPack { order, lines }: &OrderToPack,
     locales: &HashMap<AccountId, Locale>,
     countries: &HashMap<PlaceId, Label>,

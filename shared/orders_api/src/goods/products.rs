@@ -14,7 +14,7 @@ use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
-use rest::{AdminAccess, Operator, Problem, RequestTime};
+use rest::{AdminAccess, OperatorAccess, Problem, RequestTime};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -156,9 +156,9 @@ pub(crate) fn product_not_found() -> Problem {
     params(PageQuery),
     responses((status = 200, description = "A list page of products", body = ListView<ProductView>))
 )]
-pub async fn list(
+pub async fn list_products(
     State(api): State<OrdersApi>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ProductView>>, DeskProblem> {
     let page = api.desk.table.get_products(&page.paging(OrdersTable::cursor_of_products)?).await?;
@@ -182,7 +182,7 @@ pub async fn list(
             headers(("ETag" = String, description = "The version of the product, in double quotes")))
     )
 )]
-pub async fn create_or_rename(
+pub async fn create_or_rename_product(
     DeskForCaller(desk): DeskForCaller,
     now: RequestTime,
     Path(ProductPath { product: id }): Path<ProductPath>,
@@ -197,7 +197,7 @@ pub async fn create_or_rename(
         let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
             WriteOutcome::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
-            WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress().into()),
+            WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::concurrent_change().into()),
         };
     };
     if_match.check_version(stored.version)?;
@@ -209,7 +209,7 @@ pub async fn create_or_rename(
             let renamed = table.get_product(&id).await?.ok_or_else(product_not_found)?;
             Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
-        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress().into()),
+        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::concurrent_change().into()),
     }
 }
 
@@ -226,10 +226,10 @@ pub async fn create_or_rename(
     responses((status = 200, description = "The product", body = ProductWithStock,
         headers(("ETag" = String, description = "The version of the product, in double quotes"))))
 )]
-pub async fn read(
+pub async fn get_product(
     State(api): State<OrdersApi>,
     Path(ProductPath { product }): Path<ProductPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<ProductWithStock>>, DeskProblem> {
     let table = &api.desk.table;
@@ -250,13 +250,13 @@ pub async fn read(
     params(ProductPath, OrdersQuery),
     responses((status = 200, description = "A list page of orders", body = ListView<ProductOrderView>))
 )]
-pub async fn list_orders(
+pub async fn list_product_orders(
     State(api): State<OrdersApi>,
     Path(ProductPath { product }): Path<ProductPath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<ProductOrderView>>, DeskProblem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfProduct(&product))?;
+    let (statuses, days, paging) = query.into_statuses_days_and_paging(OrderList::OfProduct(&product))?;
     let page = api.desk.table.orders_of_product(&product, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_product(&product).await?.is_none() {
         return Err(product_not_found().into());
@@ -281,13 +281,13 @@ pub async fn list_orders(
 pub async fn receive_delivery(
     DeskForCaller(desk): DeskForCaller,
     Path(StockDeliveryPath { product, delivery }): Path<StockDeliveryPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
     body: Body<DeliveryFields>,
 ) -> Result<Json<StockDeliveryView>, DeskProblem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
     let DeliveryFields { warehouse, quantity } = body.value;
-    let quantity = quantity.checked()?;
+    let quantity = quantity.to_checked_number()?;
     match desk.receive_stock(&product, &warehouse, quantity, delivery).await {
         // The product is part of the path of the request, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found().into()),

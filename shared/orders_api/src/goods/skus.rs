@@ -6,7 +6,7 @@ use billing::Sku;
 use orders::OrderLine;
 use rest::body::Body;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{AdminAccess, Operator};
+use rest::{AdminAccess, OperatorAccess};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -59,7 +59,7 @@ pub struct SkuView {
     request_body = SkuFields,
     responses((status = 200, description = "The SKU has the requested products now", body = SkuView))
 )]
-pub async fn put(
+pub async fn put_sku(
     DeskForCaller(desk): DeskForCaller,
     Path(SkuPath { sku }): Path<SkuPath>,
     _: AdminAccess,
@@ -83,10 +83,10 @@ pub async fn put(
     params(SkuPath),
     responses((status = 200, description = "The SKU, and the products to ship for each paid month", body = SkuView))
 )]
-pub async fn read(
+pub async fn get_sku(
     State(api): State<OrdersApi>,
     Path(SkuPath { sku }): Path<SkuPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
 ) -> Result<Json<SkuView>, DeskProblem> {
     let lines = api.desk.table.lines_of_sku(&sku).await?;

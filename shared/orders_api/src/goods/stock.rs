@@ -15,7 +15,7 @@ use rest::body::Body;
 use rest::list::ListView;
 use rest::openapi::UlidText;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
-use rest::{Operator, Problem};
+use rest::{OperatorAccess, Problem};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -115,7 +115,7 @@ pub struct MovementView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderMovement)]
 pub struct OrderMovementView {
-    /// The version of the order after the change that caused the movement.
+    /// The version that the order had after the change that caused this stock movement.
     version: u64,
     /// The effect of the change on the stock: `deducted` when the order was filled, `restored` when it was cancelled or
     /// returned, `written_off` when the returned products were not sellable, `exchanged` when other products replaced them.
@@ -170,7 +170,7 @@ async fn move_stock(
     match desk.move_stock(&product, id, request).await {
         // The product is part of the path of the request, so the status of the response is 404 instead of 422.
         Err(DeskError::NoProduct(_)) => Err(product_not_found().into()),
-        Err(error @ DeskError::NoWarehouse(_)) if matches!(&error, DeskError::NoWarehouse(missing) if Some(missing) == request.to()) => {
+        Err(error @ DeskError::NoWarehouse(_)) if matches!(&error, DeskError::NoWarehouse(missing) if Some(missing) == request.target_warehouse()) => {
             Err(Problem::refused_field("to_warehouse", error).into())
         }
         moved => Ok(Json(moved?.into())),
@@ -191,10 +191,10 @@ async fn move_stock(
     request_body = CountFields,
     responses((status = 200, description = "The stock is the number of pieces that were found", body = MovementView))
 )]
-pub async fn count(
+pub async fn count_stock(
     DeskForCaller(desk): DeskForCaller,
     Path(path): Path<MovementPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
     body: Body<CountFields>,
 ) -> Result<Json<MovementView>, DeskProblem> {
@@ -218,15 +218,15 @@ pub async fn count(
     request_body = WriteOffFields,
     responses((status = 200, description = "The pieces are subtracted from the stock", body = MovementView))
 )]
-pub async fn write_off(
+pub async fn write_off_stock(
     DeskForCaller(desk): DeskForCaller,
     Path(path): Path<MovementPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
     body: Body<WriteOffFields>,
 ) -> Result<Json<MovementView>, DeskProblem> {
     let WriteOffFields { warehouse, quantity, reason } = body.value;
-    let quantity = quantity.checked()?;
+    let quantity = quantity.to_checked_number()?;
     move_stock(&desk, path, &MovementRequest::WriteOff { warehouse, quantity, reason }).await
 }
 
@@ -244,15 +244,15 @@ pub async fn write_off(
     request_body = TransferFields,
     responses((status = 200, description = "The pieces are part of the stock of the other warehouse", body = MovementView))
 )]
-pub async fn transfer(
+pub async fn transfer_stock(
     DeskForCaller(desk): DeskForCaller,
     Path(path): Path<MovementPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
     body: Body<TransferFields>,
 ) -> Result<Json<MovementView>, DeskProblem> {
     let TransferFields { warehouse: from, to_warehouse: to, quantity, reason } = body.value;
-    let quantity = quantity.checked()?;
+    let quantity = quantity.to_checked_number()?;
     move_stock(&desk, path, &MovementRequest::Transfer { from, to, quantity, reason }).await
 }
 
@@ -272,11 +272,11 @@ pub async fn transfer(
 pub async fn list_movements(
     State(api): State<OrdersApi>,
     Path(ProductPath { product }): Path<ProductPath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<MovementView>>, DeskProblem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_movements(&product, text))?;
-    let page = api.desk.table.movements_of(&product, &paging).await?;
+    let page = api.desk.table.movements_of_product(&product, &paging).await?;
     if page.is_empty() && api.desk.table.get_product(&product).await?.is_none() {
         return Err(product_not_found().into());
     }
@@ -298,7 +298,7 @@ pub async fn list_movements(
 pub async fn list_order_movements(
     State(api): State<OrdersApi>,
     Path(OrderPath { order }): Path<OrderPath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<OrderMovementView>>, DeskProblem> {
     let order = order.ok_or_else(order_not_found)?;

@@ -10,7 +10,7 @@ use rest::body::Body;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
-use rest::{AdminAccess, Operator, Problem};
+use rest::{AdminAccess, OperatorAccess, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -66,9 +66,9 @@ fn warehouse_not_found() -> Problem {
     tag = "warehouses",
     responses((status = 200, description = "All warehouses", body = ListView<WarehouseView>))
 )]
-pub async fn list(
+pub async fn list_warehouses(
     State(api): State<OrdersApi>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
 ) -> Result<Json<ListView<WarehouseView>>, DeskProblem> {
     Ok(Json(ListView::single_page(api.desk.table.get_warehouses().await?, WarehouseView::from)))
@@ -91,7 +91,7 @@ pub async fn list(
             headers(("ETag" = String, description = "The version of the warehouse, in double quotes")))
     )
 )]
-pub async fn put(
+pub async fn put_warehouse(
     DeskForCaller(desk): DeskForCaller,
     Path(WarehousePath { warehouse: id }): Path<WarehousePath>,
     _: AdminAccess,
@@ -119,7 +119,7 @@ pub async fn put(
     };
     match written {
         WriteOutcome::Done => Ok((status, WithETag(warehouse.version, Json(WarehouseView::from(warehouse))))),
-        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::in_progress().into()),
+        WriteOutcome::NoAccount | WriteOutcome::Refused(_) => Err(Problem::concurrent_change().into()),
     }
 }
 
@@ -136,10 +136,10 @@ pub async fn put(
     responses((status = 200, description = "The warehouse", body = WarehouseView,
         headers(("ETag" = String, description = "The version of the warehouse, in double quotes"))))
 )]
-pub async fn read(
+pub async fn get_warehouse(
     State(api): State<OrdersApi>,
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<WarehouseView>>, DeskProblem> {
     let stored = api.desk.table.get_warehouse(&warehouse).await?.ok_or_else(warehouse_not_found)?;
@@ -157,15 +157,15 @@ pub async fn read(
     params(WarehousePath, PageQuery),
     responses((status = 200, description = "A list page of employees", body = ListView<EmployeeView>))
 )]
-pub async fn list_employees(
+pub async fn list_warehouse_employees(
     State(api): State<OrdersApi>,
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EmployeeView>>, DeskProblem> {
     let list = EmployeeList::OfWarehouse(&warehouse);
     let paging = page.paging(|text| OrdersTable::cursor_of_employees(list, text))?;
-    let page = api.desk.table.employees(list, &paging).await?;
+    let page = api.desk.table.list_employees(list, &paging).await?;
     if page.is_empty() && api.desk.table.get_warehouse(&warehouse).await?.is_none() {
         return Err(warehouse_not_found().into());
     }

@@ -6,7 +6,7 @@ use axum::extract::State;
 use billing::Label;
 use orders::{Country, Department, DepartmentId, Job, JobId, Location, LocationId, PlaceId, Region};
 use orders_table::{OrdersTable, ReferencedEntity};
-use rest::Operator;
+use rest::OperatorAccess;
 use rest::list::ListView;
 use rest::parameters::{PageQuery, Path, Query};
 use serde::{Deserialize, Serialize};
@@ -147,23 +147,26 @@ impl From<Department> for CompanyEntityView {
     params(CompanyListPath, PageQuery),
     responses((status = 200, description = "A list page of the requested list", body = ListView<CompanyEntityView>))
 )]
-pub async fn list(
+pub async fn list_company_data(
     State(api): State<OrdersApi>,
     Path(CompanyListPath { list }): Path<CompanyListPath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<CompanyEntityView>>, DeskProblem> {
     match list {
-        CompanyList::Regions => list_entities::<Region>(&api, page).await,
-        CompanyList::Countries => list_entities::<Country>(&api, page).await,
-        CompanyList::Locations => list_entities::<Location>(&api, page).await,
-        CompanyList::Jobs => list_entities::<Job>(&api, page).await,
-        CompanyList::Departments => list_entities::<Department>(&api, page).await,
+        CompanyList::Regions => list_company_entities::<Region>(&api, page).await,
+        CompanyList::Countries => list_company_entities::<Country>(&api, page).await,
+        CompanyList::Locations => list_company_entities::<Location>(&api, page).await,
+        CompanyList::Jobs => list_company_entities::<Job>(&api, page).await,
+        CompanyList::Departments => list_company_entities::<Department>(&api, page).await,
     }
 }
 
 /// Returns a list page of the entities of the kind `E`, such as regions, sorted by id.
-async fn list_entities<E>(api: &OrdersApi, page: PageQuery) -> Result<Json<ListView<CompanyEntityView>>, DeskProblem>
+async fn list_company_entities<E>(
+    api: &OrdersApi,
+    page: PageQuery,
+) -> Result<Json<ListView<CompanyEntityView>>, DeskProblem>
 where
     E: ReferencedEntity,
     CompanyEntityView: From<E>,

@@ -10,7 +10,7 @@ use rest::body::Body;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{AccountAction, Caller, Operator, Problem};
+use rest::{AccountAction, Caller, OperatorAccess, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -72,7 +72,7 @@ fn customer_not_found() -> Problem {
     responses((status = 200, description = "The changed customer", body = CustomerView,
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
-pub async fn put(
+pub async fn put_customer(
     DeskForCaller(desk): DeskForCaller,
     Path(AccountPath { account }): Path<AccountPath>,
     caller: Caller,
@@ -101,7 +101,7 @@ pub async fn put(
     responses((status = 200, description = "The customer", body = CustomerView,
         headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
-pub async fn read(
+pub async fn get_customer(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
@@ -127,12 +127,12 @@ pub async fn read(
 pub async fn hand_over_customer(
     DeskForCaller(desk): DeskForCaller,
     Path(AccountPath { account }): Path<AccountPath>,
-    _: Operator,
+    _: OperatorAccess,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
 ) -> Result<WithETag<Json<CustomerView>>, DeskProblem> {
     desk.table.get_customer(&account).await?.ok_or_else(customer_not_found)?;
-    let customer = desk.hand_over(&account, &body.value.representative).await?;
+    let customer = desk.hand_over_customer(&account, &body.value.representative).await?;
     Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
@@ -147,12 +147,12 @@ pub async fn hand_over_customer(
     params(AccountPath, OrdersQuery),
     responses((status = 200, description = "A list page of orders", body = ListView<OrderView>))
 )]
-pub async fn list_orders(
+pub async fn list_customer_orders(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderView>>, DeskProblem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfCustomer(&account))?;
+    let (statuses, days, paging) = query.into_statuses_days_and_paging(OrderList::OfCustomer(&account))?;
     let page = api.desk.table.orders_of_customer(&account, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_customer(&account).await?.is_none() {
         return Err(customer_not_found().into());

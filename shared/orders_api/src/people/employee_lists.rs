@@ -7,8 +7,8 @@ use orders::DepartmentId;
 use orders_table::{EmployeeList, OrderList, OrdersTable};
 use rest::cursor::ListCursor;
 use rest::list::ListView;
-use rest::parameters::{CivilDate, Limit, PageQuery, Path, Query};
-use rest::{ConfidentialAccess, Operator, Problem, RequestTime};
+use rest::parameters::{CivilDate, PageQuery, PageSize, Path, Query};
+use rest::{ConfidentialAccess, OperatorAccess, Problem, RequestTime};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -46,7 +46,7 @@ pub struct EmployeesQuery {
     /// The maximum number of items in the list page.
     #[serde(default)]
     #[param(inline)]
-    limit: Limit,
+    limit: PageSize,
 }
 
 /// Search for employees
@@ -61,10 +61,10 @@ pub struct EmployeesQuery {
     params(EmployeesQuery),
     responses((status = 200, description = "A list page of employees", body = ListView<EmployeeView>))
 )]
-pub async fn list(
+pub async fn list_employees(
     State(api): State<OrdersApi>,
     now: RequestTime,
-    _: Operator,
+    _: OperatorAccess,
     confidential_access: Result<ConfidentialAccess, Problem>,
     Query(query): Query<EmployeesQuery>,
 ) -> Result<Json<ListView<EmployeeView>>, DeskProblem> {
@@ -83,7 +83,7 @@ pub async fn list(
         }
     };
     let paging = cursor.paging(limit.0, |text| OrdersTable::cursor_of_employees(list, text))?;
-    let page = api.desk.table.employees(list, &paging).await?;
+    let page = api.desk.table.list_employees(list, &paging).await?;
     Ok(Json(ListView::from_page(page, EmployeeView::from)?))
 }
 
@@ -98,10 +98,10 @@ pub async fn list(
     params(EmployeePath, PageQuery),
     responses((status = 200, description = "A list page of customers", body = ListView<RepresentedCustomer>))
 )]
-pub async fn list_customers(
+pub async fn list_employee_customers(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<RepresentedCustomer>>, DeskProblem> {
     let paging = page.paging(|text| OrdersTable::cursor_of_customers(&employee, text))?;
@@ -123,13 +123,13 @@ pub async fn list_customers(
     params(EmployeePath, OrdersQuery),
     responses((status = 200, description = "A list page of orders", body = ListView<OrderOfRepresentativeView>))
 )]
-pub async fn list_orders(
+pub async fn list_employee_orders(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
+    _: OperatorAccess,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderOfRepresentativeView>>, DeskProblem> {
-    let (statuses, days, paging) = query.statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
+    let (statuses, days, paging) = query.into_statuses_days_and_paging(OrderList::OfRepresentative(&employee))?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.get_employee(&employee).await?.is_none() {
         return Err(employee_not_found().into());

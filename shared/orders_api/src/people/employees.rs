@@ -8,7 +8,7 @@ use orders_table::{EmployeeDetails, WriteOutcome};
 use rest::body::{Body, EmptyObject, MinorUnits};
 use rest::etag::{IfMatch, WithETag};
 use rest::parameters::{CivilDate, NoParameters, Path, Query};
-use rest::{AdminAccess, ConfidentialAccess, Operator, Problem, RequestTime};
+use rest::{AdminAccess, ConfidentialAccess, OperatorAccess, Problem, RequestTime};
 
 use crate::OrdersApi;
 use crate::desk_for_caller::DeskForCaller;
@@ -64,10 +64,10 @@ pub async fn hire_employee(
         version: 1,
     };
     let table = &desk.table;
-    if desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done {
+    if desk.hire_employee(&new, &assignment, &confidential).await? == WriteOutcome::Done {
         return Ok((StatusCode::CREATED, WithETag(1, Json(EmployeeView::from(new)))));
     }
-    let stored = table.get_employee(&id).await?.ok_or_else(Problem::in_progress)?;
+    let stored = table.get_employee(&id).await?.ok_or_else(Problem::concurrent_change)?;
     let is_same = stored.name == new.name
         && stored.assignment == new.assignment
         && table.get_confidential_data(&id).await? == Some(confidential);
@@ -91,10 +91,10 @@ pub async fn hire_employee(
     responses((status = 200, description = "The employee", body = EmployeeDetailsView,
         headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
-pub async fn read(
+pub async fn get_employee(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: Operator,
+    _: OperatorAccess,
     confidential_access: Result<ConfidentialAccess, Problem>,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<EmployeeDetailsView>>, DeskProblem> {
@@ -134,7 +134,7 @@ pub async fn assign_employee(
 ) -> Result<WithETag<Json<EmployeeView>>, DeskProblem> {
     let assignment = Assignment::from(body.value.assignment);
     let precondition = |employee: &Employee| check_version(&if_match, employee.version);
-    let employee = desk.assign(&employee, &assignment, precondition).await?;
+    let employee = desk.assign_employee(&employee, &assignment, precondition).await?;
     Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
 }
 
@@ -177,7 +177,7 @@ pub async fn end_employment(
     params(EmployeePath),
     responses((status = 200, description = "The confidential data", body = ConfidentialView))
 )]
-pub async fn read_confidential(
+pub async fn get_confidential_data(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: ConfidentialAccess,

@@ -14,7 +14,7 @@ use orders::{
 };
 use orders_api::OrdersApi;
 use orders_desk::{OrderDesk, PlaceOutcome};
-use orders_table::{Buckets, OrdersTable, WriteOutcome};
+use orders_table::{BucketCount, OrdersTable, WriteOutcome};
 use rest::{Caller, Role};
 use testkit::{check_generated_file, check_openapi_examples};
 
@@ -52,7 +52,7 @@ async fn hire_second_representative(desk: &OrderDesk) {
     let created_at = "2027-01-01T09:00:00Z".parse().unwrap();
     let name = "Grace Hopper".parse().unwrap();
     let new = Employee { id, name, assignment: None, left_on: None, created_at, version: 1 };
-    assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), WriteOutcome::Done);
+    assert_eq!(desk.table.hire_employee(&new, &assignment, &confidential).await.unwrap(), WriteOutcome::Done);
 }
 
 /// Stores the region, the country, the location, the jobs and the departments to which the examples refer.
@@ -87,10 +87,11 @@ async fn create_second_warehouse(desk: &OrderDesk) {
 #[tokio::test]
 async fn responses_match_the_examples() {
     let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-    let client = Engine::memory().client();
+    let client = Engine::in_memory().client();
     let table = OrdersTable::new(client.clone(), "dueday-orders");
     table.create_if_absent().await.unwrap();
-    let desk = OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(4)).await.unwrap(), clock.clone());
+    let desk =
+        OrderDesk::new(table.clone(), table.get_or_store_buckets(BucketCount::new(4)).await.unwrap(), clock.clone());
     let payments = payments_table(client).await;
     let router = OrdersApi::new(desk.clone(), payments, "Example Shop", clock).router();
     let router = router.layer(Extension(Caller::Operator(Role::Admin)));
@@ -98,17 +99,17 @@ async fn responses_match_the_examples() {
     // a payment event can place, a second representative, or a second warehouse.
     let prepare = async |operation: &str| match operation {
         "list_company" => import_company(&desk).await,
-        "get_customer" => assert!(matches!(desk.place(&paid_month()).await.unwrap(), PlaceOutcome::Placed(_))),
+        "get_customer" => assert!(matches!(desk.place_order(&paid_month()).await.unwrap(), PlaceOutcome::Placed(_))),
         "hand_over_customer" => hire_second_representative(&desk).await,
         "transfer_stock" => create_second_warehouse(&desk).await,
         _ => {}
     };
-    check_openapi_examples(&orders_api::document(), EXAMPLES_PATH, router, prepare).await;
+    check_openapi_examples(&orders_api::openapi_document(), EXAMPLES_PATH, router, prepare).await;
 }
 
 #[test]
 fn published_document_describes_the_routes() {
-    let document = orders_api::document();
+    let document = orders_api::openapi_document();
     assert_eq!(document["openapi"], "3.1.0");
     let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
     check_generated_file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi-orders.json")), &text);

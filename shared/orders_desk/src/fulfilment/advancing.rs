@@ -1,7 +1,7 @@
 //! The steps of an order after it is placed, and the correction of its address.
 
-use dynamo::{IdempotentRequest, Replayed, StoredResponse};
-use orders::{Order, OrderId, OrderLine, Parcel, ShippingAddress, Step};
+use dynamo::{IdempotencyKeyReuse, IdempotentRequest, StoredResponse};
+use orders::{Order, OrderId, OrderLine, OrderStep, Parcel, ShippingAddress};
 use orders_table::{OrderChangeRecords, WriteOutcome};
 
 use crate::error::DeskError;
@@ -13,7 +13,7 @@ pub enum AdvanceOutcome {
     /// The order has the requested status now. Contains the order and its lines.
     Done(Box<Order>, Vec<OrderLine>),
     /// The saved response to an earlier request with the same idempotency key.
-    Replayed(Replayed),
+    Replayed(IdempotencyKeyReuse),
 }
 
 impl OrderDesk {
@@ -26,23 +26,23 @@ impl OrderDesk {
     ///   products.
     /// - Other requests changed the same items at the same time.
     /// - The table cannot be used.
-    pub async fn advance(&self, id: OrderId, step: impl Into<Step>) -> Result<Order, DeskError> {
+    pub async fn advance_order(&self, id: OrderId, step: impl Into<OrderStep>) -> Result<Order, DeskError> {
         match self.advance_idempotent(id, &step.into(), None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
             AdvanceOutcome::Done(order, _) => Ok(*order),
             AdvanceOutcome::Replayed(_) => Err(DeskError::WriteConflict { item: format!("the order {id}") }),
         }
     }
 
-    /// Like [`OrderDesk::advance`], but changes the order only if `precondition` returns `Ok` for the stored order. If
-    /// `request` is set, the response (`to_json` of the order and its lines, without personal data) is saved under the
-    /// idempotency key of `request`, and a repeated request gets the saved response.
+    /// Like [`OrderDesk::advance_order`], but changes the order only if `precondition` returns `Ok` for the stored
+    /// order. If `request` is set, the response (`to_json` of the order and its lines, without personal data) is saved
+    /// under the idempotency key of `request`, and a repeated request gets the saved response.
     ///
     /// # Errors
-    /// The errors of [`OrderDesk::advance`], and the error of `precondition`.
+    /// The errors of [`OrderDesk::advance_order`], and the error of `precondition`.
     pub async fn advance_idempotent<E: From<DeskError>>(
         &self,
         id: OrderId,
-        step: &Step,
+        step: &OrderStep,
         request: Option<&IdempotentRequest>,
         to_json: impl Fn(&Order, &[OrderLine]) -> String,
         precondition: impl Fn(&Order) -> Result<(), E>,

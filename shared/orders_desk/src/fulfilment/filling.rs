@@ -60,7 +60,7 @@ impl OrderDesk {
         while self.clock.now() < deadline
             && let Some(task) = tasks.pop_front()
         {
-            match desk.fill_page(&task, deadline, &mut counts).await {
+            match desk.fill_page_of_orders(&task, deadline, &mut counts).await {
                 Ok(unfinished) => tasks.extend(unfinished),
                 Err(error) => {
                     tracing::error!(target = %task.target, %error, error_type = "Table", "failed to fill the backordered orders of a product or customer");
@@ -96,7 +96,7 @@ impl OrderDesk {
 
     /// Tries to fill the next page of the orders of `task`, and saves the position. Adds the numbers of filled and
     /// failed orders to `counts`. Returns the task if its pass over the orders is not finished.
-    async fn fill_page(
+    async fn fill_page_of_orders(
         &self,
         task: &FillTask,
         deadline: DateTime<Utc>,

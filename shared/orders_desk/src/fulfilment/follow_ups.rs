@@ -4,10 +4,10 @@ use crate::error::DeskError;
 use crate::fulfilment::placing::StockSource;
 use crate::{MAX_ATTEMPTS, OrderDesk};
 use billing::Label;
-use dynamo::{IdempotentRequest, Replayed, StoredResponse};
+use dynamo::{IdempotencyKeyReuse, IdempotentRequest, StoredResponse};
 use orders::{
     BackOrderReason, Customer, FollowUpError, FollowUpReason, Order, OrderId, OrderLine, OrderStatus, Stock,
-    check_lines, check_part, choose_warehouse, lines_in_stock, lines_without, missing_lines,
+    check_order_lines, check_part_of_lines, choose_warehouse, lines_in_stock, lines_without_part, missing_lines,
 };
 use orders_table::{NewFollowUp, WriteOutcome};
 
@@ -25,7 +25,7 @@ pub enum FollowUpOutcome {
     /// The follow-up order was created.
     Created(Box<CreatedFollowUp>),
     /// The saved response to an earlier request with the same idempotency key.
-    Replayed(Replayed),
+    Replayed(IdempotencyKeyReuse),
 }
 
 /// A request to send products of a shipped order again, and the reason.
@@ -67,7 +67,7 @@ impl StoredOrders {
 }
 
 /// Returns `request` together with the response to save: the JSON of the orders in `created`, without personal data.
-fn with_response(
+fn request_with_response(
     request: &IdempotentRequest,
     to_json: impl Fn(&CreatedFollowUp) -> String,
     created: &CreatedFollowUp,
@@ -90,14 +90,14 @@ impl OrderDesk {
     ///
     /// # Errors
     /// - The order does not exist, or is neither backordered nor open.
-    /// - [`check_lines`] rejects `keep`, or `keep` is not a part of the products of the order.
+    /// - [`check_order_lines`] rejects `keep`, or `keep` is not a part of the products of the order.
     /// - `keep` is `None`, and the order is open, or neither the order nor its customer has an address.
     /// - `keep` is `None`, and no warehouse has any of the products in stock, or one warehouse has all of them.
     /// - The payment was refunded in full, or the paid month has the largest number of follow-up orders.
     /// - Other requests changed the same items at the same time.
     /// - The table cannot be used.
     /// - `precondition` returned an error for the stored order.
-    pub async fn split<E: From<DeskError>>(
+    pub async fn split_order<E: From<DeskError>>(
         &self,
         id: OrderId,
         keep: Option<&[OrderLine]>,
@@ -105,7 +105,7 @@ impl OrderDesk {
         to_json: impl Fn(&CreatedFollowUp) -> String,
         precondition: impl Fn(&Order) -> Result<(), E>,
     ) -> Result<FollowUpOutcome, E> {
-        check_lines(keep.unwrap_or_default()).map_err(DeskError::from)?;
+        check_order_lines(keep.unwrap_or_default()).map_err(DeskError::from)?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(replayed) = self.saved_follow_up(request).await? {
                 return Ok(FollowUpOutcome::Replayed(replayed));
@@ -115,8 +115,8 @@ impl OrderDesk {
                 Ok::<_, E>(order.check_splittable().map_err(DeskError::from)?)
             };
             let stored = self.stored_orders(id, check).await?;
-            let (created, main) = self.split_stored(&stored, keep).await?;
-            let request = request.map(|request| with_response(request, &to_json, &created));
+            let (created, main) = self.split_stored_order(&stored, keep).await?;
+            let request = request.map(|request| request_with_response(request, &to_json, &created));
             let new = stored.new_follow_up(&main, &created, request.as_ref(), None);
             let written = self.table.create_follow_up(&new, self.clock.ulid()).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
@@ -132,26 +132,26 @@ impl OrderDesk {
     ///
     /// # Errors
     /// - The order does not exist, or was not shipped.
-    /// - [`check_lines`] rejects the lines, or the lines are not a part of the products of the order.
+    /// - [`check_order_lines`] rejects the lines, or the lines are not a part of the products of the order.
     /// - The payment was refunded in full, or the paid month has the largest number of follow-up orders.
     /// - The account does not exist or is being erased.
     /// - Other requests changed the same items at the same time.
     /// - The table cannot be used.
-    pub async fn replace(
+    pub async fn create_replacement(
         &self,
         id: OrderId,
         replacement: &ReplacementRequest,
         request: Option<&IdempotentRequest>,
         to_json: impl Fn(&CreatedFollowUp) -> String,
     ) -> Result<FollowUpOutcome, DeskError> {
-        check_lines(replacement.lines.as_deref().unwrap_or_default())?;
+        check_order_lines(replacement.lines.as_deref().unwrap_or_default())?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(replayed) = self.saved_follow_up(request).await? {
                 return Ok(FollowUpOutcome::Replayed(replayed));
             }
             let stored = self.stored_orders(id, |order| Ok::<_, DeskError>(order.check_replaceable()?)).await?;
-            let (created, main) = self.replace_stored(&stored, replacement).await?;
-            let request = request.map(|request| with_response(request, &to_json, &created));
+            let (created, main) = self.new_replacement(&stored, replacement).await?;
+            let request = request.map(|request| request_with_response(request, &to_json, &created));
             let new = stored.new_follow_up(&main, &created, request.as_ref(), Some(&replacement.reason));
             match self.table.create_follow_up(&new, self.clock.ulid()).await? {
                 WriteOutcome::Done => return Ok(FollowUpOutcome::Created(Box::new(created))),
@@ -163,7 +163,10 @@ impl OrderDesk {
     }
 
     /// Returns the response that is saved for `request`; `None` if `request` is `None` or no response is saved.
-    async fn saved_follow_up(&self, request: Option<&IdempotentRequest>) -> Result<Option<Replayed>, DeskError> {
+    async fn saved_follow_up(
+        &self,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Option<IdempotencyKeyReuse>, DeskError> {
         match request {
             Some(request) => Ok(self.table.saved_response(request).await?),
             None => Ok(None),
@@ -178,16 +181,16 @@ impl OrderDesk {
     ) -> Result<StoredOrders, E> {
         let mut order = self.order_with_lines(id, check).await?;
         order.lines.sort();
-        let main = match id.is_main() {
+        let main = match id.is_main_order() {
             true => order.clone(),
-            false => self.order_with_lines(id.main(), |_| Ok::<_, E>(())).await?,
+            false => self.order_with_lines(id.main_order(), |_| Ok::<_, E>(())).await?,
         };
         let customer = self.find_or_create_customer(&order.customer).await?;
         Ok(StoredOrders { order, main, customer })
     }
 
     /// Returns the two orders into which the order is split, and the main order of the month after the change.
-    async fn split_stored(
+    async fn split_stored_order(
         &self,
         stored: &StoredOrders,
         keep: Option<&[OrderLine]>,
@@ -200,7 +203,7 @@ impl OrderDesk {
         };
         // The lines of an order are always stored sorted by product.
         kept.sort();
-        let rest = lines_without(&before.lines, &kept)?;
+        let rest = lines_without_part(&before.lines, &kept)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
         let follow_up = before.new_follow_up_order(id, FollowUpReason::Remainder, rest, representative, bucket);
         let follow_up = Order { address: before.address.clone(), ..follow_up };
@@ -223,7 +226,7 @@ impl OrderDesk {
 
     /// Returns the new replacement order with the order whose products it replaces, and the main order of the month
     /// after the change.
-    async fn replace_stored(
+    async fn new_replacement(
         &self,
         stored: &StoredOrders,
         replacement: &ReplacementRequest,
@@ -232,7 +235,7 @@ impl OrderDesk {
         let (main, id) = main.with_follow_up()?;
         let mut lines = replacement.lines.clone().unwrap_or_else(|| before.lines.clone());
         lines.sort();
-        check_part(&before.lines, &lines)?;
+        check_part_of_lines(&before.lines, &lines)?;
         let (representative, bucket) = (customer.representative.clone(), self.buckets.bucket_of(id));
         let follow_up = before.new_follow_up_order(id, FollowUpReason::Replacement, lines, representative, bucket);
         let follow_up = self.filled_or_waiting(follow_up.with_address_of(customer), customer).await?;
@@ -249,7 +252,7 @@ impl OrderDesk {
             return Err(FollowUpError::KeepNothingListed.into());
         }
         let address = order.with_address_of(customer).address.ok_or(FollowUpError::NoAddress)?;
-        let (stock, warehouses) = (self.stock_of(&order.lines).await?, self.table.get_warehouses().await?);
+        let (stock, warehouses) = (self.stock_of_lines(&order.lines).await?, self.table.get_warehouses().await?);
         if choose_warehouse(&address.region, &order.lines, &stock, &warehouses).is_some() {
             return Err(FollowUpError::AllInStock.into());
         }
@@ -275,7 +278,7 @@ impl OrderDesk {
         if follow_up.with_address_of(customer).address.is_none() {
             return Ok(follow_up.waiting_for(BackOrderReason::Address, Vec::new()));
         }
-        let mut stock = self.stock_of(&follow_up.lines).await?;
+        let mut stock = self.stock_of_lines(&follow_up.lines).await?;
         let deducted = kept.lines.iter().filter(|_| kept.status == OrderStatus::Open);
         for OrderLine { product, quantity } in deducted {
             let here =

@@ -4,7 +4,7 @@ use crate::error::DeskError;
 use crate::fulfilment::placing::StockSource;
 use crate::{MAX_ATTEMPTS, OrderDesk};
 use orders::{
-    BackOrderReason, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus, check_lines,
+    BackOrderReason, MAX_LINES, MovementError, Order, OrderId, OrderLine, OrderMovement, OrderStatus, check_order_lines,
 };
 use orders_table::{OrderChangeRecords, WriteOutcome};
 
@@ -15,7 +15,7 @@ impl OrderDesk {
     ///
     /// # Errors
     /// - The order does not exist, or is neither backordered nor open.
-    /// - There are no lines, or [`check_lines`] rejects the lines.
+    /// - There are no lines, or [`check_order_lines`] rejects the lines.
     /// - More than [`MAX_LINES`] products change.
     /// - A product does not exist, or the warehouse of the order does not have enough of a product.
     /// - Other requests changed the same items at the same time.
@@ -30,7 +30,7 @@ impl OrderDesk {
         if lines.is_empty() {
             return Err(DeskError::NoLines.into());
         }
-        check_lines(lines).map_err(DeskError::from)?;
+        check_order_lines(lines).map_err(DeskError::from)?;
         for _ in 0..MAX_ATTEMPTS {
             let before = self.order_with_lines(id, &precondition).await?;
             let mut old = before.lines.clone();
@@ -101,7 +101,7 @@ impl OrderDesk {
             }
         }
         let version = before.version.saturating_add(1);
-        let exchange = OrderMovement::of_exchange(before, (old, &after.lines), version, self.clock.now());
+        let exchange = OrderMovement::of_exchanged_lines(before, old, &after.lines, version, self.clock.now());
         for change in exchange.iter().flat_map(OrderMovement::stock_changes).filter(|change| change.pieces < 0) {
             let stock = self.table.get_stock(&change.product, Some(&change.warehouse)).await?;
             let (stock, quantity) = (stock.first().map_or(0, |stock| stock.quantity), change.pieces.unsigned_abs());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use billing::RefundData;
+use billing::RefundEventData;
 use dynamo::TableError;
 
 use crate::OrderDesk;
@@ -19,7 +19,7 @@ pub trait PaymentLookup: fmt::Debug + Send + Sync {
 
     /// Returns whether a refund with the same account, receipt, identifier and amount is recorded, and has succeeded or, if
     /// `has_failed`, failed.
-    async fn has_refund(&self, refund: &RefundData, has_failed: bool) -> Result<bool, TableError>;
+    async fn has_refund(&self, refund: &RefundEventData, has_failed: bool) -> Result<bool, TableError>;
 }
 
 impl OrderDesk {
@@ -39,13 +39,13 @@ impl OrderDesk {
 
     /// Returns whether the refund of an event with the data `refund` is recorded in the payments table. A refund that the order
     /// desk has processed before may have expired there, so it is not compared again.
-    pub(crate) async fn has_refund(&self, refund: &RefundData, has_failed: bool) -> Result<bool, DeskError> {
+    pub(crate) async fn has_refund(&self, refund: &RefundEventData, has_failed: bool) -> Result<bool, DeskError> {
         let Some(records) = &self.payment_records else { return Ok(true) };
         if records.has_refund(refund, has_failed).await? {
             return Ok(true);
         }
         let order = OrderId::of_month(refund.due_on, refund.subscription);
         let event = RefundEvent::new(refund.clone(), has_failed);
-        Ok(self.table.get_refunds(order).await?.is_some_and(|processed| processed.after(&event).is_none()))
+        Ok(self.table.get_refunds(order).await?.is_some_and(|processed| processed.after_event(&event).is_none()))
     }
 }

@@ -2,8 +2,8 @@
 
 use billing::{Money, Sku};
 use orders::{
-    BackOrderReason, FillTarget, Order, OrderLine, OrderStatus, PaidPeriod, ShippingAddress, Stock, WarehouseId,
-    choose_warehouse, missing_lines,
+    BackOrderReason, Customer, FillTarget, Order, OrderLine, OrderStatus, PaidPeriod, ShippingAddress, Stock,
+    WarehouseId, choose_warehouse, missing_lines,
 };
 use orders_table::{RefusedWrite, WriteOutcome};
 
@@ -46,7 +46,7 @@ impl OrderDesk {
     /// # Errors
     /// Other requests changed the same items at the same time, or the table cannot be used. After a time-out the order
     /// may have been placed; it is safe to repeat the call.
-    pub async fn place(&self, paid: &PaidPeriod) -> Result<PlaceOutcome, DeskError> {
+    pub async fn place_order(&self, paid: &PaidPeriod) -> Result<PlaceOutcome, DeskError> {
         let lines = self.table.lines_of_sku(&paid.sku).await?;
         if lines.is_empty() {
             let needs_report = !self.table.is_without_products_reported(&paid.sku).await?;
@@ -64,37 +64,11 @@ impl OrderDesk {
             // A payment is rarely refunded before its order is placed. So the refunds are read only if the first
             // transaction was refused.
             let refunds = if attempt == 0 { None } else { self.table.get_refunds(paid.order).await? };
-            let order = Order {
-                id: paid.order,
-                follow_up: None,
-                follow_ups: 0,
-                customer: paid.account.clone(),
-                representative: customer.representative.clone(),
-                status: OrderStatus::BackOrdered,
-                waits_for: None,
-                missing: Vec::new(),
-                lines: lines.clone(),
-                warehouse: None,
-                address: None,
-                shipment: None,
-                is_written_off: false,
-                total: paid.amount,
-                refunded: Money::new(0, paid.amount.currency()),
-                placed_at: paid.paid_at,
-                bucket: self.buckets.bucket_of(paid.order),
-                version: 1,
-            };
+            let order = self.new_order(paid, &lines, &customer);
             let order = refunds.as_ref().map_or(order.clone(), |refunds| order.refunded_by(refunds));
             let order = match order.status {
                 OrderStatus::Cancelled => order,
-                _ => {
-                    let order = order.with_address_of(&customer);
-                    match self.find_warehouse_with_stock(order.address.as_ref(), &lines).await? {
-                        StockSource::Warehouse(warehouse) => order.filled_from(warehouse)?,
-                        StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
-                        StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
-                    }
-                }
+                _ => self.fill_new_order(&order, &customer).await?,
             };
             match self.table.create_order(&order, &lines, &customer, refunds.as_ref(), self.clock.now()).await? {
                 WriteOutcome::Done => {
@@ -118,6 +92,41 @@ impl OrderDesk {
         Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
     }
 
+    /// Returns the backordered order of `customer` for a paid month, with the products of `lines`.
+    fn new_order(&self, paid: &PaidPeriod, lines: &[OrderLine], customer: &Customer) -> Order {
+        Order {
+            id: paid.order,
+            follow_up: None,
+            follow_ups: 0,
+            customer: paid.account.clone(),
+            representative: customer.representative.clone(),
+            status: OrderStatus::BackOrdered,
+            waits_for: None,
+            missing: Vec::new(),
+            lines: lines.to_vec(),
+            warehouse: None,
+            address: None,
+            shipment: None,
+            is_written_off: false,
+            total: paid.amount,
+            refunded: Money::new(0, paid.amount.currency()),
+            placed_at: paid.paid_at,
+            bucket: self.buckets.bucket_of(paid.order),
+            version: 1,
+        }
+    }
+
+    /// Returns the new `order` with the address of `customer`: open, with a warehouse that can ship it, or backordered,
+    /// with the reason why it waits.
+    async fn fill_new_order(&self, order: &Order, customer: &Customer) -> Result<Order, DeskError> {
+        let order = order.with_address_of(customer);
+        Ok(match self.find_warehouse_with_stock(order.address.as_ref(), &order.lines).await? {
+            StockSource::Warehouse(warehouse) => order.filled_from(warehouse)?,
+            StockSource::NoAddress => order.waiting_for(BackOrderReason::Address, Vec::new()),
+            StockSource::OutOfStock(missing) => order.waiting_for(BackOrderReason::Stock, missing),
+        })
+    }
+
     /// If one warehouse has enough stock of all lines of `order`, writes the fill task of its first product. The task
     /// tries to fill all backordered orders that contain this product.
     pub(crate) async fn request_fill_if_in_stock(&self, order: &Order) -> Result<(), DeskError> {
@@ -136,7 +145,7 @@ impl OrderDesk {
         lines: &[OrderLine],
     ) -> Result<StockSource, DeskError> {
         let Some(address) = address else { return Ok(StockSource::NoAddress) };
-        let (stock, warehouses) = (self.stock_of(lines).await?, self.table.get_warehouses().await?);
+        let (stock, warehouses) = (self.stock_of_lines(lines).await?, self.table.get_warehouses().await?);
         Ok(match choose_warehouse(&address.region, lines, &stock, &warehouses) {
             Some(warehouse) => StockSource::Warehouse(warehouse.id.clone()),
             None => StockSource::OutOfStock(missing_lines(lines, &stock)),
@@ -144,7 +153,7 @@ impl OrderDesk {
     }
 
     /// Returns the stock of the products of `lines` in each warehouse.
-    pub(crate) async fn stock_of(&self, lines: &[OrderLine]) -> Result<Vec<Stock>, DeskError> {
+    pub(crate) async fn stock_of_lines(&self, lines: &[OrderLine]) -> Result<Vec<Stock>, DeskError> {
         let queries = lines.iter().map(|line| self.table.get_stock(&line.product, None));
         Ok(futures::future::try_join_all(queries).await?.concat())
     }

@@ -62,7 +62,7 @@ impl ProcessEventError {
 pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<(), ProcessEventError> {
     let (refund, has_failed) = match &event.content()?.body {
         EventData::PaymentSucceeded(payment) => {
-            match desk.place(&payment.clone().into()).await? {
+            match desk.place_order(&payment.clone().into()).await? {
                 PlaceOutcome::NoProducts { sku, needs_report: true } => report_sku_without_products(desk, &sku).await,
                 PlaceOutcome::NoReceipt => {
                     return Err(ProcessEventError::NoReceipt { account: payment.account.clone() });

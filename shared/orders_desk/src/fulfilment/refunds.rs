@@ -19,7 +19,7 @@ impl OrderDesk {
             let stored = self.table.get_refunds(event.order).await?;
             let before = stored.clone().unwrap_or_else(|| OrderRefunds::none(event.order));
             let order = self.table.get_order(event.order).await?;
-            let Some(after) = before.after(event) else {
+            let Some(after) = before.after_event(event) else {
                 return match order {
                     Some((order, _)) => self.cancel_refunded_follow_ups(&order).await,
                     None => Ok(()),
@@ -58,7 +58,7 @@ impl OrderDesk {
             return Ok(());
         }
         for id in main.follow_up_ids() {
-            match self.advance(id, OrderStatus::Cancelled).await {
+            match self.advance_order(id, OrderStatus::Cancelled).await {
                 // A follow-up order that is shipped already cannot be cancelled, so its transition is refused.
                 Ok(_) | Err(DeskError::Transition(_)) => {}
                 Err(error) => return Err(error),

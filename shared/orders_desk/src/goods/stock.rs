@@ -72,12 +72,13 @@ impl OrderDesk {
         id: Ulid,
         request: &MovementRequest,
     ) -> Result<Movement, DeskError> {
-        let warehouses: Vec<&WarehouseId> = [request.warehouse()].into_iter().chain(request.to()).collect();
+        let warehouses: Vec<&WarehouseId> =
+            [request.warehouse()].into_iter().chain(request.target_warehouse()).collect();
         self.check_product_and_warehouses(product, &warehouses).await?;
         for _ in 0..MAX_ATTEMPTS {
             let stored = self.table.get_movement(product, id).await?;
             let in_warehouse = self.stock_before(product, request.warehouse()).await?;
-            let in_target_warehouse = match request.to() {
+            let in_target_warehouse = match request.target_warehouse() {
                 Some(to) => self.stock_before(product, to).await?,
                 None => None,
             };

@@ -98,7 +98,7 @@ impl OrderDesk {
     /// - `to` is not a customer representative.
     /// - Other requests changed the customer at the same time.
     /// - The table cannot be used.
-    pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId) -> Result<Customer, DeskError> {
+    pub async fn hand_over_customer(&self, account: &AccountId, to: &EmployeeId) -> Result<Customer, DeskError> {
         let employee = self.table.get_employee(to).await?.filter(Employee::represents_customers);
         let employee = employee.ok_or_else(|| DeskError::NotRepresentative(to.clone()))?;
         let change = |customer| Customer { representative: Some(to.clone()), ..customer };

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use crate::error::DeskError;
 use crate::{MAX_ATTEMPTS, OrderDesk};
 use dynamo::Paging;
-use orders::{Assignment, ConfidentialData, Employee, EmployeeId, all_days};
+use orders::{Assignment, ConfidentialData, Employee, EmployeeId, range_of_all_days};
 use orders_table::WriteOutcome;
 
 impl OrderDesk {
@@ -15,7 +15,7 @@ impl OrderDesk {
     /// - The hire date is before 1970 or in the future.
     /// - The job, the department or the warehouse of the assignment does not exist.
     /// - The table cannot be used.
-    pub async fn hire(
+    pub async fn hire_employee(
         &self,
         employee: &Employee,
         assignment: &Assignment,
@@ -23,7 +23,7 @@ impl OrderDesk {
     ) -> Result<WriteOutcome, DeskError> {
         self.check_date("hired_on", confidential.hired_on)?;
         self.check_assignment(Some(assignment)).await?;
-        Ok(self.table.hire(employee, assignment, confidential).await?)
+        Ok(self.table.hire_employee(employee, assignment, confidential).await?)
     }
 
     /// Returns today's date in UTC. If the desk has a requester, this is the date of the request, even if midnight passes
@@ -35,7 +35,7 @@ impl OrderDesk {
     /// Returns an error if `date` is before 1970 or in the future. `field` is the name of the request field that contains
     /// the date.
     fn check_date(&self, field: &'static str, date: NaiveDate) -> Result<(), DeskError> {
-        let (earliest, latest) = (all_days().0, self.today());
+        let (earliest, latest) = (range_of_all_days().0, self.today());
         match (earliest..=latest).contains(&date) {
             true => Ok(()),
             false => Err(DeskError::DateOutOfRange { field, earliest, latest }),
@@ -50,13 +50,13 @@ impl OrderDesk {
     /// - Other requests changed the employee at the same time.
     /// - The table cannot be used.
     /// - `precondition` returned an error for the stored employee.
-    pub async fn assign<E: From<DeskError>>(
+    pub async fn assign_employee<E: From<DeskError>>(
         &self,
         id: &EmployeeId,
         assignment: &Assignment,
         precondition: impl Fn(&Employee) -> Result<(), E>,
     ) -> Result<Employee, E> {
-        self.reassign(id, Some(assignment), self.today(), precondition).await
+        self.reassign_employee(id, Some(assignment), self.today(), precondition).await
     }
 
     /// Ends the work of an employee: `on` is the first day on which the employee no longer works for the company.
@@ -75,11 +75,11 @@ impl OrderDesk {
         precondition: impl Fn(&Employee) -> Result<(), E>,
     ) -> Result<Employee, E> {
         self.check_date("left_on", on)?;
-        self.reassign(id, None, on, precondition).await
+        self.reassign_employee(id, None, on, precondition).await
     }
 
     /// Gives an employee the new `assignment` from the day `from` on; `None` means that the employee leaves.
-    async fn reassign<E: From<DeskError>>(
+    async fn reassign_employee<E: From<DeskError>>(
         &self,
         id: &EmployeeId,
         assignment: Option<&Assignment>,
@@ -100,7 +100,7 @@ impl OrderDesk {
                     return Err(DeskError::BeforeCurrentJob(id.clone()).into());
                 }
             }
-            let written = self.table.reassign(&before, assignment, from).await.map_err(DeskError::from)?;
+            let written = self.table.reassign_employee(&before, assignment, from).await.map_err(DeskError::from)?;
             if written == WriteOutcome::Done {
                 return Ok(self.existing_employee(id).await?);
             }

@@ -11,7 +11,7 @@ const MAX_LISTED_IDS: usize = 20;
 
 /// Returns the clause of an error message that lists the first [`MAX_LISTED_IDS`] of `ids`, the ids of the existing
 /// entities of `kind`, and the number of further ones.
-fn clause_of_existing(kind: ReferenceKind, mut ids: Vec<String>) -> String {
+fn existing_ids_clause(kind: ReferenceKind, mut ids: Vec<String>) -> String {
     if ids.is_empty() {
         return format!("there are no {} yet", kind.plural());
     }
@@ -66,7 +66,7 @@ impl OrderDesk {
         if self.table.has_entity(kind, id).await? {
             return Ok(());
         }
-        let existing = clause_of_existing(kind, self.table.ids_of(kind).await?);
+        let existing = existing_ids_clause(kind, self.table.ids_of_references(kind).await?);
         Err(DeskError::UnknownReference { kind, id: id.to_owned(), existing })
     }
 }

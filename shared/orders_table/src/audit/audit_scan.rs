@@ -7,11 +7,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::audit::partition_check::PartitionCheck;
-use crate::items::{StockItem, StoredTotal, read_stock};
-use crate::partition_queries::{Partition, Selection};
+use crate::items::{StockItem, StoredQuarterTotal, read_stock_item};
+use crate::partition_queries::{ItemSelection, QueriedPartition};
 use crate::stream::is_order_key;
 use crate::{OrdersTable, keys};
-use dynamo::{Entity as _, FaultyItem, Item, ItemFault, Items, Key, Scan, TableError, from_item, key_of};
+use dynamo::{Entity as _, FaultyItem, Item, ItemFault, Items, Key, Scan, TableError, from_item, key_of_item};
 use orders::{AuditedItem, Movement, Order, OrderMovement, Product};
 
 /// The character between the partition key and the sort key in the text of a position in a scan. No key contains this
@@ -40,8 +40,8 @@ pub struct AuditScan {
 
 /// Converts a stored item into an item that the audit compares. Returns `None` if the audit does not compare such
 /// items.
-fn read_audited(item: &Item) -> Result<Option<AuditedItem>, TableError> {
-    let Key { pk, sk } = key_of(item);
+fn read_audited_item(item: &Item) -> Result<Option<AuditedItem>, TableError> {
+    let Key { pk, sk } = key_of_item(item);
     let (is_movement, is_order) = (sk.starts_with(keys::MOVEMENT_PREFIX), pk.starts_with(keys::ORDER_PREFIX));
     Ok(Some(if is_order && is_movement {
         AuditedItem::Movement(OrderMovement::from_item(item)?.stock_changes())
@@ -50,13 +50,13 @@ fn read_audited(item: &Item) -> Result<Option<AuditedItem>, TableError> {
     } else if pk.starts_with(keys::PRODUCT_PREFIX) && is_movement {
         AuditedItem::Movement(Movement::from_item(item)?.stock_changes())
     } else if pk.starts_with(keys::PRODUCT_PREFIX) && sk.starts_with(keys::WAREHOUSE_PREFIX) {
-        let (stock, StockItem { is_opened, .. }) = (read_stock(item)?, from_item(item)?);
+        let (stock, StockItem { is_opened, .. }) = (read_stock_item(item)?, from_item(item)?);
         AuditedItem::Stock { product: stock.product, warehouse: stock.warehouse, pieces: stock.quantity, is_opened }
     } else if pk.starts_with(keys::PRODUCT_PREFIX) && pk == sk {
         let product = Product::from_item(item)?;
         AuditedItem::TotalStock { product: product.id, pieces: product.total_stock }
     } else if pk.starts_with(keys::EMPLOYEE_PREFIX) && keys::parse_quarter(&sk).is_some() {
-        AuditedItem::QuarterTotal(StoredTotal::from_item(item)?.total)
+        AuditedItem::QuarterTotal(StoredQuarterTotal::from_item(item)?.total)
     } else {
         return Ok(None);
     }))
@@ -88,8 +88,8 @@ impl OrdersTable {
 }
 
 impl AuditScan {
-    /// Returns the same scan, which also checks all items at the time `now`. [`AuditScan::take_faulty`] returns the
-    /// faulty items.
+    /// Returns the same scan, which also checks all items at the time `now`. [`AuditScan::take_faulty_items`] returns
+    /// the faulty items.
     pub fn with_items_checked(self, now: DateTime<Utc>) -> Self {
         Self { checked_at: Some(now), ..self }
     }
@@ -97,17 +97,17 @@ impl AuditScan {
     /// Returns the items of the next page that the audit compares, or their errors; `None` after the last page. Sends
     /// one Scan request. If the items are checked, also sends a Query request for each partition with a faulty item.
     pub async fn next_page(&mut self) -> Result<Option<Vec<Result<AuditedItem, TableError>>>, TableError> {
-        let Some(page) = self.items.page().await? else { return Ok(None) };
+        let Some(page) = self.items.read_page().await? else { return Ok(None) };
         self.items_read = self.items_read.saturating_add(u64::try_from(page.len()).unwrap_or(u64::MAX));
         if let Some(now) = self.checked_at {
             for item in &page {
-                self.check(item, now).await?;
+                self.check_item(item, now).await?;
             }
             if self.is_at_end() {
                 self.end_partition(now).await?;
             }
         }
-        Ok(Some(page.iter().map(read_audited).filter_map(Result::transpose).collect()))
+        Ok(Some(page.iter().map(read_audited_item).filter_map(Result::transpose).collect()))
     }
 
     /// Returns the number of items that the scan has read.
@@ -116,7 +116,7 @@ impl AuditScan {
     }
 
     /// Returns the faulty items of the partitions that were read to their end since the last call.
-    pub fn take_faulty(&mut self) -> Vec<FaultyItem> {
+    pub fn take_faulty_items(&mut self) -> Vec<FaultyItem> {
         std::mem::take(&mut self.faulty)
     }
 
@@ -126,7 +126,7 @@ impl AuditScan {
     }
 
     /// Returns the key of the partition that the scan has not read to its end; `None` if there is none.
-    pub fn open_partition(&self) -> Option<&str> {
+    pub fn partition_being_read(&self) -> Option<&str> {
         self.open.as_ref().map(|open| open.pk.as_str())
     }
 
@@ -136,9 +136,9 @@ impl AuditScan {
     }
 
     /// Checks `item` at the time `now`.
-    async fn check(&mut self, item: &Item, now: DateTime<Utc>) -> Result<(), TableError> {
-        let key = key_of(item);
-        if self.open_partition().is_some_and(|open| open != key.pk) {
+    async fn check_item(&mut self, item: &Item, now: DateTime<Utc>) -> Result<(), TableError> {
+        let key = key_of_item(item);
+        if self.partition_being_read().is_some_and(|open| open != key.pk) {
             self.end_partition(now).await?;
         }
         self.open.get_or_insert_with(|| PartitionCheck::new(key.pk.clone(), now)).add(item);
@@ -183,7 +183,7 @@ impl AuditScan {
         let mut again = PartitionCheck::new(open.pk.clone(), now);
         let faulty = open.finish();
         if !faulty.is_empty() {
-            let mut items = self.table.query(&Partition::of_table(again.pk.clone()), Selection::all_items());
+            let mut items = self.table.query(&QueriedPartition::of_table(again.pk.clone()), ItemSelection::all_items());
             while let Some(item) = items.next().await? {
                 again.add(&item);
             }

@@ -48,31 +48,33 @@ pub struct OrdersAuditReport {
 }
 
 /// Returns the stock that `change` changed, as a number that the audit compares.
-fn changed_stock(change: &StockChange) -> AuditedNumber {
+fn audited_number_of_stock(change: &StockChange) -> AuditedNumber {
     AuditedNumber::Stock { product: change.product.clone(), warehouse: change.warehouse.clone() }
 }
 
 /// Reads all items of `table` again. Returns the ledger, and true if the ledger contains all items, or false if some items
 /// are unreadable. Calls `on_page` after each page of the scan.
-async fn scan_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(AuditLedger, bool), TableError> {
+async fn scan_items_again(table: &OrdersTable, on_page: &mut impl FnMut()) -> Result<(AuditLedger, bool), TableError> {
     let mut always = || {
         on_page();
         true
     };
-    let scanned = scan_again_in_time(table, &mut always).await?;
+    let scanned = scan_items_again_in_time(table, &mut always).await?;
     Ok(scanned.unwrap_or_default())
 }
 
-/// Like [`scan_again`], but calls `is_in_time` after each page of the scan. If it returns false, stops and returns
-/// `None`.
-async fn scan_again_in_time(
+/// Like [`scan_items_again`], but calls `is_in_time` after each page of the scan. If it returns false, stops and
+/// returns `None`.
+async fn scan_items_again_in_time(
     table: &OrdersTable,
     is_in_time: &mut impl FnMut() -> bool,
 ) -> Result<Option<(AuditLedger, bool)>, TableError> {
-    let (mut scan, mut ledger, mut is_complete) = (table.scan_for_audit(), AuditLedger::default(), true);
+    let mut scan = table.scan_for_audit();
+    let mut ledger = AuditLedger::default();
+    let mut is_complete = true;
     while let Some(page) = scan.next_page().await? {
         is_complete &= page.iter().all(Result::is_ok);
-        page.iter().flatten().for_each(|item| ledger.add(item));
+        page.iter().flatten().for_each(|item| ledger.add_item(item));
         if !is_in_time() {
             return Ok(None);
         }
@@ -82,9 +84,9 @@ async fn scan_again_in_time(
 
 /// Returns the revision of each of `numbers`: a value that changes with each write of the number. An item that cannot
 /// be read has the default revision, so it counts as unchanged; it is also a faulty item.
-async fn revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<NumberRevision>, TableError> {
+async fn read_revisions(table: &OrdersTable, numbers: &[AuditedNumber]) -> Result<Vec<NumberRevision>, TableError> {
     let revision = |number| async move {
-        match table.revision_of(number).await {
+        match table.revision_of_number(number).await {
             Err(TableError::Unreadable { .. }) => Ok(NumberRevision::default()),
             read => read,
         }
@@ -114,10 +116,10 @@ impl OrdersAudit {
         let Some(page) = self.scan.next_page().await? else { return Ok(None) };
         let mut orders = Vec::new();
         self.report.items = self.scan.items_read();
-        self.report.faulty.extend(self.scan.take_faulty());
+        self.report.faulty.extend(self.scan.take_faulty_items());
         // An item that cannot be read is a faulty item.
         for item in page.into_iter().flatten() {
-            self.ledger.add(&item);
+            self.ledger.add_item(&item);
             if let AuditedItem::Order(order) = item {
                 orders.push(*order);
             }
@@ -148,17 +150,17 @@ impl OrdersAudit {
         mut is_in_time: impl FnMut() -> bool,
     ) -> Result<Option<OrdersAuditReport>, TableError> {
         let Self { table, ledger, mut report, .. } = self;
-        report.unopened = ledger.unopened().iter().map(changed_stock).collect();
+        report.unopened = ledger.stocks_without_opening().iter().map(audited_number_of_stock).collect();
         let mut candidates: Vec<AuditedNumber> =
             ledger.differences().into_iter().map(|difference| difference.number).collect();
         for _ in 0..MAX_VERIFICATIONS {
             if candidates.is_empty() {
                 break;
             }
-            let before = revisions(&table, &candidates).await?;
-            let Some((scanned, _)) = scan_again_in_time(&table, &mut is_in_time).await? else { return Ok(None) };
+            let before = read_revisions(&table, &candidates).await?;
+            let Some((scanned, _)) = scan_items_again_in_time(&table, &mut is_in_time).await? else { return Ok(None) };
             let found = scanned.differences();
-            let after = revisions(&table, &candidates).await?;
+            let after = read_revisions(&table, &candidates).await?;
             let mut changed = Vec::new();
             for (number, is_unchanged) in candidates.into_iter().zip(before.iter().zip(&after).map(|(a, b)| a == b)) {
                 match found.iter().find(|difference| difference.number == number) {
@@ -180,7 +182,7 @@ impl OrdersAudit {
 /// later call writes it. While an item cannot be read, no opening movement is written, because the item can be a
 /// movement.
 /// Calls `on_page` after each page of a scan.
-pub async fn open_stocks(
+pub async fn write_opening_movements(
     table: &OrdersTable,
     clock: &dyn Clock,
     numbers: &[AuditedNumber],
@@ -188,18 +190,19 @@ pub async fn open_stocks(
 ) -> Result<u64, TableError> {
     let mut opened: u64 = 0;
     for _ in 0..MAX_VERIFICATIONS {
-        let read = stream::iter(numbers).map(|number| table.unopened_stock(number)).buffered(MAX_CONCURRENT_REQUESTS);
+        let read =
+            stream::iter(numbers).map(|number| table.stock_without_opening(number)).buffered(MAX_CONCURRENT_REQUESTS);
         let before: Vec<Option<UnopenedStock>> = read.try_collect().await?;
         if before.iter().all(Option::is_none) {
             break;
         }
-        let (ledger, is_complete) = scan_again(table, &mut on_page).await?;
+        let (ledger, is_complete) = scan_items_again(table, &mut on_page).await?;
         if !is_complete {
             break;
         }
-        let unopened = ledger.unopened();
+        let unopened = ledger.stocks_without_opening();
         for (number, before) in numbers.iter().zip(&before) {
-            let change = unopened.iter().find(|change| changed_stock(change) == *number);
+            let change = unopened.iter().find(|change| audited_number_of_stock(change) == *number);
             let (Some(change), Some(before)) = (change, before) else { continue };
             let opening = Movement {
                 id: clock.ulid(),
@@ -212,7 +215,7 @@ pub async fn open_stocks(
                 stock_change: change.pieces,
                 reason: None,
             };
-            if table.open_stock(&opening, before).await? == WriteOutcome::Done {
+            if table.write_opening_movement(&opening, before).await? == WriteOutcome::Done {
                 opened = opened.saturating_add(1);
             }
         }

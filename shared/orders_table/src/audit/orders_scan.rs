@@ -26,7 +26,7 @@ impl OrdersTable {
     /// Creates a scan of the orders after `position`, which [`OrdersScan::position`] returned; of all orders if
     /// `position` is `None`. The orders are in the sequence in which DynamoDB scans the table. All items are checked at
     /// the time `now`. [`OrdersScan::next_page`] sends the strongly consistent Scan requests.
-    pub fn orders_after(&self, position: Option<&str>, now: DateTime<Utc>) -> OrdersScan {
+    pub fn scan_orders_after(&self, position: Option<&str>, now: DateTime<Utc>) -> OrdersScan {
         OrdersScan { scan: self.scan_for_audit_after(position).with_items_checked(now), held: None }
     }
 }
@@ -44,14 +44,14 @@ impl OrdersScan {
         });
         let mut orders: Vec<Order> = self.held.take().into_iter().chain(orders).collect();
         let last = orders.last().map(|order| keys::key_of_order(order.id));
-        if last.is_some() && last.as_deref() == self.scan.open_partition() {
+        if last.is_some() && last.as_deref() == self.scan.partition_being_read() {
             self.held = orders.pop();
         }
-        Ok(Some(OrdersPage { orders, faulty: self.scan.take_faulty() }))
+        Ok(Some(OrdersPage { orders, faulty: self.scan.take_faulty_items() }))
     }
 
-    /// Returns the position after the last partition that was read to its end, from which [`OrdersTable::orders_after`]
-    /// continues; `None` if there is none.
+    /// Returns the position after the last partition that was read to its end, from which
+    /// [`OrdersTable::scan_orders_after`] continues; `None` if there is none.
     pub fn position(&self) -> Option<String> {
         self.scan.position()
     }

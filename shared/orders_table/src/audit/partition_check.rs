@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use crate::audit::item_kinds::{check_item_alone, is_relation};
+use crate::audit::item_kinds::{check_item_alone, is_relation_key};
 use crate::fulfilment::orders::relations_of_order;
 use crate::goods::products::relations_of_product;
 use crate::goods::warehouses::relations_of_warehouse;
@@ -16,7 +16,7 @@ use crate::people::company::relations_of_entity;
 use crate::people::customers::representative_relation;
 use crate::people::employees::relations_of_employee;
 use crate::stream::is_order_key;
-use dynamo::{Entity as _, FaultyItem, Item, ItemFault, Key, TableError, from_item, key_of};
+use dynamo::{Entity as _, FaultyItem, Item, ItemFault, Key, TableError, from_item, key_of_item};
 use orders::{
     Country, Customer, Department, Employee, Job, Location, Movement, Order, OrderLine, OrderRefunds, Product, Region,
     Warehouse,
@@ -53,18 +53,18 @@ impl PartitionCheck {
 
     /// Checks `item` alone, and keeps it if another item of the partition depends on it.
     pub fn add(&mut self, item: &Item) {
-        let key = key_of(item);
+        let key = key_of_item(item);
         self.faulty.extend(check_item_alone(item, self.now));
         if is_listed_by_own_item(&key) && !item.contains_key(DATA) {
             self.add_fault(&key, ItemFault::Altered, format!("missing: {DATA}. No list contains the item without it"));
         }
         if key.sk == key.pk || is_order_key(&key) {
             if let Some(other) = self.own.replace(item.clone()) {
-                self.add_fault(&key, ItemFault::Relation, format!("the item {} has the same id", key_of(&other)));
+                self.add_fault(&key, ItemFault::Relation, format!("the item {} has the same id", key_of_item(&other)));
             }
         } else if key.sk == keys::REFUNDS {
             self.refunds = Some(item.clone());
-        } else if is_relation(&key) {
+        } else if is_relation_key(&key) {
             self.relations.insert(key, item.clone());
         } else {
             let movement = key.pk.starts_with(keys::PRODUCT_PREFIX).then(|| Movement::from_item(item).ok()).flatten();
@@ -83,7 +83,7 @@ impl PartitionCheck {
 
     /// Checks the values of an order, if `own` is the own item of an order that can be read.
     fn check_order(&mut self, own: &Item) {
-        let key = key_of(own);
+        let key = key_of_item(own);
         let Some(order) = is_order_key(&key).then(|| Order::from_item(own).ok()).flatten() else { return };
         let mut broken = order.contradictions();
         let refunds = self.refunds.take().map(|refunds| OrderRefunds::from_item(&refunds)).transpose();
@@ -113,17 +113,17 @@ impl PartitionCheck {
                 None => self.add_fault(
                     key,
                     ItemFault::Relation,
-                    format!("it does not exist, but {} needs it", key_of(&own)),
+                    format!("it does not exist, but {} needs it", key_of_item(&own)),
                 ),
                 Some(names) if !names.is_empty() && !is_reported.contains(key) => {
-                    let what = format!("it differs from {}: {}", key_of(&own), names.join(", "));
+                    let what = format!("it differs from {}: {}", key_of_item(&own), names.join(", "));
                     self.add_fault(key, ItemFault::Relation, what);
                 }
                 Some(_) => {}
             }
         }
         for key in relations.keys().filter(|key| !expected.contains_key(key)) {
-            self.add_fault(key, ItemFault::Relation, format!("{} does not need it", key_of(&own)));
+            self.add_fault(key, ItemFault::Relation, format!("{} does not need it", key_of_item(&own)));
         }
         self.faulty
     }
@@ -139,7 +139,7 @@ fn is_listed_by_own_item(key: &Key) -> bool {
 /// # Errors
 /// [`TableError::Unreadable`] if the own item cannot be read.
 fn expected_relations(own: &Item, stored: &BTreeMap<Key, Item>) -> Result<BTreeMap<Key, Item>, TableError> {
-    let key = key_of(own);
+    let key = key_of_item(own);
     let has_prefix = |prefix: &str| key.pk.starts_with(prefix);
     let expected = if has_prefix(keys::ORDER_PREFIX) {
         expected_relations_of_order(&Order::from_item(own)?, stored)
@@ -164,7 +164,7 @@ fn expected_relations(own: &Item, stored: &BTreeMap<Key, Item>) -> Result<BTreeM
     } else {
         Vec::new()
     };
-    Ok(expected.into_iter().map(|relation| (key_of(&relation), relation)).collect())
+    Ok(expected.into_iter().map(|relation| (key_of_item(&relation), relation)).collect())
 }
 
 /// Returns the relations of the region, country, location, job or department with the own item `own`.
@@ -182,7 +182,7 @@ fn expected_relations_of_order(order: &Order, stored: &BTreeMap<Key, Item>) -> V
     let lines: Vec<OrderLine> = products.filter_map(|(_, relation)| read_order_line(relation).ok()).collect();
     let mut relations = relations_of_order(order, &lines);
     let is_optional = |key: &Key| key.sk.starts_with(keys::WAREHOUSE_PREFIX);
-    relations.retain(|relation| stored.contains_key(&key_of(relation)) || !is_optional(&key_of(relation)));
+    relations.retain(|relation| stored.contains_key(&key_of_item(relation)) || !is_optional(&key_of_item(relation)));
     relations
 }
 
@@ -191,7 +191,7 @@ fn expected_relations_of_order(order: &Order, stored: &BTreeMap<Key, Item>) -> V
 fn expected_relations_of_employee(employee: &Employee, stored: &BTreeMap<Key, Item>) -> Vec<Item> {
     let mut relations = relations_of_employee(employee);
     for relation in &mut relations {
-        if stored.get(&key_of(relation)).is_some_and(|stored| stored.len() == EARLIER_ATTRIBUTES.len()) {
+        if stored.get(&key_of_item(relation)).is_some_and(|stored| stored.len() == EARLIER_ATTRIBUTES.len()) {
             relation.retain(|name, _| EARLIER_ATTRIBUTES.contains(&name.as_str()));
         }
     }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::items::{IS_OPENED, MOVEMENTS, STOCK, StockItem, number};
-use crate::partition_queries::Selection;
+use crate::items::{IS_OPENED, MOVEMENTS, STOCK, StockItem, number_attribute};
+use crate::partition_queries::ItemSelection;
 use crate::write_transaction::WriteOutcome;
 use crate::{OrdersTable, keys};
 use billing::AccountId;
@@ -30,19 +30,19 @@ pub struct UnopenedStock {
 impl OrdersTable {
     /// Returns the revision of the audited number `number`, which changes with each write, so that the audit notices a
     /// change during the scan. Sends one strongly consistent request.
-    pub async fn revision_of(&self, number: &AuditedNumber) -> Result<NumberRevision, TableError> {
+    pub async fn revision_of_number(&self, number: &AuditedNumber) -> Result<NumberRevision, TableError> {
         let of_stock = |item: &Item| {
             let StockItem { stock, movements, .. } = from_item(item)?;
             Ok([movements, stock])
         };
         match number {
             AuditedNumber::Stock { product, warehouse } => {
-                let (_, key) = self.stock_keys(product, warehouse);
+                let key = self.stock_keys(product, warehouse).in_warehouse;
                 let item = self.dynamo.get(key).await?;
                 Ok(NumberRevision(item.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
             }
             AuditedNumber::TotalStock { product } => {
-                let stocks = Selection::with_sort_key_prefix(keys::WAREHOUSE_PREFIX);
+                let stocks = ItemSelection::with_sort_key_prefix(keys::WAREHOUSE_PREFIX);
                 let stocks = self.query_partition(keys::key_of_product(product), stocks).await?;
                 Ok(NumberRevision(stocks.iter().map(of_stock).collect::<Result<Vec<_>, TableError>>()?.concat()))
             }
@@ -55,9 +55,9 @@ impl OrdersTable {
 
     /// Returns the stock `number` if movements were not recorded yet when it was stored, and if it has no opening
     /// movement yet. Otherwise returns `None`. Sends one strongly consistent GetItem request.
-    pub async fn unopened_stock(&self, number: &AuditedNumber) -> Result<Option<UnopenedStock>, TableError> {
+    pub async fn stock_without_opening(&self, number: &AuditedNumber) -> Result<Option<UnopenedStock>, TableError> {
         let AuditedNumber::Stock { product, warehouse } = number else { return Ok(None) };
-        let (_, key) = self.stock_keys(product, warehouse);
+        let key = self.stock_keys(product, warehouse).in_warehouse;
         let stock = self.dynamo.get(key).await?.map(|item| from_item::<StockItem>(&item)).transpose()?;
         let stock = stock.filter(|stock| !stock.is_opened);
         Ok(stock.map(|StockItem { stock, movements, .. }| UnopenedStock { pieces: stock, movements }))
@@ -66,17 +66,21 @@ impl OrdersTable {
     /// Writes the opening movement of the stock `before`, without a change of the stock. From then on the stock is the sum
     /// of its movements. Returns `Refused` if the stock changed since it was read, or if it already has an opening movement.
     /// Sends one TransactWriteItems request.
-    pub async fn open_stock(&self, opening: &Movement, before: &UnopenedStock) -> Result<WriteOutcome, TableError> {
-        let (_, key) = self.stock_keys(&opening.product, &opening.warehouse);
+    pub async fn write_opening_movement(
+        &self,
+        opening: &Movement,
+        before: &UnopenedStock,
+    ) -> Result<WriteOutcome, TableError> {
+        let key = self.stock_keys(&opening.product, &opening.warehouse).in_warehouse;
         let mut values = HashMap::from([
-            (":before".to_owned(), number(before.pieces)),
+            (":before".to_owned(), number_attribute(before.pieces)),
             (":true".to_owned(), AttributeValue::Bool(true)),
-            (":one".to_owned(), number(1)),
+            (":one".to_owned(), number_attribute(1)),
         ]);
         let same_movements = match before.movements {
             0 => format!("attribute_not_exists(#{MOVEMENTS})"),
             movements => {
-                values.insert(":movements".to_owned(), number(movements));
+                values.insert(":movements".to_owned(), number_attribute(movements));
                 format!("#{MOVEMENTS} = :movements")
             }
         };

@@ -13,8 +13,8 @@ use ulid::Ulid;
 
 use crate::fulfilment::orders::read_status_and_instant;
 use crate::items;
-use crate::items::{CHANGE, DATA, FURTHER, PASS, PassItem};
-use crate::partition_queries::Selection;
+use crate::items::{CHANGE, DATA, FURTHER, FillPassItem, PASS};
+use crate::partition_queries::ItemSelection;
 use crate::schema::GSI_1;
 use crate::{OrdersTable, keys};
 use dynamo::{
@@ -35,7 +35,7 @@ pub struct WaitingOrdersPage {
 impl OrdersTable {
     /// Returns all fill tasks, sorted by their targets. Sends one strongly consistent query with `PK = FILLS`.
     pub async fn fill_tasks(&self) -> Result<Page<FillTask>, TableError> {
-        let items = self.query_partition(keys::FILLS.to_owned(), Selection::all_items()).await?;
+        let items = self.query_partition(keys::FILLS.to_owned(), ItemSelection::all_items()).await?;
         Ok(Page { items, unreadable: Vec::new(), next: None }.read(|item| FillTask::from_item(&item)))
     }
 
@@ -99,7 +99,7 @@ impl OrdersTable {
     /// request.
     pub async fn save_fill_pass(&self, target: &FillTarget, pass: &FillPass) -> Result<bool, TableError> {
         let condition = format!("{PRESENT} AND (attribute_not_exists(#{PASS}) OR #{PASS}.#{CHANGE} = :change)");
-        let position = AttributeValue::M(to_item(&PassItem::from(pass.clone())));
+        let position = AttributeValue::M(to_item(&FillPassItem::from(pass.clone())));
         let values = HashMap::from([(":pass".to_owned(), position), (":change".to_owned(), s(pass.change))]);
         let key = keys::key_of_fill_task(target);
         let update = self.dynamo.build_update(key, &format!("SET #{PASS} = :pass"), &condition, values);
@@ -144,7 +144,7 @@ impl OrdersTable {
         let query =
             Query { index: Some(GSI_1), page_items: Some(limit), after: start_after, ..Query::new(condition, values) };
         let mut items = self.dynamo.query(query);
-        let page = items.page().await?.unwrap_or_default();
+        let page = items.read_page().await?.unwrap_or_default();
         let read = |item: &Item| {
             let (_, placed_at) = read_status_and_instant(item)?;
             Ok(WaitingOrder { order: items::order_id_in(item)?, placed_at })

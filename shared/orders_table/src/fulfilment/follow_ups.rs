@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ulid::Ulid;
 
-use crate::fulfilment::order_lines::lines_as_text;
-use crate::fulfilment::orders::{move_products, relations_of_order};
+use crate::fulfilment::order_lines::order_lines_as_text;
+use crate::fulfilment::orders::{move_products_of_order, relations_of_order};
 use crate::items;
 use crate::write_transaction::{WriteOutcome, WriteTransaction};
 use crate::{OrdersTable, keys};
@@ -57,19 +57,19 @@ impl OrdersTable {
         writes = if before == after { writes.check_unchanged(before) } else { writes.change(before, after) };
         let is_split = before.lines != after.lines;
         if is_split {
-            writes = change_relations(writes, before, after);
+            writes = change_relations_of_split_order(writes, before, after);
         }
         writes = writes.create(follow_up.to_item());
         writes = relations_of_order(follow_up, &follow_up.lines).into_iter().fold(writes, WriteTransaction::create);
         writes = match is_split && before.status == OrderStatus::Open {
-            true => hand_over_stock(writes, new, at),
+            true => hand_over_stock_to_follow_up(writes, new, at),
             false => {
                 let mut writes = writes;
                 for order in [after, follow_up] {
                     let is_filled = order.status == OrderStatus::Open && (order.id == follow_up.id || is_split);
                     if is_filled {
-                        let recorded = (order.version, at);
-                        writes = move_products(writes, order, &order.lines, StockEffect::Deducted, recorded);
+                        let deducted = StockEffect::Deducted;
+                        writes = move_products_of_order(writes, order, &order.lines, deducted, order.version, at);
                     }
                 }
                 writes
@@ -88,13 +88,20 @@ impl OrdersTable {
         if !is_split {
             writes = writes.check_account(&follow_up.customer);
         }
-        writes.log_with_reason(ActionKind::ChangeOrder, new.reason, || follow_up_log_entry(new)).commit().await
+        writes
+            .add_action_entry_with_reason(ActionKind::ChangeOrder, new.reason, || follow_up_action_entry(new))
+            .commit()
+            .await
     }
 }
 
 /// Adds writes that change the relations of an order that is split: the items that relate the order to its
 /// representative, its products and its warehouse.
-fn change_relations<'a>(mut writes: WriteTransaction<'a>, before: &Order, after: &Order) -> WriteTransaction<'a> {
+fn change_relations_of_split_order<'a>(
+    mut writes: WriteTransaction<'a>,
+    before: &Order,
+    after: &Order,
+) -> WriteTransaction<'a> {
     let order = keys::key_of_order(before.id);
     let has_new_status = before.status != after.status;
     if has_new_status {
@@ -117,10 +124,14 @@ fn change_relations<'a>(mut writes: WriteTransaction<'a>, before: &Order, after:
 /// Adds the movements of the products that the order reserved before the split, and that the follow-up order reserves
 /// now. The stock of the warehouse does not change, but the stored number of its movements does, so that an audit that
 /// runs at the same time notices the new movements.
-fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: DateTime<Utc>) -> WriteTransaction<'a> {
+fn hand_over_stock_to_follow_up<'a>(
+    writes: WriteTransaction<'a>,
+    new: &NewFollowUp<'_>,
+    at: DateTime<Utc>,
+) -> WriteTransaction<'a> {
     let ((before, after), follow_up) = (new.order, new.follow_up);
-    let from = OrderMovement::of_exchange(before, (&before.lines, &after.lines), after.version, at);
-    let to = OrderMovement::of_change(follow_up, &follow_up.lines, StockEffect::Deducted, follow_up.version, at);
+    let from = OrderMovement::of_exchanged_lines(before, &before.lines, &after.lines, after.version, at);
+    let to = OrderMovement::of_order_change(follow_up, &follow_up.lines, StockEffect::Deducted, follow_up.version, at);
     let mut writes = writes;
     for change in to.iter().flat_map(OrderMovement::stock_changes) {
         let product = keys::key_of_product(&change.product);
@@ -131,19 +142,19 @@ fn hand_over_stock<'a>(writes: WriteTransaction<'a>, new: &NewFollowUp<'_>, at: 
 
 /// Returns the entry of the action log for a split, which belongs to the order that is split, or for a replacement,
 /// which belongs to the follow-up order.
-fn follow_up_log_entry(new: &NewFollowUp<'_>) -> ItemChange {
+fn follow_up_action_entry(new: &NewFollowUp<'_>) -> ItemChange {
     let ((before, after), follow_up) = (new.order, new.follow_up);
     if before.lines == after.lines {
         let entry = ItemChange::new(follow_up.id, follow_up.version).of_account(&follow_up.customer);
         return entry.field("follows", None::<OrderId>, Some(before.id)).field(
             "products",
             None,
-            lines_as_text(&follow_up.lines),
+            order_lines_as_text(&follow_up.lines),
         );
     }
     let entry = ItemChange::new(after.id, after.version).of_account(&after.customer);
     entry
-        .field("products", lines_as_text(&before.lines), lines_as_text(&after.lines))
+        .field("products", order_lines_as_text(&before.lines), order_lines_as_text(&after.lines))
         .field("status", Some(before.status), Some(after.status))
         .field("follow_up", None::<OrderId>, Some(follow_up.id))
 }

@@ -14,7 +14,7 @@ use dynamo::TableError;
 use orders::{FillTarget, Order, OrderLine, OrderMovement, ProductId};
 
 /// Returns `lines` as text for the action log, such as "2 x beans, 1 x cups"; `None` if there are no lines.
-pub(crate) fn lines_as_text(lines: &[OrderLine]) -> Option<String> {
+pub(crate) fn order_lines_as_text(lines: &[OrderLine]) -> Option<String> {
     let texts: Vec<String> = lines.iter().map(|line| format!("{} x {}", line.quantity, line.product)).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }
@@ -48,7 +48,7 @@ impl OrdersTable {
         if let Some(relation) = items::warehouse_relation(after, &after.lines) {
             writes = writes.put(relation);
         }
-        match OrderMovement::of_exchange(before, (old, &after.lines), after.version, at) {
+        match OrderMovement::of_exchanged_lines(before, old, &after.lines, after.version, at) {
             Some(movement) => {
                 writes = write_movement(writes, &movement);
                 for grown in movement.stock_changes().into_iter().filter(|change| change.pieces > 0) {
@@ -68,8 +68,8 @@ impl OrdersTable {
         }
         let entry = || {
             let entry = ItemChange::new(before.id, after.version).of_account(&before.customer);
-            entry.field("products", lines_as_text(old), lines_as_text(&after.lines))
+            entry.field("products", order_lines_as_text(old), order_lines_as_text(&after.lines))
         };
-        writes.log(ActionKind::ChangeOrder, entry).commit().await
+        writes.add_action_entry(ActionKind::ChangeOrder, entry).commit().await
     }
 }

@@ -2,15 +2,17 @@
 //! the quarter total of its representative, and its relations: the items that relate the order to its products, its
 //! representative and its warehouse.
 
-use crate::buckets::Buckets;
+use crate::buckets::BucketCount;
 use crate::items;
-use crate::items::{QuantityItem, RepresentativeRelationItem};
-use crate::partition_queries::Selection;
+use crate::items::{OrderLineQuantityItem, RepresentativeRelationItem};
+use crate::partition_queries::ItemSelection;
 use crate::write_transaction::{WriteOutcome, WriteTransaction};
 use crate::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange, Money};
 use chrono::{DateTime, Utc};
-use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
+use dynamo::{
+    Entity as _, IdempotencyKeyReuse, IdempotentRequest, Item, Page, Paging, TableError, from_item, key_of_item,
+};
 use orders::{
     BackOrderReason, Customer, DateRange, EmployeeId, FillTarget, Order, OrderId, OrderLine, OrderMovement,
     OrderRefunds, OrderStatus, StockEffect,
@@ -56,12 +58,13 @@ pub struct OrderChangeRecords<'a> {
 pub(crate) fn read_status_and_instant(item: &Item) -> Result<(OrderStatus, DateTime<Utc>), TableError> {
     let parsed =
         keys::parse_status_data(items::data_attribute(item)?).and_then(|(status, at)| Some((status, at.parse().ok()?)));
-    parsed.ok_or_else(|| TableError::unreadable(key_of(item), "the attribute Data has no order status and instant"))
+    parsed
+        .ok_or_else(|| TableError::unreadable(key_of_item(item), "the attribute Data has no order status and instant"))
 }
 
 /// Reads an order from the item that relates the order to one of its products.
 pub(crate) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError> {
-    let ((status, placed_at), QuantityItem { quantity }) = (read_status_and_instant(item)?, from_item(item)?);
+    let ((status, placed_at), OrderLineQuantityItem { quantity }) = (read_status_and_instant(item)?, from_item(item)?);
     Ok(ProductOrder { order: items::order_id_in(item)?, status, placed_at, quantity })
 }
 
@@ -81,8 +84,8 @@ impl OrdersTable {
     /// strongly consistent query with `PK = order`.
     pub async fn get_order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None::<Order>, Vec::new());
-        for item in self.query_partition(keys::key_of_order(id), Selection::all_items()).await? {
-            match key_of(&item).sk {
+        for item in self.query_partition(keys::key_of_order(id), ItemSelection::all_items()).await? {
+            match key_of_item(&item).sk {
                 sk if sk.starts_with(keys::CUSTOMER_PREFIX) => order = Some(Order::from_item(&item)?),
                 sk if sk.starts_with(keys::PRODUCT_PREFIX) => lines.push(items::read_order_line(&item)?),
                 _ => {}
@@ -112,11 +115,11 @@ impl OrdersTable {
     /// Returns the orders of all customers that have one of `statuses` and were placed in `days`, oldest first (access
     /// pattern 5). Queries GSI-2 with a range of `Data` (status and time of the payment). Sends one query for each
     /// bucket and status, in parallel.
-    pub async fn orders_in(
+    pub async fn orders_of_all_customers(
         &self,
         statuses: &[OrderStatus],
         days: DateRange,
-        buckets: Buckets,
+        buckets: BucketCount,
         paging: &Paging,
     ) -> Result<Page<Order>, TableError> {
         let page = self.page_of_all_orders(statuses, days, buckets, paging).await?;
@@ -163,9 +166,9 @@ impl OrdersTable {
         let writes = self.transaction().create_entity(order.to_item());
         let mut writes = relations_of_order(order, lines).into_iter().fold(writes, WriteTransaction::create);
         if order.status.has_stock_deducted() {
-            writes = move_products(writes, order, lines, StockEffect::Deducted, (order.version, at));
+            writes = move_products_of_order(writes, order, lines, StockEffect::Deducted, order.version, at);
         }
-        let amount = order.amount_in_total();
+        let amount = order.amount_in_quarter_total();
         let writes = self.add_to_total(writes, order.representative.as_ref(), order.quarter(), amount).await?;
         writes.check_unchanged(customer).check_refunds(order.id, refunds).commit().await
     }
@@ -191,7 +194,7 @@ impl OrdersTable {
         let mut writes = self.transaction().change(before, after);
         let relation = items::representative_relation(after);
         writes = match before.refunded == after.refunded {
-            true => writes.update_relation_data(key_of(&relation), &data),
+            true => writes.update_relation_data(key_of_item(&relation), &data),
             // The item that relates the order to its representative also contains the refunded amount.
             false => writes.put(relation),
         };
@@ -208,8 +211,9 @@ impl OrdersTable {
         }
         // Stock is deducted from the warehouse of `after`, and is restored to the warehouse of `before`.
         let order_with_warehouse = if effects.stock == StockEffect::Deducted { after } else { before };
-        let recorded = (before.version.saturating_add(1), DateTime::from(change.datetime()));
-        writes = move_products(writes, order_with_warehouse, lines, effects.stock, recorded);
+        let version = before.version.saturating_add(1);
+        let at = DateTime::from(change.datetime());
+        writes = move_products_of_order(writes, order_with_warehouse, lines, effects.stock, version, at);
         let (representative, quarter) = (before.representative.as_ref(), before.quarter());
         writes = self.add_to_total(writes, representative, quarter, effects.added_to_total).await?;
         if let Some((stored, refunds)) = records.refunds {
@@ -218,7 +222,7 @@ impl OrdersTable {
         if let Some(customer) = records.customer {
             writes = writes.check_unchanged(customer);
         }
-        if before.unblocks_others(after) {
+        if before.unblocks_other_orders(after) {
             let targets = lines.iter().map(|line| FillTarget::Product(line.product.clone()));
             writes = targets.fold(writes, |writes, target| writes.request_fill(&target, change));
         }
@@ -226,7 +230,7 @@ impl OrdersTable {
             let entry = ItemChange::new(before.id, before.version.saturating_add(1)).of_account(&before.customer);
             entry.field("status", Some(before.status), Some(after.status))
         };
-        writes.save_response(records.request).log(ActionKind::ChangeOrder, entry).commit().await
+        writes.save_response(records.request).add_action_entry(ActionKind::ChangeOrder, entry).commit().await
     }
 
     /// Changes the address of an order from the address of `before` to the address of `after`, in one transaction. If
@@ -244,7 +248,7 @@ impl OrdersTable {
         if before.waits_for == Some(BackOrderReason::Address) {
             writes = writes.request_fill(&FillTarget::Customer(after.customer.clone()), change);
         }
-        writes.log(ActionKind::ChangeOrder, entry).commit().await
+        writes.add_action_entry(ActionKind::ChangeOrder, entry).commit().await
     }
 
     /// Saves the response to `request`, which requested the status that `order` already has. Returns `Refused` if the
@@ -255,22 +259,23 @@ impl OrdersTable {
 
     /// Returns the response that is saved under the idempotency key of `request`; `None` if there is none. Sends one
     /// strongly consistent GetItem request.
-    pub async fn saved_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
+    pub async fn saved_response(&self, request: &IdempotentRequest) -> Result<Option<IdempotencyKeyReuse>, TableError> {
         self.dynamo.get_stored_response(request).await
     }
 }
 
 /// Adds to `writes` the movement of the products of `order`, and the changes of the stock: for each product, the stock
-/// in the warehouse of the order, and the total stock. `recorded` are the version of the order after the change, and
-/// the current time. Adds nothing if `effect` is [`StockEffect::None`], or if the order has no warehouse.
-pub(crate) fn move_products<'a>(
+/// in the warehouse of the order, and the total stock. `version` is the version of the order after the change, and `at`
+/// is the current time. Adds nothing if `effect` is [`StockEffect::None`], or if the order has no warehouse.
+pub(crate) fn move_products_of_order<'a>(
     writes: WriteTransaction<'a>,
     order: &Order,
     lines: &[OrderLine],
     effect: StockEffect,
-    recorded: (u64, DateTime<Utc>),
+    version: u64,
+    at: DateTime<Utc>,
 ) -> WriteTransaction<'a> {
-    match OrderMovement::of_change(order, lines, effect, recorded.0, recorded.1) {
+    match OrderMovement::of_order_change(order, lines, effect, version, at) {
         Some(movement) => write_movement(writes, &movement),
         None => writes,
     }

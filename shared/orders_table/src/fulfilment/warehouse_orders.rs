@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::list_pages::{OrderList, PartitionRange};
-use crate::partition_queries::Partition;
+use crate::partition_queries::QueriedPartition;
 use crate::{OrdersTable, items, keys};
 use billing::Label;
 use dynamo::{Entity as _, Key, Page, Paging, TableError};
-use orders::{Order, OrderLine, OrderStatus, Product, ProductId, WarehouseId, all_days};
+use orders::{Order, OrderLine, OrderStatus, Product, ProductId, WarehouseId, range_of_all_days};
 
 /// An order of a warehouse with everything that a packer needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,8 +37,8 @@ impl OrdersTable {
         is_newest_first: bool,
         paging: &Paging,
     ) -> Result<Page<OrderToPack>, TableError> {
-        let partition = Partition::relations_to(keys::key_of_warehouse(warehouse));
-        let range = PartitionRange::of_orders(partition, 0, status, all_days());
+        let partition = QueriedPartition::relations_to(keys::key_of_warehouse(warehouse));
+        let range = PartitionRange::of_orders(partition, 0, status, range_of_all_days());
         let page = self.page_of_range(OrderList::OfWarehouse(warehouse), &range, !is_newest_first, paging).await?;
         let page = page.read(|item| items::read_warehouse_relation(&item));
         let products: BTreeSet<ProductId> =

@@ -2,21 +2,21 @@
 
 use futures::future::try_join;
 
-use crate::fulfilment::order_lines::lines_as_text;
+use crate::fulfilment::order_lines::order_lines_as_text;
 use crate::fulfilment::orders::{ProductOrder, read_product_order};
 use crate::items;
-use crate::items::{NoAttributes, QuantityItem, StoredSku, item_with, relation};
-use crate::partition_queries::Selection;
+use crate::items::{NoAttributes, OrderLineQuantityItem, StoredSku, new_item, new_relation_item};
+use crate::partition_queries::ItemSelection;
 use crate::write_transaction::{WriteOutcome, WriteTransaction};
 use crate::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange, Label, Sku};
-use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
+use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of_item};
 use orders::{DateRange, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 
 /// Returns the relations of `product`: the items by which GSI-1 finds it by its name, and in the list of all products.
 pub(crate) fn relations_of_product(product: &Product) -> [Item; 2] {
     let partition = keys::key_of_product(&product.id);
-    let to = |end: String| relation(partition.clone(), end, &partition);
+    let to = |end: String| new_relation_item(partition.clone(), end, &partition);
     [to(keys::key_of_product_name(product.name.as_str())), to(keys::ALL_PRODUCTS.to_owned())]
 }
 
@@ -28,7 +28,7 @@ impl OrdersTable {
         let writes = self.transaction().create(new.to_item());
         let change = || ItemChange::new(&product.id, 1).field("name", None, Some(product.name.as_str()));
         let writes = relations_of_product(product).into_iter().fold(writes, WriteTransaction::create);
-        writes.log(ActionKind::PutProduct, change).commit().await
+        writes.add_action_entry(ActionKind::PutProduct, change).commit().await
     }
 
     /// Renames a product, and replaces the relation item by which GSI-1 finds it by name, in one transaction. Returns
@@ -39,12 +39,12 @@ impl OrdersTable {
         let (old, new) = (by_name(&product.name), by_name(name));
         let mut writes = self.transaction().change(product, &Product { name: name.clone(), ..product.clone() });
         if old != new {
-            writes = writes.delete_if_present(old).create(relation(new.pk, new.sk, partition));
+            writes = writes.delete_if_present(old).create(new_relation_item(new.pk, new.sk, partition));
         }
         let version = product.version.saturating_add(1);
         let change =
             || ItemChange::new(&product.id, version).field("name", Some(product.name.as_str()), Some(name.as_str()));
-        writes.log(ActionKind::PutProduct, change).commit().await
+        writes.add_action_entry(ActionKind::PutProduct, change).commit().await
     }
 
     /// Returns a product with its total stock (access pattern 13), or `None` if the product does not exist. Sends one
@@ -85,8 +85,8 @@ impl OrdersTable {
     ) -> Result<Vec<Stock>, TableError> {
         let prefix = warehouse.map_or_else(|| keys::WAREHOUSE_PREFIX.to_owned(), keys::key_of_warehouse);
         let items =
-            self.query_partition(keys::key_of_product(product), Selection::with_sort_key_prefix(prefix)).await?;
-        let mut stock = items.iter().map(items::read_stock).collect::<Result<Vec<_>, _>>()?;
+            self.query_partition(keys::key_of_product(product), ItemSelection::with_sort_key_prefix(prefix)).await?;
+        let mut stock = items.iter().map(items::read_stock_item).collect::<Result<Vec<_>, _>>()?;
         // The key of one warehouse can be a prefix of the key of another warehouse.
         stock.retain(|stock| warehouse.is_none_or(|wanted| stock.warehouse == *wanted));
         Ok(stock)
@@ -100,21 +100,22 @@ impl OrdersTable {
         &self,
         product: &ProductId,
     ) -> Result<(Vec<ProductOrder>, Vec<Stock>), TableError> {
-        let orders = self.query_relations_to(keys::key_of_product(product), Selection::all_items());
+        let orders = self.query_relations_to(keys::key_of_product(product), ItemSelection::all_items());
         let (orders, stock) = try_join(orders, self.get_stock(product, None)).await?;
         // Keep only the items that relate an order to the product. The items that relate a SKU to the product have the
         // same sort key, as does the product's own item, but GSI-1 does not contain them, because they have no
         // attribute `Data`.
         let orders =
-            orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDER_PREFIX)).map(read_product_order);
+            orders.iter().filter(|item| key_of_item(item).pk.starts_with(keys::ORDER_PREFIX)).map(read_product_order);
         Ok((orders.collect::<Result<_, _>>()?, stock))
     }
 
     /// Returns the products that are shipped for each paid month of `sku`, and their quantities. The list is empty if
     /// the SKU has no products. Queries the table with `PK = SKU`.
     pub async fn lines_of_sku(&self, sku: &Sku) -> Result<Vec<OrderLine>, TableError> {
-        let items =
-            self.query_partition(keys::key_of_sku(sku), Selection::with_sort_key_prefix(keys::PRODUCT_PREFIX)).await?;
+        let items = self
+            .query_partition(keys::key_of_sku(sku), ItemSelection::with_sort_key_prefix(keys::PRODUCT_PREFIX))
+            .await?;
         items.iter().map(items::read_order_line).collect()
     }
 
@@ -123,8 +124,8 @@ impl OrdersTable {
     /// the query and the transaction.
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<WriteOutcome, TableError> {
         let (mut stored, mut old) = (None, Vec::new());
-        for item in self.query_partition(keys::key_of_sku(sku), Selection::all_items()).await? {
-            let Key { pk, sk } = key_of(&item);
+        for item in self.query_partition(keys::key_of_sku(sku), ItemSelection::all_items()).await? {
+            let Key { pk, sk } = key_of_item(&item);
             if sk == pk {
                 stored = Some(StoredSku::from_item(&item)?);
             } else if sk.starts_with(keys::PRODUCT_PREFIX) {
@@ -146,11 +147,13 @@ impl OrdersTable {
         }
         for line in lines.iter().filter(|line| !old.contains(line)) {
             let key = keys::key_of_relation(keys::key_of_sku(sku), keys::key_of_product(&line.product));
-            writes = writes.put(item_with(key, None, &QuantityItem { quantity: line.quantity }));
+            writes = writes.put(new_item(key, None, &OrderLineQuantityItem { quantity: line.quantity }));
         }
         let next_version = stored_version.saturating_add(1);
-        let change = || ItemChange::new(sku, next_version).field("products", lines_as_text(&old), lines_as_text(lines));
-        writes.log(ActionKind::PutSku, change).commit().await
+        let change = || {
+            ItemChange::new(sku, next_version).field("products", order_lines_as_text(&old), order_lines_as_text(lines))
+        };
+        writes.add_action_entry(ActionKind::PutSku, change).commit().await
     }
 
     /// Returns whether it was reported to the operator before that `sku` has no products. Sends one GetItem request.
@@ -161,7 +164,7 @@ impl OrdersTable {
     /// Stores the record that it was reported to the operator that `sku` has no products. Does nothing if the record
     /// exists.
     pub async fn mark_without_products_reported(&self, sku: &Sku) -> Result<(), TableError> {
-        let item: Item = item_with(keys::key_of_no_products_report(sku), None, &NoAttributes {});
+        let item: Item = new_item(keys::key_of_no_products_report(sku), None, &NoAttributes {});
         self.dynamo.put_if_absent(item).await.map(drop)
     }
 }

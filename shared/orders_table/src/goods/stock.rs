@@ -3,7 +3,7 @@
 
 use ulid::Ulid;
 
-use crate::items::{EarlierDeliveryItem, StockItem, item_with};
+use crate::items::{EarlierDeliveryItem, StockItem, new_item};
 use crate::write_transaction::{WriteOutcome, WriteTransaction};
 use crate::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
@@ -20,23 +20,31 @@ pub struct StockBefore {
     pub in_target_warehouse: Option<u64>,
 }
 
+/// The keys of the items with the stock of a product.
+pub(crate) struct StockKeys {
+    /// The key of the item with the total stock.
+    pub total: Key,
+    /// The key of the item with the stock in one warehouse.
+    pub in_warehouse: Key,
+}
+
 /// The character in the cursor of a list of movements that separates the id of the product or order from the sort key.
 const CURSOR_SEPARATOR: char = ' ';
 
 /// Converts the cursor of a query into the cursor of the list of the movements of `owner`, a product or an order. The
 /// cursor of the list also contains the id of `owner`, so that other lists reject it.
-fn list_cursor_of(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
+fn movement_list_cursor(owner: impl std::fmt::Display, of_query: &Cursor) -> Cursor {
     Cursor::after(format!("{owner}{CURSOR_SEPARATOR}{}", of_query.as_str()))
 }
 
 /// Converts the cursor of a list of movements into the cursor of the query that reads the list: only the sort key.
-fn query_cursor_of(cursor: &Cursor) -> Cursor {
+fn movement_query_cursor(cursor: &Cursor) -> Cursor {
     let (_, sk) = cursor.as_str().split_once(CURSOR_SEPARATOR).unwrap_or_default();
     Cursor::after(sk.to_owned())
 }
 
 /// Returns the number of pieces after a change by `pieces`. `before` is `None` for a stock that does not exist yet.
-fn stock_after(before: Option<u64>, pieces: i64) -> u64 {
+fn stock_after_movement(before: Option<u64>, pieces: i64) -> u64 {
     before.unwrap_or_default().saturating_add_signed(pieces)
 }
 
@@ -51,12 +59,13 @@ fn action_kind_of_movement(kind: MovementKind) -> ActionKind {
 }
 
 /// Returns the entry of the action log for a movement. `before` is the stock before the movement.
-fn movement_log_entry(movement: &Movement, before: StockBefore) -> ItemChange {
+fn movement_action_entry(movement: &Movement, before: StockBefore) -> ItemChange {
     let entry = ItemChange::new(movement.id, 1)
         .field("product", None, Some(&movement.product))
         .field("warehouse", None, Some(&movement.warehouse))
         .field("to_warehouse", None, movement.to.as_ref());
-    let stock = |before: Option<u64>, pieces| (Some(before.unwrap_or_default()), Some(stock_after(before, pieces)));
+    let stock =
+        |before: Option<u64>, pieces| (Some(before.unwrap_or_default()), Some(stock_after_movement(before, pieces)));
     let (stock_before, after) = stock(before.in_warehouse, movement.stock_change);
     let entry = entry.field("stock", stock_before, after);
     let Some(_) = movement.to else { return entry };
@@ -77,15 +86,15 @@ impl OrdersTable {
         change: Ulid,
     ) -> Result<WriteOutcome, TableError> {
         let Movement { product, warehouse, quantity, .. } = delivery;
-        let (all, here) = self.stock_keys(product, warehouse);
+        let keys_of_stock = self.stock_keys(product, warehouse);
         let writes = self
             .transaction()
             .create_entity(delivery.to_item())
             .check_entity_absent(keys::key_of_delivery_record(product, delivery.id))
-            .change_total_stock(all, delivery.stock_change);
+            .change_total_stock(keys_of_stock.total, delivery.stock_change);
         let writes = match is_in_stock {
-            true => writes.add_stock(here, *quantity),
-            false => writes.set_stock(here, None, *quantity),
+            true => writes.add_stock(keys_of_stock.in_warehouse, *quantity),
+            false => writes.set_stock(keys_of_stock.in_warehouse, None, *quantity),
         };
         let entry = || {
             let entry = ItemChange::new(delivery.id, 1).field("product", None, Some(product));
@@ -93,7 +102,7 @@ impl OrdersTable {
         };
         writes
             .request_fill(&FillTarget::Product(product.clone()), change)
-            .log(ActionKind::ReceiveStock, entry)
+            .add_action_entry(ActionKind::ReceiveStock, entry)
             .commit()
             .await
     }
@@ -113,10 +122,10 @@ impl OrdersTable {
     /// task of the product, in one transaction. `change` is the identifier of the change in the fill task. Returns
     /// `Refused` if a stock of the product in this warehouse is stored already, or if the product does not exist.
     pub async fn set_initial_stock(&self, initial: &Movement, change: Ulid) -> Result<WriteOutcome, TableError> {
-        let (all, here) = self.stock_keys(&initial.product, &initial.warehouse);
+        let StockKeys { total, in_warehouse } = self.stock_keys(&initial.product, &initial.warehouse);
         self.transaction()
-            .change_total_stock(all, initial.stock_change)
-            .create(item_with(here, None, &StockItem::new(initial.quantity)))
+            .change_total_stock(total, initial.stock_change)
+            .create(new_item(in_warehouse, None, &StockItem::new(initial.quantity)))
             .create(initial.to_item())
             .request_fill(&FillTarget::Product(initial.product.clone()), change)
             .commit()
@@ -138,29 +147,32 @@ impl OrdersTable {
         for (StockChange { product, warehouse, pieces }, before) in
             changes.iter().zip([before.in_warehouse, before.in_target_warehouse])
         {
-            let (_, here) = self.stock_keys(product, warehouse);
-            writes = writes.set_stock(here, before, stock_after(before, *pieces));
+            let key = self.stock_keys(product, warehouse).in_warehouse;
+            writes = writes.set_stock(key, before, stock_after_movement(before, *pieces));
         }
         if movement.to.is_none() {
-            let (all, _) = self.stock_keys(&movement.product, &movement.warehouse);
-            writes = writes.change_total_stock(all, movement.stock_change);
+            let key = self.stock_keys(&movement.product, &movement.warehouse).total;
+            writes = writes.change_total_stock(key, movement.stock_change);
         }
         if changes.iter().any(|change| change.pieces > 0) {
             writes = writes.request_fill(&FillTarget::Product(movement.product.clone()), change);
         }
-        self.commit_logged(writes, movement, before).await
+        self.commit_with_action_entry(writes, movement, before).await
     }
 
     /// Adds the entry of the action log for `movement` to `writes`, and commits the transaction. `before` is the stock
     /// before the movement.
-    async fn commit_logged(
+    async fn commit_with_action_entry(
         &self,
         writes: WriteTransaction<'_>,
         movement: &Movement,
         before: StockBefore,
     ) -> Result<WriteOutcome, TableError> {
         let kind = action_kind_of_movement(movement.kind);
-        writes.log_with_reason(kind, movement.reason.as_ref(), || movement_log_entry(movement, before)).commit().await
+        writes
+            .add_action_entry_with_reason(kind, movement.reason.as_ref(), || movement_action_entry(movement, before))
+            .commit()
+            .await
     }
 
     /// Returns the movement `id` of a product, or `None` if it does not exist. Sends one strongly consistent GetItem
@@ -172,11 +184,15 @@ impl OrdersTable {
 
     /// Returns the movements of a product that people and programs requested, newest first. The movements of orders are not
     /// in the list: they are stored with the orders. Queries the table with `PK = product`, in descending order.
-    pub async fn movements_of(&self, product: &ProductId, paging: &Paging) -> Result<Page<Movement>, TableError> {
+    pub async fn movements_of_product(
+        &self,
+        product: &ProductId,
+        paging: &Paging,
+    ) -> Result<Page<Movement>, TableError> {
         let list = PrefixQuery::new(keys::key_of_product(product), keys::MOVEMENT_PREFIX).descending();
-        let paging = Paging { after: paging.after.as_ref().map(query_cursor_of), limit: paging.limit };
-        let mut page = self.dynamo.list(&list, &paging).await?.read(|item| Movement::from_item(&item));
-        page.next = page.next.map(|cursor| list_cursor_of(product, &cursor));
+        let paging = Paging { after: paging.after.as_ref().map(movement_query_cursor), limit: paging.limit };
+        let mut page = self.dynamo.list_items(&list, &paging).await?.read(|item| Movement::from_item(&item));
+        page.next = page.next.map(|cursor| movement_list_cursor(product, &cursor));
         Ok(page)
     }
 
@@ -191,9 +207,9 @@ impl OrdersTable {
     /// order.
     pub async fn movements_of_order(&self, order: OrderId, paging: &Paging) -> Result<Page<OrderMovement>, TableError> {
         let list = PrefixQuery::new(keys::key_of_order(order), keys::MOVEMENT_PREFIX).descending();
-        let paging = Paging { after: paging.after.as_ref().map(query_cursor_of), limit: paging.limit };
-        let mut page = self.dynamo.list(&list, &paging).await?.read(|item| OrderMovement::from_item(&item));
-        page.next = page.next.map(|cursor| list_cursor_of(order, &cursor));
+        let paging = Paging { after: paging.after.as_ref().map(movement_query_cursor), limit: paging.limit };
+        let mut page = self.dynamo.list_items(&list, &paging).await?.read(|item| OrderMovement::from_item(&item));
+        page.next = page.next.map(|cursor| movement_list_cursor(order, &cursor));
         Ok(page)
     }
 
@@ -205,8 +221,11 @@ impl OrdersTable {
     }
 
     /// Returns the keys of the items with the total stock of a product, and with its stock in a warehouse.
-    pub(crate) fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
+    pub(crate) fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> StockKeys {
         let partition = keys::key_of_product(product);
-        (keys::key_of_own_item(partition.clone()), keys::key_of_relation(partition, keys::key_of_warehouse(warehouse)))
+        StockKeys {
+            total: keys::key_of_own_item(partition.clone()),
+            in_warehouse: keys::key_of_relation(partition, keys::key_of_warehouse(warehouse)),
+        }
     }
 }

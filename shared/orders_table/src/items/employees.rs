@@ -5,10 +5,10 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::items::{DATA, data_attribute, id_in_pk, id_in_sk, item_with, parse_id};
+use crate::items::{DATA, data_attribute, id_in_partition_key, id_in_sort_key, new_item, parse_id};
 use crate::{OrdersTable, keys};
 use billing::{Currency, Label, Money};
-use dynamo::{Entity, Instant, Item, Key, TableError, Versioned, from_item, key_of, to_item};
+use dynamo::{Entity, Instant, Item, Key, TableError, VersionedEntity, from_item, key_of_item, to_item};
 use orders::{
     Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobId, JobRecord, QuarterTotal, WarehouseId,
 };
@@ -16,7 +16,7 @@ use orders::{
 /// The attributes of the item of a quarter total.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct TotalItem {
+pub struct QuarterTotalItem {
     total: i64,
     currency: Currency,
     version: u64,
@@ -25,27 +25,27 @@ pub struct TotalItem {
 /// A quarter total together with the key of its item. The key contains the index of the bucket (one of the partitions
 /// of GSI-1) in which the total is. This module does not know the bucket, so the caller gives the key.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct StoredTotal {
+pub(crate) struct StoredQuarterTotal {
     pub total: QuarterTotal,
     pub key: Key,
 }
 
-impl Entity<OrdersTable> for StoredTotal {
-    type Attributes = TotalItem;
+impl Entity<OrdersTable> for StoredQuarterTotal {
+    type Attributes = QuarterTotalItem;
 
     fn key(&self) -> Key {
         self.key.clone()
     }
 
-    fn attributes(&self) -> TotalItem {
+    fn attributes(&self) -> QuarterTotalItem {
         let QuarterTotal { total, version, .. } = &self.total;
-        TotalItem { total: total.minor(), currency: total.currency(), version: *version }
+        QuarterTotalItem { total: total.minor(), currency: total.currency(), version: *version }
     }
 
-    fn read(key: Key, TotalItem { total, currency, version }: TotalItem) -> Result<Self, TableError> {
+    fn read(key: Key, QuarterTotalItem { total, currency, version }: QuarterTotalItem) -> Result<Self, TableError> {
         let quarter = keys::parse_quarter(&key.sk);
         let quarter = quarter.ok_or_else(|| TableError::unreadable(key.clone(), "the sort key has no quarter"))?;
-        let (representative, total) = (id_in_pk(&key, keys::EMPLOYEE_PREFIX)?, Money::new(total, currency));
+        let (representative, total) = (id_in_partition_key(&key, keys::EMPLOYEE_PREFIX)?, Money::new(total, currency));
         Ok(Self { total: QuarterTotal { representative, quarter, total, version }, key })
     }
 
@@ -55,7 +55,7 @@ impl Entity<OrdersTable> for StoredTotal {
     }
 }
 
-impl Versioned<OrdersTable> for StoredTotal {
+impl VersionedEntity<OrdersTable> for StoredQuarterTotal {
     fn version(&self) -> u64 {
         self.total.version
     }
@@ -83,7 +83,8 @@ pub struct AssignmentItem {
 #[derive(Deserialize)]
 struct PlannedChange {}
 
-/// Returns the error for the employee with the key `key`, whose item contains a planned change.
+/// Returns the error for the employee with the key `key`, whose stored item contains a planned change. Only an earlier
+/// version of Dueday wrote planned changes.
 pub(crate) fn planned_change_error(key: Key) -> TableError {
     TableError::unreadable(
         key,
@@ -147,7 +148,7 @@ impl Entity<OrdersTable> for Employee {
         if planned.is_some() {
             return Err(planned_change_error(key));
         }
-        let id = id_in_pk(&key, keys::EMPLOYEE_PREFIX)?;
+        let id = id_in_partition_key(&key, keys::EMPLOYEE_PREFIX)?;
         Ok(Self { id, name, assignment, left_on: left_date, created_at: created_date.0, version })
     }
 }
@@ -165,14 +166,20 @@ struct JobRecordItem {
 pub(crate) fn job_record_item(record: &JobRecord) -> Item {
     let JobRecord { employee, from, job, job_title, department } = record.clone();
     let key = keys::key_of_relation(keys::key_of_employee(&employee), keys::key_of_job_record(from));
-    item_with(key, None, &JobRecordItem { job, job_title, department })
+    new_item(key, None, &JobRecordItem { job, job_title, department })
 }
 
 /// Reads an entry of the job history of an employee from its item.
 pub(crate) fn read_job_record(item: &Item) -> Result<JobRecord, TableError> {
     let JobRecordItem { job, job_title, department } = from_item(item)?;
-    let from = id_in_sk(&key_of(item), keys::JOB_HISTORY_PREFIX)?;
-    Ok(JobRecord { employee: id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)?, from, job, job_title, department })
+    let from = id_in_sort_key(&key_of_item(item), keys::JOB_HISTORY_PREFIX)?;
+    Ok(JobRecord {
+        employee: id_in_partition_key(&key_of_item(item), keys::EMPLOYEE_PREFIX)?,
+        from,
+        job,
+        job_title,
+        department,
+    })
 }
 
 /// The attributes of the item with the confidential data of an employee; `Data` contains the hire date.
@@ -195,7 +202,7 @@ pub(crate) fn confidential_item(employee: &Employee, confidential: &Confidential
     let ConfidentialData { hired_on, salary, .. } = confidential;
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
     let key = keys::key_of_relation(keys::key_of_employee(&confidential.employee), keys::CONFIDENTIAL);
-    let mut item = item_with(key, Some(hired_on.to_string()), &item);
+    let mut item = new_item(key, Some(hired_on.to_string()), &item);
     item.extend(to_item(&employee.attributes()));
     item
 }
@@ -204,7 +211,7 @@ pub(crate) fn confidential_item(employee: &Employee, confidential: &Confidential
 /// of the employee, so that a list of employees reads only its relations.
 pub(crate) fn employee_relation(employee: &Employee, end: String) -> Item {
     let partition = keys::key_of_employee(&employee.id);
-    item_with(keys::key_of_relation(partition.clone(), end), Some(partition), &employee.attributes())
+    new_item(keys::key_of_relation(partition.clone(), end), Some(partition), &employee.attributes())
 }
 
 /// Returns the employee from `item`, a relation that contains all attributes of the employee. Returns `None` if the
@@ -219,7 +226,7 @@ pub(crate) fn expected_confidential_item(employee: &Employee, stored: &Item) -> 
     let confidential = read_confidential(stored)?;
     let (mut expected, earlier) =
         (confidential_item(employee, &confidential), earlier_key_of_confidential_item(&confidential));
-    if key_of(stored) == earlier {
+    if key_of_item(stored) == earlier {
         expected.extend(earlier.attributes());
     }
     if !stored.contains_key(CREATED_DATE) {
@@ -232,9 +239,9 @@ pub(crate) fn expected_confidential_item(employee: &Employee, stored: &Item) -> 
 /// Reads the confidential data of an employee: the salary from the attributes, and the hire date from `Data`.
 pub(crate) fn read_confidential(item: &Item) -> Result<ConfidentialData, TableError> {
     let ConfidentialItem { salary, currency } = from_item(item)?;
-    let hired_on = parse_id(&key_of(item), data_attribute(item)?, "")?;
+    let hired_on = parse_id(&key_of_item(item), data_attribute(item)?, "")?;
     Ok(ConfidentialData {
-        employee: id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)?,
+        employee: id_in_partition_key(&key_of_item(item), keys::EMPLOYEE_PREFIX)?,
         hired_on,
         salary: Money::new(salary, currency),
     })
@@ -243,5 +250,5 @@ pub(crate) fn read_confidential(item: &Item) -> Result<ConfidentialData, TableEr
 /// Returns the id of the employee from the partition key of `item`, which is a relation: an item that links the employee
 /// to another entity.
 pub(crate) fn employee_id_in(item: &Item) -> Result<EmployeeId, TableError> {
-    id_in_pk(&key_of(item), keys::EMPLOYEE_PREFIX)
+    id_in_partition_key(&key_of_item(item), keys::EMPLOYEE_PREFIX)
 }

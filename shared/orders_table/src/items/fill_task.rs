@@ -16,7 +16,7 @@ pub struct FillTaskItem {
     change: Ulid,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     further: Vec<ProductId>,
-    pass: Option<PassItem>,
+    pass: Option<FillPassItem>,
 }
 
 dynamo::attributes!(FillTaskItem { CHANGE = change, FURTHER = further, PASS = pass, });
@@ -25,33 +25,33 @@ dynamo::attributes!(FillTaskItem { CHANGE = change, FURTHER = further, PASS = pa
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct PassItem {
+pub(crate) struct FillPassItem {
     change: Ulid,
     started_date: Instant,
     /// The last order that the pass has tried; absent if no order was tried yet.
-    after: Option<PositionItem>,
+    after: Option<WaitingOrderItem>,
     out_of_stock: Vec<ProductId>,
 }
 
 /// The order after which a pass continues, as a map in the item of the task.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct PositionItem {
+struct WaitingOrderItem {
     order: OrderId,
     placed_date: Instant,
 }
 
-impl From<FillPass> for PassItem {
+impl From<FillPass> for FillPassItem {
     fn from(pass: FillPass) -> Self {
         let FillPass { change, started_at, after, out_of_stock } = pass;
-        let after = after.map(|after| PositionItem { order: after.order, placed_date: Instant(after.placed_at) });
+        let after = after.map(|after| WaitingOrderItem { order: after.order, placed_date: Instant(after.placed_at) });
         Self { change, started_date: Instant(started_at), after, out_of_stock }
     }
 }
 
-impl From<PassItem> for FillPass {
-    fn from(pass: PassItem) -> Self {
-        let PassItem { change, started_date, after, out_of_stock } = pass;
+impl From<FillPassItem> for FillPass {
+    fn from(pass: FillPassItem) -> Self {
+        let FillPassItem { change, started_date, after, out_of_stock } = pass;
         let after = after.map(|after| WaitingOrder { order: after.order, placed_at: after.placed_date.0 });
         Self { change, started_at: started_date.0, after, out_of_stock }
     }
@@ -65,7 +65,11 @@ impl Entity<OrdersTable> for FillTask {
     }
 
     fn attributes(&self) -> FillTaskItem {
-        FillTaskItem { change: self.change, further: self.further.clone(), pass: self.pass.clone().map(PassItem::from) }
+        FillTaskItem {
+            change: self.change,
+            further: self.further.clone(),
+            pass: self.pass.clone().map(FillPassItem::from),
+        }
     }
 
     fn read(key: Key, read: FillTaskItem) -> Result<Self, TableError> {

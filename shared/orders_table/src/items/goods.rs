@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::items::{DATA, id_in_pk, id_in_sk};
+use crate::items::{DATA, id_in_partition_key, id_in_sort_key};
 use crate::{OrdersTable, keys};
 use billing::{Label, Sku};
-use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of, s};
+use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of_item, s};
 use orders::{PlaceId, Product, ProductId, Stock, Warehouse, WarehouseId};
 
 /// The attributes of the item of a product.
@@ -38,7 +38,13 @@ impl Entity<OrdersTable> for Product {
 
     fn read(key: Key, read: ProductItem) -> Result<Self, TableError> {
         let ProductItem { name, total_stock, created_date, version } = read;
-        Ok(Self { id: id_in_pk(&key, keys::PRODUCT_PREFIX)?, name, total_stock, created_at: created_date.0, version })
+        Ok(Self {
+            id: id_in_partition_key(&key, keys::PRODUCT_PREFIX)?,
+            name,
+            total_stock,
+            created_at: created_date.0,
+            version,
+        })
     }
 }
 
@@ -68,10 +74,10 @@ impl StockItem {
 }
 
 /// Reads the stock of a product in a warehouse from its item.
-pub(crate) fn read_stock(item: &Item) -> Result<Stock, TableError> {
+pub(crate) fn read_stock_item(item: &Item) -> Result<Stock, TableError> {
     let StockItem { stock, .. } = from_item(item)?;
-    let warehouse = id_in_sk(&key_of(item), keys::WAREHOUSE_PREFIX)?;
-    Ok(Stock { product: id_in_pk(&key_of(item), keys::PRODUCT_PREFIX)?, warehouse, quantity: stock })
+    let warehouse = id_in_sort_key(&key_of_item(item), keys::WAREHOUSE_PREFIX)?;
+    Ok(Stock { product: id_in_partition_key(&key_of_item(item), keys::PRODUCT_PREFIX)?, warehouse, quantity: stock })
 }
 
 /// The attributes of the item of a warehouse.
@@ -96,7 +102,7 @@ impl Entity<OrdersTable> for Warehouse {
 
     fn read(key: Key, read: WarehouseItem) -> Result<Self, TableError> {
         let WarehouseItem { name, region, version } = read;
-        Ok(Self { id: id_in_pk(&key, keys::WAREHOUSE_PREFIX)?, name, region, version })
+        Ok(Self { id: id_in_partition_key(&key, keys::WAREHOUSE_PREFIX)?, name, region, version })
     }
 }
 
@@ -128,7 +134,7 @@ impl Entity<OrdersTable> for StoredSku {
 
     fn read(key: Key, read: SkuItem) -> Result<Self, TableError> {
         let SkuItem { version } = read;
-        Ok(Self { sku: id_in_pk(&key, keys::SKU_PREFIX)?, version })
+        Ok(Self { sku: id_in_partition_key(&key, keys::SKU_PREFIX)?, version })
     }
 }
 
@@ -146,7 +152,7 @@ pub(crate) struct EarlierDeliveryItem {
 
 /// Returns the id of the product from the partition key of `item`, which relates the product to another entity.
 pub(crate) fn product_id_in(item: &Item) -> Result<ProductId, TableError> {
-    id_in_pk(&key_of(item), keys::PRODUCT_PREFIX)
+    id_in_partition_key(&key_of_item(item), keys::PRODUCT_PREFIX)
 }
 
 /// Returns the item by which GSI-1 lists `warehouse` among all warehouses. The item contains all attributes of the

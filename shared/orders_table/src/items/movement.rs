@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use crate::items::{id_in_pk, id_in_sk};
+use crate::items::{id_in_partition_key, id_in_sort_key};
 use crate::{OrdersTable, keys};
 use billing::Label;
 use dynamo::{Entity, Instant, Key, TableError};
@@ -39,7 +39,8 @@ impl Entity<OrdersTable> for Movement {
 
     fn read(key: Key, read: MovementItem) -> Result<Self, TableError> {
         let MovementItem { kind, moved_date, warehouse, to_warehouse, quantity, stock_change, reason } = read;
-        let (id, product) = (id_in_sk::<Ulid>(&key, keys::MOVEMENT_PREFIX)?, id_in_pk(&key, keys::PRODUCT_PREFIX)?);
+        let (id, product) =
+            (id_in_sort_key::<Ulid>(&key, keys::MOVEMENT_PREFIX)?, id_in_partition_key(&key, keys::PRODUCT_PREFIX)?);
         Ok(Self { id, product, kind, at: moved_date.0, warehouse, to: to_warehouse, quantity, stock_change, reason })
     }
 }
@@ -51,13 +52,13 @@ pub struct OrderMovementItem {
     effect: StockEffect,
     moved_date: Instant,
     warehouse: WarehouseId,
-    lines: Vec<LineItem>,
+    lines: Vec<MovementLineItem>,
 }
 
 /// The movement of one product of an order, as an element of a list in the item.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct LineItem {
+struct MovementLineItem {
     product: ProductId,
     quantity: u32,
     stock_change: i64,
@@ -72,18 +73,23 @@ impl Entity<OrdersTable> for OrderMovement {
 
     fn attributes(&self) -> OrderMovementItem {
         let Self { effect, at, warehouse, lines, .. } = self.clone();
-        let line = |OrderMovementLine { product, quantity, stock_change }| LineItem { product, quantity, stock_change };
+        let line = |OrderMovementLine { product, quantity, stock_change }| MovementLineItem {
+            product,
+            quantity,
+            stock_change,
+        };
         OrderMovementItem { effect, moved_date: Instant(at), warehouse, lines: lines.into_iter().map(line).collect() }
     }
 
     fn read(key: Key, read: OrderMovementItem) -> Result<Self, TableError> {
         let OrderMovementItem { effect, moved_date, warehouse, lines } = read;
-        let line = |LineItem { product, quantity, stock_change }: LineItem| OrderMovementLine {
+        let line = |MovementLineItem { product, quantity, stock_change }: MovementLineItem| OrderMovementLine {
             product,
             quantity,
             stock_change,
         };
-        let (order, version) = (id_in_pk(&key, keys::ORDER_PREFIX)?, id_in_sk(&key, keys::MOVEMENT_PREFIX)?);
+        let (order, version) =
+            (id_in_partition_key(&key, keys::ORDER_PREFIX)?, id_in_sort_key(&key, keys::MOVEMENT_PREFIX)?);
         let lines = lines.into_iter().map(line).collect();
         Ok(Self { order, version, effect, at: moved_date.0, warehouse, lines })
     }

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::items::item_with;
-use crate::partition_queries::Selection;
+use crate::items::new_item;
+use crate::partition_queries::ItemSelection;
 use crate::write_transaction::WriteOutcome;
 use crate::{OrdersTable, keys};
 use billing::Label;
-use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of};
+use dynamo::{Cursor, Item, Key, Page, Paging, TableError, from_item, key_of_item};
 use orders::{Country, Department, Job, Location, PlaceId, ReferenceKind, Region, WarehouseId};
 
 /// A region, a country, a location, a job or a department. All its fields are stored in its own item, and also in each
@@ -86,16 +86,16 @@ impl ReferencedEntity for Department {
 }
 
 /// Returns the own item of `entity`.
-pub(crate) fn own_item<E: ReferencedEntity>(entity: &E) -> Item {
-    item_with(keys::key_of_own_item(keys::key_of_reference(E::KIND, entity.id())), None, entity)
+pub(crate) fn own_item_of_entity<E: ReferencedEntity>(entity: &E) -> Item {
+    new_item(keys::key_of_own_item(keys::key_of_reference(E::KIND, entity.id())), None, entity)
 }
 
 /// Returns the relations of `entity`: the items that relate it to another entity or to a name, and the item by which
 /// GSI-1 lists it among all entities of its kind. Each contains all fields of the entity.
 pub(crate) fn relations_of_entity<E: ReferencedEntity>(entity: &E) -> Vec<Item> {
     let partition = keys::key_of_reference(E::KIND, entity.id());
-    let ends = entity.relation_keys().into_iter().chain([keys::list_of_references(E::KIND)]);
-    let relation = |end| item_with(keys::key_of_relation(partition.clone(), end), Some(partition.clone()), entity);
+    let ends = entity.relation_keys().into_iter().chain([keys::key_of_reference_list(E::KIND)]);
+    let relation = |end| new_item(keys::key_of_relation(partition.clone(), end), Some(partition.clone()), entity);
     ends.map(relation).collect()
 }
 
@@ -106,15 +106,15 @@ impl OrdersTable {
     }
 
     /// Returns the ids of all entities of `kind`, sorted. Queries the partition of GSI-1 that lists these entities.
-    pub async fn ids_of(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
+    pub async fn ids_of_references(&self, kind: ReferenceKind) -> Result<Vec<String>, TableError> {
         let prefix = keys::key_of_reference(kind, "");
-        let items = self.query_relations_to(keys::list_of_references(kind), Selection::all_items()).await?;
-        Ok(items.iter().filter_map(|item| key_of(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
+        let items = self.query_relations_to(keys::key_of_reference_list(kind), ItemSelection::all_items()).await?;
+        Ok(items.iter().filter_map(|item| key_of_item(item).pk.strip_prefix(&prefix).map(str::to_owned)).collect())
     }
 
     /// Returns whether there is a country with this name. Queries the partition of GSI-1 that belongs to the name.
     pub async fn has_country_named(&self, name: &Label) -> Result<bool, TableError> {
-        let selection = Selection { limit: Some(1), ..Selection::with_sort_key_prefix(keys::COUNTRY_PREFIX) };
+        let selection = ItemSelection { limit: Some(1), ..ItemSelection::with_sort_key_prefix(keys::COUNTRY_PREFIX) };
         Ok(!self.query_relations_to(keys::key_of_country_name(name.as_str()), selection).await?.is_empty())
     }
 
@@ -122,13 +122,13 @@ impl OrdersTable {
     /// entities. If an earlier version of Dueday imported an entity, its item in this list contains no fields. Such an
     /// entity is listed as unreadable until [`OrdersTable::put_entity`] writes it again.
     pub async fn get_entities<E: ReferencedEntity>(&self, paging: &Paging) -> Result<Page<E>, TableError> {
-        let (list, prefix) = (keys::list_of_references(E::KIND), keys::key_of_reference(E::KIND, ""));
+        let (list, prefix) = (keys::key_of_reference_list(E::KIND), keys::key_of_reference(E::KIND, ""));
         Ok(self.page_of_entities_related_to(list, &prefix, paging).await?.read(|item| from_item(&item)))
     }
 
     /// Parses a cursor of the list of all entities of `kind`. Returns `None` if `text` is not a cursor of this list.
     pub fn cursor_of_entities(kind: ReferenceKind, text: String) -> Option<Cursor> {
-        Self::cursor_of_list(&keys::list_of_references(kind), &keys::key_of_reference(kind, ""), text)
+        Self::cursor_of_list(&keys::key_of_reference_list(kind), &keys::key_of_reference(kind, ""), text)
     }
 
     /// Creates or replaces an entity and its relations (items that relate it to another entity or to a name), and
@@ -137,9 +137,9 @@ impl OrdersTable {
     /// the query and the transaction.
     pub async fn put_entity<E: ReferencedEntity>(&self, entity: &E) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_reference(E::KIND, entity.id());
-        let list = keys::list_of_references(E::KIND);
-        let stored = self.query_partition(partition, Selection::all_items()).await?;
-        let find = |sk: &str| stored.iter().find(|item| key_of(item).sk == sk);
+        let list = keys::key_of_reference_list(E::KIND);
+        let stored = self.query_partition(partition, ItemSelection::all_items()).await?;
+        let find = |sk: &str| stored.iter().find(|item| key_of_item(item).sk == sk);
         // The item by which the entity is listed contains the fields of the stored entity. If an earlier version of
         // Dueday wrote the entity, this item is missing or contains no fields, so the entity is written again.
         let before = find(&list).and_then(|item| from_item::<E>(item).ok());
@@ -147,14 +147,14 @@ impl OrdersTable {
             return Ok(WriteOutcome::Done);
         }
         let relations = relations_of_entity(entity);
-        let mut writes = self.transaction().put(own_item(entity));
-        for key in stored.iter().map(key_of) {
-            if key.sk != key.pk && relations.iter().all(|relation| key_of(relation) != key) {
+        let mut writes = self.transaction().put(own_item_of_entity(entity));
+        for key in stored.iter().map(key_of_item) {
+            if key.sk != key.pk && relations.iter().all(|relation| key_of_item(relation) != key) {
                 writes = writes.delete(key);
             }
         }
         for relation in relations {
-            let is_stored = find(&key_of(&relation).sk).is_some();
+            let is_stored = find(&key_of_item(&relation).sk).is_some();
             writes = if is_stored { writes.replace(relation) } else { writes.create(relation) };
         }
         writes.commit().await
@@ -167,8 +167,8 @@ impl OrdersTable {
         region: &PlaceId,
     ) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
         let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
-        for item in self.query_relations_to(keys::key_of_region(region), Selection::all_items()).await? {
-            let Key { pk, .. } = key_of(&item);
+        for item in self.query_relations_to(keys::key_of_region(region), ItemSelection::all_items()).await? {
+            let Key { pk, .. } = key_of_item(&item);
             countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRY_PREFIX));
             warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSE_PREFIX));
         }

@@ -4,22 +4,22 @@ use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
 use crate::items;
-use crate::items::relation;
+use crate::items::new_relation_item;
 use crate::write_transaction::WriteOutcome;
 use crate::{OrdersTable, keys};
 use billing::{AccountId, ActionKind, ItemChange};
-use dynamo::{Entity as _, Item, Page, Paging, TableError, key_of};
-use orders::{Customer, Employee, EmployeeId, FillTarget, Order, OrderStatus, all_days};
+use dynamo::{Entity as _, Item, Page, Paging, TableError, key_of_item};
+use orders::{Customer, Employee, EmployeeId, FillTarget, Order, OrderStatus, range_of_all_days};
 
 /// Returns the relation from a customer to its representative: the item by which GSI-1 finds the customers of a
 /// representative.
 pub(crate) fn representative_relation(customer: &Customer) -> Item {
     let partition = keys::key_of_customer(&customer.account);
-    relation(partition.clone(), keys::key_of_representative(customer.representative.as_ref()), partition)
+    new_relation_item(partition.clone(), keys::key_of_representative(customer.representative.as_ref()), partition)
 }
 
 /// Returns the entry of the action log for the change of a customer; `before` is `None` if the customer is new.
-fn customer_log_entry(before: Option<&Customer>, after: &Customer) -> ItemChange {
+fn customer_action_entry(before: Option<&Customer>, after: &Customer) -> ItemChange {
     let representative = |customer: &Customer| customer.representative.clone();
     let change = ItemChange::new(&after.account, after.version).of_account(&after.account).field(
         "representative",
@@ -46,7 +46,7 @@ impl OrdersTable {
         let writes = self.transaction().create(customer.to_item()).create(representative_relation(customer));
         writes
             .check_account(&customer.account)
-            .log(ActionKind::ChangeCustomer, || customer_log_entry(None, customer))
+            .add_action_entry(ActionKind::ChangeCustomer, || customer_action_entry(None, customer))
             .commit()
             .await
     }
@@ -69,18 +69,22 @@ impl OrdersTable {
             writes = writes.check_unchanged(representative);
         }
         if before.representative != after.representative {
-            writes = writes.delete(key_of(&representative_relation(before))).create(representative_relation(after));
+            writes =
+                writes.delete(key_of_item(&representative_relation(before))).create(representative_relation(after));
         }
         if before.address != after.address && after.address.is_some() {
             writes = writes.request_fill(&FillTarget::Customer(after.account.clone()), change);
         }
         let entry = || {
-            customer_log_entry(Some(before), &Customer { version: before.version.saturating_add(1), ..after.clone() })
+            customer_action_entry(
+                Some(before),
+                &Customer { version: before.version.saturating_add(1), ..after.clone() },
+            )
         };
         if before.address != after.address {
             writes = writes.check_account(&before.account);
         }
-        writes.log(ActionKind::ChangeCustomer, entry).commit().await
+        writes.add_action_entry(ActionKind::ChangeCustomer, entry).commit().await
     }
 
     /// Removes the shipping address of the customer `account`. Also removes the addresses and the parcels (carrier and
@@ -91,19 +95,20 @@ impl OrdersTable {
     pub async fn remove_addresses(&self, account: &AccountId) -> Result<u64, TableError> {
         let mut removed: u64 = 0;
         if let Some(stored) = self.get_customer(account).await?.filter(|customer| customer.address.is_some()) {
-            self.dynamo.change(stored, |stored| Some(Customer { address: None, ..stored.clone() })).await?;
+            self.dynamo.change_item(stored, |stored| Some(Customer { address: None, ..stored.clone() })).await?;
             removed = removed.saturating_add(1);
         }
         let is_removable = |order: &Order| !order.status.needs_shipping() && *order != order.without_personal_data();
         let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
-        let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?.into_items()?;
+        let orders =
+            self.orders_of_customer(account, &statuses, range_of_all_days(), &Paging::all()).await?.into_items()?;
         for order in orders.into_iter().filter(is_removable) {
             // The index can lag behind the table, so the stored item decides.
             let Some(item) = self.dynamo.get(order.key()).await? else { continue };
             let stored = Order::from_item(&item)?;
             if is_removable(&stored) {
                 let remove = |stored: &Order| is_removable(stored).then(|| stored.without_personal_data());
-                self.dynamo.change(stored, remove).await?;
+                self.dynamo.change_item(stored, remove).await?;
                 removed = removed.saturating_add(1);
             }
         }
@@ -114,7 +119,7 @@ impl OrdersTable {
     /// each status that an order can have before it is shipped, in parallel.
     pub async fn count_orders_to_ship(&self, account: &AccountId) -> Result<usize, TableError> {
         let statuses: Vec<OrderStatus> = OrderStatus::iter().filter(|status| status.needs_shipping()).collect();
-        let orders = self.orders_of_customer(account, &statuses, all_days(), &Paging::all()).await?;
+        let orders = self.orders_of_customer(account, &statuses, range_of_all_days(), &Paging::all()).await?;
         Ok(orders.items.len().saturating_add(orders.unreadable.len()))
     }
 

@@ -4,15 +4,16 @@ use chrono::NaiveDate;
 use futures::future::join_all;
 
 use crate::items;
-use crate::items::relation;
+use crate::items::new_relation_item;
 use crate::list_pages::{PartitionRange, check_cursor_list, parse_cursor};
-use crate::partition_queries::{Partition, Selection};
+use crate::partition_queries::{ItemSelection, QueriedPartition};
 use crate::write_transaction::{WriteOutcome, WriteTransaction};
 use crate::{OrdersTable, keys};
 use billing::{ActionKind, ItemChange};
-use dynamo::{Cursor, Entity as _, Item, Key, Page, Paging, TableError, key_of};
+use dynamo::{Cursor, Entity as _, Item, Key, Page, Paging, TableError, key_of_item};
 use orders::{
-    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId, all_days,
+    Assignment, ConfidentialData, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId,
+    range_of_all_days,
 };
 
 /// An employee with the job history and the quarter totals, but without the confidential data.
@@ -58,11 +59,11 @@ impl EmployeeList<'_> {
     /// entities. The partition for the list by hire date contains only employees.
     fn range(self) -> PartitionRange {
         let Self::Hired { after, today } = self else {
-            return PartitionRange::of_entities(Partition::relations_to(self.key()), keys::EMPLOYEE_PREFIX);
+            return PartitionRange::of_entities(QueriedPartition::relations_to(self.key()), keys::EMPLOYEE_PREFIX);
         };
-        let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
+        let (from, to) = (after.succ_opt().unwrap_or(after).max(range_of_all_days().0), today);
         PartitionRange {
-            partition: Partition::relations_to(keys::CONFIDENTIAL),
+            partition: QueriedPartition::relations_to(keys::CONFIDENTIAL),
             name: String::new(),
             prefix: String::new(),
             bounds: (from.to_string(), to.to_string()),
@@ -81,7 +82,7 @@ pub(crate) fn relations_of_employee(employee: &Employee) -> Vec<Item> {
         relations.extend(
             assignment.warehouse.as_ref().map(|id| items::employee_relation(employee, keys::key_of_warehouse(id))),
         );
-        let list = || relation(partition.clone(), keys::REPRESENTATIVES, partition);
+        let list = || new_relation_item(partition.clone(), keys::REPRESENTATIVES, partition);
         relations.extend(assignment.represents_customers.then(list));
     }
     relations
@@ -95,7 +96,7 @@ fn new_job_record(employee: &EmployeeId, assignment: &Assignment, from: NaiveDat
 
 /// Returns the entry of the action log for the change of an employee, without name and confidential data; `before` is
 /// `None` if the employee is new.
-fn employee_log_entry(before: Option<&Employee>, after: &Employee) -> ItemChange {
+fn employee_action_entry(before: Option<&Employee>, after: &Employee) -> ItemChange {
     let (old, new) = (before.and_then(|before| before.assignment.as_ref()), after.assignment.as_ref());
     let warehouse = |assignment: &Assignment| assignment.warehouse.clone();
     ItemChange::new(&after.id, after.version)
@@ -120,7 +121,7 @@ impl OrdersTable {
     /// Creates an employee with the first assignment. The transaction also writes the items by which GSI-1 finds the
     /// employee, the first entry of the job history, and the confidential data. Returns `Refused` if an employee with
     /// this id exists.
-    pub async fn hire(
+    pub async fn hire_employee(
         &self,
         employee: &Employee,
         assignment: &Assignment,
@@ -131,13 +132,13 @@ impl OrdersTable {
         writes = writes.create(items::job_record_item(&new_job_record(&hired.id, assignment, confidential.hired_on)));
         writes = writes.create(items::confidential_item(&hired, confidential));
         let writes = relations_of_employee(&hired).into_iter().fold(writes, WriteTransaction::create);
-        writes.log(ActionKind::HireEmployee, || employee_log_entry(None, &hired)).commit().await
+        writes.add_action_entry(ActionKind::HireEmployee, || employee_action_entry(None, &hired)).commit().await
     }
 
     /// Gives `employee` another assignment from the day `from` on; `None` means that the employee leaves the company.
     /// Changes all items of the employee and the job history in one transaction. Returns `Refused` if the stored
     /// employee changed since it was read.
-    pub async fn reassign(
+    pub async fn reassign_employee(
         &self,
         employee: &Employee,
         assignment: Option<&Assignment>,
@@ -151,7 +152,10 @@ impl OrdersTable {
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
         let after = Employee { version: employee.version.saturating_add(1), ..after };
-        writes.log(ActionKind::ChangeEmployee, || employee_log_entry(Some(employee), &after)).commit().await
+        writes
+            .add_action_entry(ActionKind::ChangeEmployee, || employee_action_entry(Some(employee), &after))
+            .commit()
+            .await
     }
 
     /// Writes the confidential data of `employee` under their present key, if an earlier version of Dueday wrote them
@@ -159,9 +163,9 @@ impl OrdersTable {
     /// key changes, also sends a second query and a transaction.
     pub async fn renew_confidential_data(&self, employee: &Employee) -> Result<WriteOutcome, TableError> {
         let partition = keys::key_of_employee(&employee.id);
-        let stored = self.query_partition(partition, Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
+        let stored = self.query_partition(partition, ItemSelection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;
         match stored.first() {
-            Some(item) if key_of(item).sk != keys::CONFIDENTIAL => {
+            Some(item) if key_of_item(item).sk != keys::CONFIDENTIAL => {
                 self.change_of_employee(employee, employee).await?.commit().await
             }
             _ => Ok(WriteOutcome::Done),
@@ -181,7 +185,7 @@ impl OrdersTable {
         let after = Employee { version: before.version.saturating_add(1), ..after.clone() };
         let (old, new) = (relations_of_employee(before), relations_of_employee(&after));
         let mut writes = self.transaction().change(before, &after);
-        for removed in old.iter().map(key_of).filter(|old| new.iter().all(|new| key_of(new) != *old)) {
+        for removed in old.iter().map(key_of_item).filter(|old| new.iter().all(|new| key_of_item(new) != *old)) {
             writes = writes.delete_if_present(removed);
         }
         if let Some(confidential) = &confidential {
@@ -203,14 +207,14 @@ impl OrdersTable {
     pub async fn employee_details(&self, id: &EmployeeId) -> Result<Option<EmployeeDetails>, TableError> {
         let partition = keys::key_of_employee(id);
         let (mut employee, mut jobs, mut totals) = (None, Vec::new(), Vec::new());
-        for item in self.query_partition(partition.clone(), Selection::all_items()).await? {
-            let Key { sk, .. } = key_of(&item);
+        for item in self.query_partition(partition.clone(), ItemSelection::all_items()).await? {
+            let Key { sk, .. } = key_of_item(&item);
             if sk == partition {
                 employee = Some(Employee::from_item(&item)?);
             } else if sk.starts_with(keys::JOB_HISTORY_PREFIX) {
                 jobs.insert(0, items::read_job_record(&item)?);
             } else if keys::parse_quarter(&sk).is_some() {
-                totals.push(items::StoredTotal::from_item(&item)?.total);
+                totals.push(items::StoredQuarterTotal::from_item(&item)?.total);
             }
         }
         Ok(employee.map(|employee| EmployeeDetails { employee, jobs, totals }))
@@ -221,7 +225,8 @@ impl OrdersTable {
     /// descending order and with a limit of 1.
     pub async fn current_job(&self, id: &EmployeeId, today: NaiveDate) -> Result<Option<JobRecord>, TableError> {
         let until_today = (keys::JOB_HISTORY_PREFIX.to_owned(), keys::key_of_job_record(today));
-        let newest = Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_between(until_today) };
+        let newest =
+            ItemSelection { is_ascending: false, limit: Some(1), ..ItemSelection::with_sort_key_between(until_today) };
         let items = self.query_partition(keys::key_of_employee(id), newest).await?;
         items.first().map(items::read_job_record).transpose()
     }
@@ -238,10 +243,10 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError::Unreadable`] if a planned change is stored. The error names the employee and the remedy.
     pub async fn refuse_planned_changes(&self) -> Result<(), TableError> {
-        let first = Selection { limit: Some(1), ..Selection::all_items() };
+        let first = ItemSelection { limit: Some(1), ..ItemSelection::all_items() };
         match self.query_relations_to(keys::PLANNED_CHANGES, first).await?.first() {
             None => Ok(()),
-            Some(planned) => Err(items::planned_change_error(keys::key_of_own_item(key_of(planned).pk))),
+            Some(planned) => Err(items::planned_change_error(keys::key_of_own_item(key_of_item(planned).pk))),
         }
     }
 
@@ -249,13 +254,13 @@ impl OrdersTable {
     /// with `PK = employee` and the `SK` prefix `HR-CONFIDENTIAL`.
     pub async fn get_confidential_data(&self, id: &EmployeeId) -> Result<Option<ConfidentialData>, TableError> {
         let items = self
-            .query_partition(keys::key_of_employee(id), Selection::with_sort_key_prefix(keys::CONFIDENTIAL))
+            .query_partition(keys::key_of_employee(id), ItemSelection::with_sort_key_prefix(keys::CONFIDENTIAL))
             .await?;
         items.first().map(items::read_confidential).transpose()
     }
 
     /// Returns a list page of the list `list` of employees. Sends a query of GSI-1.
-    pub async fn employees(&self, list: EmployeeList<'_>, paging: &Paging) -> Result<Page<Employee>, TableError> {
+    pub async fn list_employees(&self, list: EmployeeList<'_>, paging: &Paging) -> Result<Page<Employee>, TableError> {
         let page = self.page_of_ranges(&list.key(), vec![list.range()], paging).await?;
         self.read_employee_relations(page).await
     }

@@ -6,8 +6,8 @@
 
 use futures::future::try_join_all;
 
-use crate::items::StoredTotal;
-use crate::partition_queries::Selection;
+use crate::items::StoredQuarterTotal;
+use crate::partition_queries::ItemSelection;
 use crate::write_transaction::WriteTransaction;
 use crate::{OrdersTable, keys};
 use billing::{Currency, Money};
@@ -21,17 +21,17 @@ use orders::{EmployeeId, Quarter, QuarterTotal};
 const TOTAL_BUCKETS: u32 = 8;
 
 /// Returns the key of the quarter total of `representative`.
-fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
+fn quarter_total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
     let bucket = shard_of(representative.as_str(), TOTAL_BUCKETS);
     keys::key_of_relation(keys::key_of_employee(representative), keys::key_of_quarter_totals(quarter, currency, bucket))
 }
 
 /// Returns the item that this program would store for the quarter total in `item`.
-pub(crate) fn quarter_total_item(item: &Item) -> Result<Item, TableError> {
-    let stored = StoredTotal::from_item(item)?;
+pub(crate) fn expected_quarter_total_item(item: &Item) -> Result<Item, TableError> {
+    let stored = StoredQuarterTotal::from_item(item)?;
     let QuarterTotal { representative, quarter, total, .. } = &stored.total;
-    let key = total_key(representative, *quarter, total.currency());
-    Ok(StoredTotal { key, ..stored }.to_item())
+    let key = quarter_total_key(representative, *quarter, total.currency());
+    Ok(StoredQuarterTotal { key, ..stored }.to_item())
 }
 
 impl OrdersTable {
@@ -39,12 +39,13 @@ impl OrdersTable {
     /// Queries the eight partitions of `quarter` and `currency` in GSI-1, in parallel and each in descending order.
     pub async fn get_ranking(&self, quarter: Quarter, currency: Currency) -> Result<Vec<QuarterTotal>, TableError> {
         let queries = (0..TOTAL_BUCKETS).map(|bucket| {
-            let selection = Selection { is_ascending: false, ..Selection::all_items() };
+            let selection = ItemSelection { is_ascending: false, ..ItemSelection::all_items() };
             self.query_relations_to(keys::key_of_quarter_totals(quarter, currency, bucket), selection)
         });
         let items = try_join_all(queries).await?.into_iter().flatten();
-        let mut totals =
-            items.map(|item| Ok(StoredTotal::from_item(&item)?.total)).collect::<Result<Vec<_>, TableError>>()?;
+        let mut totals = items
+            .map(|item| Ok(StoredQuarterTotal::from_item(&item)?.total))
+            .collect::<Result<Vec<_>, TableError>>()?;
         totals.sort_by(|a, b| (b.total.minor(), &a.representative).cmp(&(a.total.minor(), &b.representative)));
         Ok(totals)
     }
@@ -56,9 +57,9 @@ impl OrdersTable {
         representative: &EmployeeId,
         quarter: Quarter,
         currency: Currency,
-    ) -> Result<Option<StoredTotal>, TableError> {
-        let item = self.dynamo.get(total_key(representative, quarter, currency)).await?;
-        item.map(|item| StoredTotal::from_item(&item)).transpose()
+    ) -> Result<Option<StoredQuarterTotal>, TableError> {
+        let item = self.dynamo.get(quarter_total_key(representative, quarter, currency)).await?;
+        item.map(|item| StoredQuarterTotal::from_item(&item)).transpose()
     }
 
     /// Adds to `writes` a write that increases the total of `representative` in `quarter` by `amount`, which can be
@@ -71,12 +72,12 @@ impl OrdersTable {
         amount: Money,
     ) -> Result<WriteTransaction<'a>, TableError> {
         let Some(representative) = representative.filter(|_| amount.minor() != 0) else { return Ok(writes) };
-        let key = total_key(representative, quarter, amount.currency());
+        let key = quarter_total_key(representative, quarter, amount.currency());
         let Some(before) = self.stored_total(representative, quarter, amount.currency()).await? else {
             let new = QuarterTotal { representative: representative.clone(), quarter, total: amount, version: 1 };
-            return Ok(writes.create(StoredTotal { total: new, key }.to_item()));
+            return Ok(writes.create(StoredQuarterTotal { total: new, key }.to_item()));
         };
         let after = before.total.with_amount_added(amount).map_err(|error| TableError::unreadable(key, error))?;
-        Ok(writes.change(&before, &StoredTotal { total: after, ..before.clone() }))
+        Ok(writes.change(&before, &StoredQuarterTotal { total: after, ..before.clone() }))
     }
 }

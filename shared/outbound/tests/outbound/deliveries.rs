@@ -1,7 +1,7 @@
 //! Tests of single deliveries: endpoints that accept, reject, redirect, respond slowly or hang, and addresses that are
 //! not allowed.
 
-use outbound::sign;
+use outbound::sign_webhook;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use billing::{DeliveryResponse, EndpointUrl, Secret};
+use billing::{DeliveryResponse, EndpointUrl, SigningSecret};
 use chrono::TimeDelta;
-use outbound::{AllowedAddresses, Sender};
+use outbound::{AllowedAddresses, WebhookSender};
 use tokio::sync::Notify;
 
 /// The JSON of the delivered event.
@@ -50,14 +50,14 @@ fn url(text: &str) -> EndpointUrl {
 }
 
 /// Sends one delivery to the URL `to`.
-async fn deliver(sender: &Sender, to: &str) -> DeliveryResponse {
-    sender.deliver(&url(to), &[Secret::new([1; 32])], "event-1", 1_700_000_000, BODY).await
+async fn deliver(sender: &WebhookSender, to: &str) -> DeliveryResponse {
+    sender.deliver_event(&url(to), &[SigningSecret::new([1; 32])], "event-1", 1_700_000_000, BODY).await
 }
 
 #[tokio::test]
 async fn response_status_decides_the_outcome_and_redirects_are_not_followed() {
     let (server, received) = start_merchant_server().await;
-    let sender = Sender::new(AllowedAddresses::Any, Duration::from_millis(300)).unwrap();
+    let sender = WebhookSender::new(AllowedAddresses::Any, Duration::from_millis(300)).unwrap();
     for (path, expected) in [
         ("/accepts", DeliveryResponse::Accepted(204)),
         ("/fails", DeliveryResponse::Rejected { status: 500, retry_after: None }),
@@ -92,7 +92,7 @@ async fn slow_endpoint_does_not_delay_other_deliveries() {
     let server = format!("http://{}", listener.local_addr().unwrap());
     let routes = Router::new().route("/slow", post(slow)).route("/quick", post(async || StatusCode::NO_CONTENT));
     tokio::spawn(async move { axum::serve(listener, routes).await });
-    let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
+    let sender = WebhookSender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
     let (slow, quick) = (server.clone() + "/slow", server + "/quick");
     let deliver_to_quick = async {
         arrived.notified().await;
@@ -106,11 +106,11 @@ async fn slow_endpoint_does_not_delay_other_deliveries() {
 #[tokio::test]
 async fn delivery_is_signed_with_every_valid_secret() {
     let (server, received) = start_merchant_server().await;
-    let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
-    let secrets = [Secret::new([1; 32]), Secret::new([2; 32])];
+    let sender = WebhookSender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
+    let secrets = [SigningSecret::new([1; 32]), SigningSecret::new([2; 32])];
     let endpoint = url(&(server + "/accepts"));
     assert_eq!(
-        sender.deliver(&endpoint, &secrets, "event-1", 1_700_000_000, BODY).await,
+        sender.deliver_event(&endpoint, &secrets, "event-1", 1_700_000_000, BODY).await,
         DeliveryResponse::Accepted(204)
     );
     let received = received.lock().unwrap();
@@ -121,7 +121,7 @@ async fn delivery_is_signed_with_every_valid_secret() {
     {
         assert_eq!(headers[name], value);
     }
-    let signatures = secrets.each_ref().map(|secret| sign(secret, "event-1", 1_700_000_000, BODY));
+    let signatures = secrets.each_ref().map(|secret| sign_webhook(secret, "event-1", 1_700_000_000, BODY));
     assert_eq!(headers["webhook-signature"], signatures.join(" "));
     assert_ne!(signatures[0], signatures[1]);
 }
@@ -129,7 +129,7 @@ async fn delivery_is_signed_with_every_valid_secret() {
 #[tokio::test]
 async fn sender_sends_nothing_to_a_private_address() {
     let (server, received) = start_merchant_server().await;
-    let sender = Sender::new(AllowedAddresses::PublicOnly, Duration::from_secs(5)).unwrap();
+    let sender = WebhookSender::new(AllowedAddresses::PublicOnly, Duration::from_secs(5)).unwrap();
     let port = server.rsplit(':').next().unwrap();
     assert_eq!(deliver(&sender, &server).await, DeliveryResponse::NoResponse("the URL is not an HTTPS URL".to_owned()));
     for host in

@@ -17,17 +17,17 @@ pub use invalid::InvalidInput;
 
 /// A value from a request that is not validated yet.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Input {
+pub enum RequestInput {
     Null,
     Bool(bool),
     Number(Number),
     Text(String),
-    List(Vec<Input>),
+    List(Vec<RequestInput>),
     /// The fields in the order of the request. A name may occur twice.
-    Object(Vec<(String, Input)>),
+    Object(Vec<(String, RequestInput)>),
 }
 
-impl Input {
+impl RequestInput {
     /// Parses `bytes` as JSON.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Input {
 
     /// Creates an object whose values are texts: the parameters of a query or of a path.
     pub fn from_text_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
-        Input::Object(pairs.into_iter().map(|(name, text)| (name, Input::Text(text))).collect())
+        RequestInput::Object(pairs.into_iter().map(|(name, text)| (name, RequestInput::Text(text))).collect())
     }
 
     /// Reads the value as a `T`.
@@ -60,74 +60,74 @@ impl Input {
     /// as its kind.
     fn description(&self) -> String {
         match self {
-            Input::Null => "null".to_owned(),
-            Input::Bool(value) => value.to_string(),
-            Input::Number(number) => number.to_string(),
-            Input::Text(_) => "text".to_owned(),
-            Input::List(_) => "a list".to_owned(),
-            Input::Object(_) => "an object".to_owned(),
+            RequestInput::Null => "null".to_owned(),
+            RequestInput::Bool(value) => value.to_string(),
+            RequestInput::Number(number) => number.to_string(),
+            RequestInput::Text(_) => "text".to_owned(),
+            RequestInput::List(_) => "a list".to_owned(),
+            RequestInput::Object(_) => "an object".to_owned(),
         }
     }
 
     /// Returns the error for this value if it does not have the `expected` type, such as `a whole number`.
-    fn wrong_type(&self, expected: &str) -> InvalidInput {
+    fn wrong_type_error(&self, expected: &str) -> InvalidInput {
         InvalidInput::custom(format_args!("must be {expected}, not {}", self.description()))
     }
 }
 
-impl<'de> Deserialize<'de> for Input {
+impl<'de> Deserialize<'de> for RequestInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
+        struct InputVisitor;
 
-        impl<'de> Visitor<'de> for Any {
-            type Value = Input;
+        impl<'de> Visitor<'de> for InputVisitor {
+            type Value = RequestInput;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON value")
             }
 
-            fn visit_unit<E>(self) -> Result<Input, E> {
-                Ok(Input::Null)
+            fn visit_unit<E>(self) -> Result<RequestInput, E> {
+                Ok(RequestInput::Null)
             }
 
-            fn visit_bool<E>(self, value: bool) -> Result<Input, E> {
-                Ok(Input::Bool(value))
+            fn visit_bool<E>(self, value: bool) -> Result<RequestInput, E> {
+                Ok(RequestInput::Bool(value))
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Input, E> {
-                Ok(Input::Number(number.into()))
+            fn visit_i64<E>(self, number: i64) -> Result<RequestInput, E> {
+                Ok(RequestInput::Number(number.into()))
             }
 
-            fn visit_u64<E>(self, number: u64) -> Result<Input, E> {
-                Ok(Input::Number(number.into()))
+            fn visit_u64<E>(self, number: u64) -> Result<RequestInput, E> {
+                Ok(RequestInput::Number(number.into()))
             }
 
-            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Input, E> {
-                Number::from_f64(number).map(Input::Number).ok_or_else(|| E::custom("is not a number"))
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<RequestInput, E> {
+                Number::from_f64(number).map(RequestInput::Number).ok_or_else(|| E::custom("is not a number"))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Input, E> {
-                Ok(Input::Text(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<RequestInput, E> {
+                Ok(RequestInput::Text(text.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Input, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RequestInput, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = list.next_element()? {
                     items.push(item);
                 }
-                Ok(Input::List(items))
+                Ok(RequestInput::List(items))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Input, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RequestInput, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Input::Object(fields))
+                Ok(RequestInput::Object(fields))
             }
         }
 
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(InputVisitor)
     }
 }
 
@@ -138,37 +138,37 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[allow(dead_code, reason = "the tests read only the errors")]
-    struct Order {
+    struct SampleOrder {
         sku: String,
         amount: i64,
         day: u8,
         #[serde(default)]
         express: bool,
-        kind: Option<OrderKind>,
-        to: Option<Address>,
+        kind: Option<SampleOrderKind>,
+        to: Option<SampleAddress>,
     }
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    enum OrderKind {
+    enum SampleOrderKind {
         Gift,
         Own,
     }
 
     #[derive(Debug, Deserialize)]
     #[allow(dead_code, reason = "the tests read only the errors")]
-    struct Address {
+    struct SampleAddress {
         city: String,
     }
 
-    /// Returns the text of the error when `json` is read as an [`Order`].
-    fn error_of(json: &str) -> String {
-        Input::parse_json(json.as_bytes()).and_then(Input::read::<Order>).unwrap_err().to_string()
+    /// Returns the text of the error when `json` is read as a [`SampleOrder`].
+    fn input_error_text(json: &str) -> String {
+        RequestInput::parse_json(json.as_bytes()).and_then(RequestInput::read::<SampleOrder>).unwrap_err().to_string()
     }
 
     #[test]
     fn read_error_names_the_field_and_the_allowed_values() {
-        let error_with = |fields: &str| error_of(&format!(r#"{{"sku":"a","amount":1,"day":1,{fields}}}"#));
+        let error_with = |fields: &str| input_error_text(&format!(r#"{{"sku":"a","amount":1,"day":1,{fields}}}"#));
         for (fields, expected) in [
             (r#""kind":"loan""#, "kind must be gift or own"),
             (r#""kind":7"#, "kind must be text, not 7"),
@@ -191,13 +191,16 @@ mod tests {
             ("99999999999999999999", "amount must be a whole number of at most 18 digits"),
             ("-1e30", "amount must be a whole number of at most 18 digits"),
         ] {
-            assert_eq!(error_of(&format!(r#"{{"sku":"a","amount":{amount}}}"#)), expected, "{amount}");
+            assert_eq!(input_error_text(&format!(r#"{{"sku":"a","amount":{amount}}}"#)), expected, "{amount}");
         }
-        assert_eq!(error_of(r#"{"sku":"a","amount":1,"day":256}"#), "day is too large or too small a number");
-        assert_eq!(error_of(r#"{"sku":"a","amount":1}"#), "day is required");
-        assert_eq!(error_of("[]"), "must be an object, not a list");
-        assert_eq!(error_of("7"), "must be an object, not 7");
-        assert!(error_of(&format!(r#"{{"{}":1}}"#, "x".repeat(70_000))).len() < 150, "a long field name is shortened");
+        assert_eq!(input_error_text(r#"{"sku":"a","amount":1,"day":256}"#), "day is too large or too small a number");
+        assert_eq!(input_error_text(r#"{"sku":"a","amount":1}"#), "day is required");
+        assert_eq!(input_error_text("[]"), "must be an object, not a list");
+        assert_eq!(input_error_text("7"), "must be an object, not 7");
+        assert!(
+            input_error_text(&format!(r#"{{"{}":1}}"#, "x".repeat(70_000))).len() < 150,
+            "a long field name is shortened"
+        );
     }
 
     #[test]
@@ -209,8 +212,10 @@ mod tests {
             ("{\n\"a\": 1,}", "is not JSON: error at character 8 of line 2"),
             ("{} x", "is not JSON: error at character 4 of line 1"),
         ] {
-            assert_eq!(Input::parse_json(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
+            assert_eq!(RequestInput::parse_json(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
         }
-        assert!(Input::parse_json(&b"[".repeat(100_000)).is_err() && Input::parse_json(b"\"\xff\"").is_err());
+        assert!(
+            RequestInput::parse_json(&b"[".repeat(100_000)).is_err() && RequestInput::parse_json(b"\"\xff\"").is_err()
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! The serde deserializer of an [`Input`]. The deserializer checks the JSON type of each value itself, so that errors
+//! The serde deserializer of a [`RequestInput`]. The deserializer checks the JSON type of each value itself, so that errors
 //! contain the texts of this crate and not those of serde.
 
 use serde::de::value::{SeqDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::{Input, InvalidInput};
+use super::{InvalidInput, RequestInput};
 
 /// The error text for a number that does not fit into an `i64`.
 const NUMBER_TOO_LARGE_MESSAGE: &str = "must be a whole number of at most 18 digits";
@@ -15,30 +15,30 @@ const NUMBER_TOO_LARGE_MESSAGE: &str = "must be a whole number of at most 18 dig
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
-            let Input::Number(number) = &self else { return Err(self.wrong_type("a whole number")) };
+            let RequestInput::Number(number) = &self else { return Err(self.wrong_type_error("a whole number")) };
             match (number.as_i64(), number.as_f64()) {
                 (Some(number), _) => visitor.visit_i64(number),
                 (None, Some(size)) if size.abs() >= 1e18 => Err(InvalidInput::custom(NUMBER_TOO_LARGE_MESSAGE)),
-                _ => Err(self.wrong_type("a whole number")),
+                _ => Err(self.wrong_type_error("a whole number")),
             }
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Input {
+impl<'de> Deserializer<'de> for RequestInput {
     type Error = InvalidInput;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         match self {
-            Input::Null => visitor.visit_unit(),
-            Input::Bool(value) => visitor.visit_bool(value),
-            Input::Number(number) => match (number.as_i64(), number.as_f64()) {
+            RequestInput::Null => visitor.visit_unit(),
+            RequestInput::Bool(value) => visitor.visit_bool(value),
+            RequestInput::Number(number) => match (number.as_i64(), number.as_f64()) {
                 (Some(number), _) => visitor.visit_i64(number),
                 (None, size) => visitor.visit_f64(size.unwrap_or(f64::INFINITY)),
             },
-            Input::Text(text) => visitor.visit_string(text),
-            Input::List(_) => Err(InvalidInput::custom("must not be a list")),
-            Input::Object(fields) => visitor.visit_map(Fields { rest: fields.into_iter(), field: None }),
+            RequestInput::Text(text) => visitor.visit_string(text),
+            RequestInput::List(_) => Err(InvalidInput::custom("must not be a list")),
+            RequestInput::Object(fields) => visitor.visit_map(ObjectFields { rest: fields.into_iter(), field: None }),
         }
     }
 
@@ -46,12 +46,12 @@ impl<'de> Deserializer<'de> for Input {
     whole_numbers!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
-        let Input::Bool(value) = self else { return Err(self.wrong_type("true or false")) };
+        let RequestInput::Bool(value) = self else { return Err(self.wrong_type_error("true or false")) };
         visitor.visit_bool(value)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
-        let Input::Text(text) = self else { return Err(self.wrong_type("text")) };
+        let RequestInput::Text(text) = self else { return Err(self.wrong_type_error("text")) };
         visitor.visit_string(text)
     }
 
@@ -61,7 +61,7 @@ impl<'de> Deserializer<'de> for Input {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
         match self {
-            Input::Null => visitor.visit_none(),
+            RequestInput::Null => visitor.visit_none(),
             present => visitor.visit_some(present),
         }
     }
@@ -75,13 +75,13 @@ impl<'de> Deserializer<'de> for Input {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
-        let Input::List(items) = self else { return Err(self.wrong_type("a list")) };
+        let RequestInput::List(items) = self else { return Err(self.wrong_type_error("a list")) };
         visitor.visit_seq(SeqDeserializer::new(items.into_iter()))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, InvalidInput> {
-        let Input::Object(fields) = self else { return Err(self.wrong_type("an object")) };
-        visitor.visit_map(Fields { rest: fields.into_iter(), field: None })
+        let RequestInput::Object(fields) = self else { return Err(self.wrong_type_error("an object")) };
+        visitor.visit_map(ObjectFields { rest: fields.into_iter(), field: None })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -99,7 +99,7 @@ impl<'de> Deserializer<'de> for Input {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, InvalidInput> {
-        let Input::Text(text) = self else { return Err(self.wrong_type("text")) };
+        let RequestInput::Text(text) = self else { return Err(self.wrong_type_error("text")) };
         visitor.visit_enum(text.into_deserializer())
     }
 
@@ -112,7 +112,7 @@ impl<'de> Deserializer<'de> for Input {
     }
 }
 
-impl<'de> IntoDeserializer<'de, InvalidInput> for Input {
+impl<'de> IntoDeserializer<'de, InvalidInput> for RequestInput {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -121,15 +121,15 @@ impl<'de> IntoDeserializer<'de, InvalidInput> for Input {
 }
 
 /// The fields of an object, which serde reads one by one.
-struct Fields {
+struct ObjectFields {
     /// The fields that serde has not read yet.
-    rest: std::vec::IntoIter<(String, Input)>,
+    rest: std::vec::IntoIter<(String, RequestInput)>,
     /// The field whose name serde has read and whose value it reads next; `None` before the first name and after each
     /// value.
-    field: Option<(String, Input)>,
+    field: Option<(String, RequestInput)>,
 }
 
-impl<'de> MapAccess<'de> for Fields {
+impl<'de> MapAccess<'de> for ObjectFields {
     type Error = InvalidInput;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, InvalidInput> {

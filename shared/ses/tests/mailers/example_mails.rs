@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use mail::{Mail, MailFacts, MailKind, Merchant};
 use mail_parser::{Address, Message, MessageParser};
 use strum::IntoEnumIterator as _;
-use testkit::sample;
+use testkit::sample_account;
 
 /// The sender of the example mails.
 pub const FROM: &str = "Röster & Söhne <shop@roasters.example.com>";
@@ -25,7 +25,7 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
         id: "acme.eu_1".parse().unwrap(),
         locale: locale.parse().unwrap(),
         name: "Ana <Núñez> & co".parse().unwrap(),
-        ..sample::account()
+        ..sample_account()
     };
     let merchant = Merchant {
         name: "Röster & Söhne".to_owned(),
@@ -51,7 +51,7 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
         ..MailFacts::new(kind, product, None)
     };
     let written_at: DateTime<Utc> = "2026-03-24T06:00:07Z".parse().unwrap();
-    Mail::compose(&facts, (&merchant, &account), format!("2026-03-24-{kind}-01"), written_at)
+    Mail::compose(&facts, &merchant, &account, format!("2026-03-24-{kind}-01"), written_at)
 }
 
 /// Returns one example mail of each kind in each language.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_sesv2::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
-use emulator::{Limits, serve};
+use emulator::{ServerLimits, serve_http};
 use mail::MailFault::{RecipientPermanent, ServiceTransient, Settings};
 use mail::{Mail, MailError, MailKind, Mailer, tags};
-use ses::{MAIL_NOT_ACCEPTED, Ses as SesMailer};
+use ses::{MAIL_NOT_ACCEPTED, SesMailer};
 use testkit::{SesFault, SesServer};
 
 use crate::example_mails::{
@@ -75,7 +75,7 @@ impl Ses {
         let server = SesServer::new("roasters.example.com", "dueday");
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
+        tokio::spawn(serve_http(listener, server.clone().router(), ServerLimits::default()));
         let delays = Arc::new(Mutex::default());
         let sdk = sdk_config(&endpoint, FakeSleep { server: server.clone(), delays: Arc::clone(&delays) });
         let mailer = mailer(url, FROM, &sdk).unwrap();
@@ -85,11 +85,11 @@ impl Ses {
     /// Sends a mail while the stand-in has `faults`, one per request. Returns the result, the number of accepted mails,
     /// and the number of requests.
     async fn send_with_faults(&self, faults: &[SesFault]) -> (Result<(), MailError>, usize, u64) {
-        let (mails, requests) = (self.server.mails().len(), self.server.requests());
+        let (mails, requests) = (self.server.mails().len(), self.server.request_count());
         self.server.set_faults(faults.iter().copied());
         let result = self.mailer.send(&example_mail(MailKind::Paid, "en")).await;
         self.server.set_faults([]);
-        (result, self.server.mails().len() - mails, self.server.requests() - requests)
+        (result, self.server.mails().len() - mails, self.server.request_count() - requests)
     }
 }
 
@@ -164,7 +164,7 @@ async fn address_that_is_not_ascii_is_refused_and_its_domain_is_sent_in_punycode
     let error = ses.mailer.send(&mail("jörg@example.com")).await.unwrap_err();
     assert_eq!(error.fault, RecipientPermanent, "{error}");
     assert_no_personal_data(&error, &mail("jörg@example.com"));
-    assert_eq!(ses.server.requests(), 0);
+    assert_eq!(ses.server.request_count(), 0);
     ses.mailer.send(&mail("ada@bücher.example")).await.unwrap();
     assert_eq!(ses.server.mails()[0].to, ["ada@xn--bcher-kva.example"]);
 }

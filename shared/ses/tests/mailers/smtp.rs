@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clock::{SimulatedClock, SystemClock};
 use config::Env;
 use mail::MailFault::{RecipientPermanent, RecipientTransient, ServiceTransient, Settings};
-use mail::{Mail, MailError, MailKind, Mailer as _, SmtpMailer, parse_login};
+use mail::{Mail, MailError, MailKind, Mailer as _, SmtpMailer, parse_smtp_login};
 use testkit::{RefusedAt, ServerFault, SmtpServer, create_replaced_secret, start_secrets_manager};
 
 use crate::example_mails::{
@@ -18,19 +18,19 @@ async fn every_mail_arrives_unchanged() {
     let smtp = SmtpMailer::new(&url, FROM).unwrap();
     for mail in example_mails() {
         smtp.send(&mail).await.unwrap();
-        let received = server.received().pop().unwrap();
+        let received = server.received_mails().pop().unwrap();
         assert_message_is(&received.raw, &mail);
         let recipients = vec![mail.to.as_str().to_owned()];
         assert_eq!((received.from.as_str(), received.to), ("shop@roasters.example.com", recipients));
     }
-    assert_eq!(server.received().len(), 112, "sixteen kinds in seven languages");
+    assert_eq!(server.received_mails().len(), 112, "sixteen kinds in seven languages");
 }
 
 #[tokio::test]
 async fn texts_cannot_inject_headers_recipients_or_mails() {
     let (server, url) = SmtpServer::start().await;
     SmtpMailer::new(&url, FROM).unwrap().send(&mail_with_injection()).await.unwrap();
-    let received = server.received();
+    let received = server.received_mails();
     assert_eq!(received.len(), 1);
     assert_message_is(&received[0].raw, &mail_with_injection());
     assert_eq!(received[0].to, ["billing@acme.example.com"]);
@@ -45,10 +45,10 @@ async fn send_with_fault(fault: ServerFault) -> (MailError, usize) {
     let mail = example_mail(MailKind::Paid, "en");
     let error = smtp.send(&mail).await.unwrap_err();
     assert_no_personal_data(&error, &mail);
-    let accepted = server.received().len();
+    let accepted = server.received_mails().len();
     // The fault affects one mail only, so the server accepts the next mail.
     smtp.send(&mail).await.unwrap();
-    assert_eq!(server.received().len(), accepted + 1, "{fault:?}");
+    assert_eq!(server.received_mails().len(), accepted + 1, "{fault:?}");
     (error, accepted)
 }
 
@@ -113,56 +113,56 @@ async fn address_that_is_not_ascii_needs_a_server_with_smtputf8() {
     assert!(error.reason.contains("SMTPUTF8"), "{error}");
     assert_no_personal_data(&error, &mail("josé@example.com"));
     smtp.send(&mail("ada@bücher.example")).await.unwrap();
-    assert_eq!(server.received()[0].to, ["ada@xn--bcher-kva.example"], "a domain needs no SMTPUTF8");
+    assert_eq!(server.received_mails()[0].to, ["ada@xn--bcher-kva.example"], "a domain needs no SMTPUTF8");
 
     let (server, url) = SmtpServer::start_with_smtputf8().await;
     SmtpMailer::new(&url, FROM).unwrap().send(&mail("josé@bücher.example")).await.unwrap();
-    assert_eq!(server.received()[0].to, ["josé@xn--bcher-kva.example"]);
+    assert_eq!(server.received_mails()[0].to, ["josé@xn--bcher-kva.example"]);
 }
 
 #[tokio::test]
 async fn address_that_contains_a_word_of_the_classification_does_not_change_the_classification() {
     let (server, url) = SmtpServer::start().await;
     let mail = Mail { to: "relay@sender.example.com".parse().unwrap(), ..example_mail(MailKind::Paid, "en") };
-    server.refuse(mail.to.as_str(), RefusedAt::Recipient, 550, "5.0.0 no such user");
+    server.refuse_mails_to(mail.to.as_str(), RefusedAt::Recipient, 550, "5.0.0 no such user");
     let smtp = SmtpMailer::new(&url, FROM).unwrap();
     let error = smtp.send(&mail).await.unwrap_err();
     assert_eq!(error.fault, RecipientPermanent, "{error}");
     assert_eq!(error.reason, "the mail server responded to RCPT TO with 550 5.0.0 no such user <<redacted>>");
-    server.refuse(mail.to.as_str(), RefusedAt::Message, 452, "4.2.2 full");
+    server.refuse_mails_to(mail.to.as_str(), RefusedAt::Message, 452, "4.2.2 full");
     assert_eq!(smtp.send(&mail).await.unwrap_err().fault, RecipientTransient);
-    server.accept(mail.to.as_str());
+    server.accept_mails_to(mail.to.as_str());
     smtp.send(&mail).await.unwrap();
 }
 
 #[tokio::test]
 async fn replaced_password_is_used_for_the_mail_whose_login_the_server_refused() {
-    let (server, url) = SmtpServer::start_with_login(("dueday", "old")).await;
+    let (server, url) = SmtpServer::start_with_login("dueday", "old").await;
     let clock = Arc::new(SimulatedClock::new("2027-01-31T06:00:00Z".parse().unwrap(), 1));
-    let login = |password: &str| parse_login(&format!("dueday:{password}\n")).unwrap();
+    let login = |password: &str| parse_smtp_login(&format!("dueday:{password}\n")).unwrap();
     let (mail, secret) =
         (example_mail(MailKind::Paid, "en"), create_replaced_secret(login("old"), login("new"), &clock).await);
-    server.set_login(("dueday", "new"));
+    server.set_login("dueday", "new");
     let smtp = SmtpMailer::new(&url, FROM).unwrap().with_login(secret);
     smtp.send(&mail).await.unwrap();
-    assert_eq!((server.received().len(), server.refused_logins()), (1, 1));
+    assert_eq!((server.received_mails().len(), server.refused_login_count()), (1, 1));
     smtp.send(&mail).await.unwrap();
-    assert_eq!((server.received().len(), server.refused_logins()), (2, 1), "the new password stays in use");
+    assert_eq!((server.received_mails().len(), server.refused_login_count()), (2, 1), "the new password stays in use");
 
     smtp.connect().await.unwrap();
-    server.set_login(("dueday", "third"));
+    server.set_login("dueday", "third");
     let smtp = SmtpMailer::new(&url, FROM).unwrap().with_login(login("wrong").into());
     let error = smtp.send(&mail).await.unwrap_err();
     let response = "the mail server responded to the connection or the login with 535 ";
     assert!(error.fault == Settings && error.reason.starts_with(response), "{error}");
     let error = smtp.connect().await.unwrap_err();
     assert!(error.reason.starts_with(response), "the login is checked without a mail: {error}");
-    assert_eq!(server.received().len(), 2);
+    assert_eq!(server.received_mails().len(), 2);
 }
 
 #[tokio::test]
 async fn password_comes_from_secrets_manager_and_is_in_no_error() {
-    let (server, url) = SmtpServer::start_with_login(("dueday", "secret:with:colons")).await;
+    let (server, url) = SmtpServer::start_with_login("dueday", "secret:with:colons").await;
     let secrets =
         start_secrets_manager(&[("login", "dueday:secret:with:colons"), ("wrong", "secret-without-user")]).await;
     let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
@@ -176,7 +176,7 @@ async fn password_comes_from_secrets_manager_and_is_in_no_error() {
             "DUEDAY_MAIL_LOGIN_SECRET_NAME" => Some(name.to_owned()),
             _ => None,
         };
-        let sent = ses::mailer(Env(&env), &sdk, Arc::new(SystemClock)).unwrap().send(&mail).await;
+        let sent = ses::create_configured_mailer(Env(&env), &sdk, Arc::new(SystemClock)).unwrap().send(&mail).await;
         match expected {
             None => sent.unwrap(),
             Some(expected) => {
@@ -186,5 +186,5 @@ async fn password_comes_from_secrets_manager_and_is_in_no_error() {
             }
         }
     }
-    assert_eq!(server.received().len(), 1);
+    assert_eq!(server.received_mails().len(), 1);
 }

@@ -7,7 +7,7 @@ use crate::items::read_account;
 use crate::keys;
 use crate::table::payments_table::Table;
 use billing::{Account, AccountChanges, AccountId, EmailAddress, Locale, MailStatus, NewAction};
-use dynamo::{ABSENT, Entity as _, Rewrite, TransactionOutcome};
+use dynamo::{ABSENT, Entity as _, ItemRewrite, TransactionOutcome};
 use dynamo::{Key, TableError};
 
 /// The result of creating or updating an account.
@@ -83,9 +83,9 @@ impl Table {
             if stored.erasure_requested_at.is_some() {
                 return None;
             }
-            let changed = stored.change(changes);
+            let changed = stored.apply_changes(changes);
             let log_entry = action.map(|action| self.build_action_put(&action.on_account(Some(stored), &changed)));
-            Some(Rewrite { log_entry, ..Rewrite::without_records(changed) })
+            Some(ItemRewrite { log_entry, ..ItemRewrite::without_records(changed) })
         };
         Ok(match self.change_with_records(stored, change).await? {
             Some(stored) if stored.erasure_requested_at.is_some() => ChangeAccountOutcome::BeingErased,
@@ -121,7 +121,7 @@ impl Table {
             let may_change = stored.email == *address && stored.mail_status != MailStatus::Complained;
             may_change.then(|| Account { mail_status: status, ..stored.clone() })
         };
-        self.change(stored, marked).await.map(drop)
+        self.change_item(stored, marked).await.map(drop)
     }
 
     /// Returns the account `id`; `None` if it does not exist, or was erased. Sends one strongly consistent GetItem

@@ -12,7 +12,9 @@ use crate::keys;
 use crate::table::payments_table::Table;
 use billing::{AccountId, LoggedAction, NewAction, Period};
 use dynamo::{Cursor, IdempotentRequest, Item, Page, Paging, TableError};
-use dynamo::{Entity as _, PrefixQuery, TIME_TO_LIVE, TransactionOutcome, UpdateItemOutcome, expiry, key_of, n};
+use dynamo::{
+    Entity as _, PrefixQuery, TIME_TO_LIVE, TransactionOutcome, UpdateItemOutcome, expiry_timestamp, key_of_item, n,
+};
 
 /// The records that are written in the same transaction as a change.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,20 +44,20 @@ impl Table {
     /// Builds the write of a transaction that stores `entry`. The write has no condition, because no other change has
     /// the id of the entry.
     pub fn build_action_put(&self, entry: &LoggedAction) -> TransactWriteItem {
-        self.build_put(self.action_item(entry))
+        self.build_put(self.build_action_item(entry))
     }
 
     /// Returns the item of `entry` with the time at which it expires.
-    fn action_item(&self, entry: &LoggedAction) -> Item {
+    fn build_action_item(&self, entry: &LoggedAction) -> Item {
         let mut item = entry.to_item();
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(entry.at, self.policy().action_retention())));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry_timestamp(entry.at, self.policy().action_retention())));
         item
     }
 
     /// Stores the entry `entry` of a job that makes its changes in many transactions. Replaces an earlier entry of the
     /// same job. Sends one PutItem request.
     pub async fn put_action(&self, entry: &LoggedAction) -> Result<(), TableError> {
-        self.put(self.action_item(entry)).await
+        self.put(self.build_action_item(entry)).await
     }
 
     /// Executes `update`, and stores `entry` in the same transaction if it is given. Sends one UpdateItem request or,
@@ -93,13 +95,13 @@ impl Table {
         let mut items = Vec::new();
         for partition in partitions {
             let list = PrefixQuery::new(partition, keys::ACTIONS);
-            items.append(&mut self.list(&list.descending().unexpired_at(now), &paging_of_partition).await?.items);
+            items.append(&mut self.list_items(&list.descending().unexpired_at(now), &paging_of_partition).await?.items);
         }
         // The sort key contains the id, which begins with the time of the action.
-        items.sort_by_cached_key(|item| Reverse(key_of(item).sk));
+        items.sort_by_cached_key(|item| Reverse(key_of_item(item).sk));
         let next = paging.limit.filter(|limit| items.len() > *limit).and_then(|limit| {
             items.truncate(limit);
-            items.last().map(|item| Cursor::after(key_of(item).sk))
+            items.last().map(|item| Cursor::after(key_of_item(item).sk))
         });
         Ok(Page { items, unreadable: Vec::new(), next }.read(|item| LoggedAction::from_item(&item)))
     }
@@ -112,7 +114,7 @@ impl Table {
         now: DateTime<Utc>,
     ) -> Result<Page<LoggedAction>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_order_actions(account), keys::ACTIONS).unexpired_at(now);
-        Ok(self.list(&list, &Paging::all()).await?.read(|item| LoggedAction::from_item(&item)))
+        Ok(self.list_items(&list, &Paging::all()).await?.read(|item| LoggedAction::from_item(&item)))
     }
 
     /// Returns the actions that concern no account and have not expired at `now`, the newest first. Sends a Query with
@@ -126,16 +128,18 @@ impl Table {
         let month_of = |at: DateTime<Utc>| Period::from_day(at.date_naive());
         let oldest = month_of(now - self.policy().action_retention());
         let mut month = paging.after.as_ref().and_then(time_of_cursor).map_or(month_of(now), month_of);
-        let (mut items, mut after, mut next) = (Vec::new(), paging.after.clone(), None);
+        let mut items = Vec::new();
+        let mut after = paging.after.clone();
+        let mut next = None;
         while month >= oldest {
             let list = PrefixQuery::new(keys::partition_key_of_actions(month), keys::ACTIONS);
             // Request one item more than fits into the list page: if this item exists, there is a next list page.
             let limit = paging.limit.map(|limit| limit.saturating_add(1).saturating_sub(items.len()));
             let paging_of_month = Paging { after: after.take(), limit };
-            items.append(&mut self.list(&list.descending().unexpired_at(now), &paging_of_month).await?.items);
+            items.append(&mut self.list_items(&list.descending().unexpired_at(now), &paging_of_month).await?.items);
             if let Some(limit) = paging.limit.filter(|limit| items.len() > *limit) {
                 items.truncate(limit);
-                next = items.last().map(|item| Cursor::after(key_of(item).sk));
+                next = items.last().map(|item| Cursor::after(key_of_item(item).sk));
                 break;
             }
             month = month.previous();

@@ -37,7 +37,7 @@ impl Table {
         }
         let written = with_next_version(stored, next.clone());
         let change = |current: &AuditRecord| (current == stored).then(|| next.clone());
-        match self.change(stored.clone(), change).await? {
+        match self.change_item(stored.clone(), change).await? {
             Some(current) if current == written => Ok(written),
             _ => Err(TableError::Contended { key: stored.key() }),
         }
@@ -52,7 +52,7 @@ impl Table {
     /// Returns the audits that have not expired at `now`, the newest first. Sends a Query with `PK = AUDITS`.
     pub async fn get_audits(&self, paging: &Paging, now: DateTime<Utc>) -> Result<Page<AuditRecord>, TableError> {
         let list = PrefixQuery::new(keys::AUDITS, keys::AUDIT).descending().unexpired_at(now);
-        Ok(self.list(&list, paging).await?.read(|item| AuditRecord::from_item(&item)))
+        Ok(self.list_items(&list, paging).await?.read(|item| AuditRecord::from_item(&item)))
     }
 
     /// Returns the stored violations of `audit`, in the order in which they were found. Violations that an interrupted
@@ -63,7 +63,7 @@ impl Table {
         paging: &Paging,
     ) -> Result<Page<AuditViolation>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_violations(audit.id), keys::VIOLATIONS);
-        let mut page = self.list(&list, paging).await?.read(|item| AuditViolation::from_item(&item));
+        let mut page = self.list_items(&list, paging).await?.read(|item| AuditViolation::from_item(&item));
         let count = audit.violation_count();
         if page.items.iter().any(|violation| violation.number >= count) {
             page.next = None;

@@ -9,7 +9,7 @@ use crate::keys;
 use crate::table::payments_table::Table;
 use billing::{AccountId, SubscriptionId};
 use dynamo::{Item, TableError};
-use dynamo::{PRESENT, TIME_TO_LIVE, expiry, from_item, key_of, n, to_item, values};
+use dynamo::{PRESENT, TIME_TO_LIVE, expiry_timestamp, from_item, key_of_item, n, to_item, values};
 
 /// How long a card link is stored after the last time at which its payment was seen to be owed: when the mail was sent, and
 /// when the customer opened the link.
@@ -49,7 +49,7 @@ impl StoredCardLink {
 
 /// Returns the item that this program would store for the card link in `item`, without its TTL.
 pub(crate) fn card_link_item(item: &Item) -> Result<Item, TableError> {
-    let (key, link) = (key_of(item), from_item::<CardLink>(item)?);
+    let (key, link) = (key_of_item(item), from_item::<CardLink>(item)?);
     let id = key.pk.strip_prefix(keys::CARD_LINKS).and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| TableError::unreadable(key, "its key contains no id of a card link"))?;
     let mut expected = to_item(&link);
@@ -62,7 +62,7 @@ impl Table {
     pub async fn put_card_link(&self, id: Ulid, link: &CardLink, now: DateTime<Utc>) -> Result<(), TableError> {
         let mut item = keys::key_of_card_link(id).attributes();
         item.extend(to_item(link));
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(now, CARD_LINK_RETENTION)));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry_timestamp(now, CARD_LINK_RETENTION)));
         self.put(item).await
     }
 
@@ -72,7 +72,7 @@ impl Table {
         let Some(item) = self.get(keys::key_of_card_link(id)).await? else { return Ok(None) };
         let expiry = item.get(TIME_TO_LIVE).and_then(|expiry| expiry.as_n().ok()?.parse().ok());
         let expires_at = expiry.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-        let expires_at = expires_at.ok_or_else(|| TableError::unreadable(key_of(&item), "it has no valid TTL"))?;
+        let expires_at = expires_at.ok_or_else(|| TableError::unreadable(key_of_item(&item), "it has no valid TTL"))?;
         let stored = StoredCardLink { id, link: from_item(&item)?, expires_at };
         // DynamoDB deletes an expired item only after some days.
         Ok(Some(stored).filter(|stored| now < stored.expires_at))
@@ -89,7 +89,7 @@ impl Table {
         if !stored.must_change_expiry(is_owed, now) {
             return Ok(());
         }
-        let values = values([(":expiry", n(expiry(now, CARD_LINK_RETENTION)))]);
+        let values = values([(":expiry", n(expiry_timestamp(now, CARD_LINK_RETENTION)))]);
         let key = keys::key_of_card_link(stored.id);
         let update = self.build_update(key, "SET #TTL = :expiry", PRESENT, values);
         // If the condition fails, the link was removed with its account at the same time.

@@ -4,9 +4,9 @@
 use crate::entities::actions::ChangeRecords;
 use crate::table::payments_table::Table;
 use billing::{AccountId, Settlement, Subscription, SubscriptionId};
-use dynamo::key_of;
-use dynamo::{IdempotentRequest, Item, Replayed, StoredResponse, TableError};
-use dynamo::{NotRewritten, Rewrite, with_next_version};
+use dynamo::key_of_item;
+use dynamo::{IdempotencyKeyReuse, IdempotentRequest, Item, StoredResponse, TableError};
+use dynamo::{ItemRewrite, NotRewritten, with_next_version};
 
 /// The result of changing a subscription. `E` is the type of the reason why a change is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum ChangeOutcome<E> {
     /// The subscription now has this content.
     Applied(Box<Subscription>),
     /// The idempotency key was used before; nothing was written.
-    Replayed(Replayed),
+    Replayed(IdempotencyKeyReuse),
     /// The change is not allowed in the subscription's current state; nothing was written.
     Refused(E),
     /// The subscription does not exist.
@@ -24,7 +24,7 @@ pub enum ChangeOutcome<E> {
 /// The reason why a change wrote nothing.
 enum NoChangeReason<E> {
     Refused(E),
-    Replayed(Replayed),
+    Replayed(IdempotencyKeyReuse),
 }
 
 impl Table {
@@ -56,13 +56,13 @@ impl Table {
                 let entry = action.on_subscription(Some(stored), &settlement.subscription);
                 self.build_action_put(&entry)
             });
-            Ok(Rewrite { idempotency_record, log_entry, ..self.rewrite_of(&settlement) })
+            Ok(ItemRewrite { idempotency_record, log_entry, ..self.rewrite_of_settlement(&settlement) })
         };
         let replayed = |record: &Item| match request {
             Some(request) => request.compare_with_record(record).map(NoChangeReason::Replayed),
-            None => Err(TableError::Exists { key: key_of(record) }),
+            None => Err(TableError::Exists { key: key_of_item(record) }),
         };
-        Ok(match self.rewrite(stored, next, replayed).await {
+        Ok(match self.rewrite_item(stored, next, replayed).await {
             Ok(written) => ChangeOutcome::Applied(Box::new(written)),
             Err(NotRewritten::Unchanged(NoChangeReason::Refused(refusal))) => ChangeOutcome::Refused(refusal),
             Err(NotRewritten::Unchanged(NoChangeReason::Replayed(replayed))) => ChangeOutcome::Replayed(replayed),
@@ -81,7 +81,7 @@ impl Table {
         stored: Subscription,
         change: impl Fn(&Subscription) -> Result<Subscription, R>,
     ) -> Result<Subscription, NotRewritten<R>> {
-        let next = |stored: &Subscription| Ok(Rewrite::without_records(change(stored)?));
-        self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
+        let next = |stored: &Subscription| Ok(ItemRewrite::without_records(change(stored)?));
+        self.rewrite_item(stored, next, |item| Err(TableError::Exists { key: key_of_item(item) })).await
     }
 }

@@ -13,12 +13,12 @@ use ulid::Ulid;
 use crate::items::subscription::names::*;
 use crate::keys::SubscriptionKey;
 use crate::table::payments_table::Table;
-use billing::{Attempt, ClaimToken, Status, Subscription};
+use billing::{Attempt, ClaimToken, Subscription, SubscriptionStatus};
 use dynamo::TableError;
 use dynamo::{Entity as _, Instant, Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, n, s, values};
 
 /// The lease of the worker that settles an open attempt. Unlike other leases, this lease does not become available when
-/// it expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires the expired lease, for a
+/// it expires: a claim fails as long as an attempt is open. Only [`Table::take_over_attempt`] acquires the expired lease, for a
 /// worker that has read the open attempt. So the attempt is always looked up at the gateway before it is charged again.
 const PAYMENT_CLAIM_LEASE: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_LEASE, is_renewable: false };
 
@@ -108,8 +108,8 @@ impl Table {
     ) -> Result<ClaimOutcome, TableError> {
         let values = values([
             (":seen", s(expected)),
-            (":active", s(Status::Active)),
-            (":past_due", s(Status::PastDue)),
+            (":active", s(SubscriptionStatus::Active)),
+            (":past_due", s(SubscriptionStatus::PastDue)),
             (":table", s(table_id)),
             (":now", s(Instant(claim.now).to_text())),
         ]);
@@ -119,7 +119,7 @@ impl Table {
 
     /// Takes over the open attempt `attempt`, whose lease has expired, on condition that the attempt and its lease are
     /// unchanged. The status of the subscription does not matter. Sends one UpdateItem request.
-    pub async fn take_over(
+    pub async fn take_over_attempt(
         &self,
         subscription: &SubscriptionKey,
         attempt: &Attempt,

@@ -6,7 +6,7 @@ use chrono::NaiveDate;
 
 use crate::entities::subscriptions::read_subscription;
 use crate::items::DueItem;
-use crate::items::{DueEntry, Position};
+use crate::items::{DueEntry, DueIndexPosition};
 use crate::table::batch::Batch;
 use crate::table::payments_table::Table;
 use dynamo::{IndexSchema, Query, n, s, values};
@@ -15,7 +15,7 @@ use dynamo::{Item, TableError};
 /// One row of a due list and its position in the index. The row may be unreadable.
 #[derive(Debug)]
 pub struct DueRow {
-    pub position: Position,
+    pub position: DueIndexPosition,
     /// The row; an error if its index entry cannot be read.
     pub due: Result<DueEntry, TableError>,
 }
@@ -26,7 +26,7 @@ pub struct DuePage {
     pub rows: Vec<DueRow>,
     /// The position after which the next page of the shard starts; `None` at the end of the shard. A page may be empty
     /// even if it is not the last page.
-    pub next: Option<Position>,
+    pub next: Option<DueIndexPosition>,
 }
 
 /// The rows of one shard that a query of an index returns.
@@ -40,7 +40,7 @@ enum DueRange {
 
 impl DueRange {
     /// Returns whether the row at `position` is in this range, so that the range continues after it.
-    fn contains(&self, position: &Position) -> bool {
+    fn contains(&self, position: &DueIndexPosition) -> bool {
         match self {
             Self::Until(on) => position.on <= on.to_string(),
             Self::Postponed { after, .. } => position.on > after.to_string(),
@@ -58,7 +58,7 @@ fn postponed_after(on: NaiveDate, today: NaiveDate) -> NaiveDate {
 pub struct DueList {
     pub rows: Vec<DueRow>,
     /// The position after which the next list page starts; `None` at the end of the list.
-    pub next: Option<Position>,
+    pub next: Option<DueIndexPosition>,
 }
 
 /// A row of a due list, with the stored subscription of the row.
@@ -121,7 +121,7 @@ impl Table {
         batch: Batch,
         shards: u32,
         on: NaiveDate,
-        after: Option<Position>,
+        after: Option<DueIndexPosition>,
         limit: usize,
     ) -> Result<DueList, TableError> {
         self.read_due_list(batch, shards, &[DueRange::Until(on)], after, limit).await
@@ -136,8 +136,9 @@ impl Table {
         &self,
         batch: Batch,
         shards: u32,
-        (on, today): (NaiveDate, NaiveDate),
-        after: Option<Position>,
+        on: NaiveDate,
+        today: NaiveDate,
+        after: Option<DueIndexPosition>,
         limit: usize,
     ) -> Result<DueList, TableError> {
         let ranges = [DueRange::Until(on), DueRange::Postponed { after: postponed_after(on, today), due_by: on }];
@@ -159,7 +160,7 @@ impl Table {
         batch: Batch,
         shards: u32,
         ranges: &[DueRange],
-        mut after: Option<Position>,
+        mut after: Option<DueIndexPosition>,
         limit: usize,
     ) -> Result<DueList, TableError> {
         let mut rows: Vec<DueRow> = Vec::new();
@@ -171,7 +172,8 @@ impl Table {
                     // Request one row more than `limit`: if this row exists, the list has a next page.
                     let limit_and_one = limit.saturating_sub(rows.len()).saturating_add(1);
                     let limit_and_one = i32::try_from(limit_and_one).unwrap_or(i32::MAX);
-                    let page = self.read_due_page(batch.index(), shard, *range, after.as_ref(), limit_and_one).await?;
+                    let page =
+                        self.read_due_page(batch.due_index(), shard, *range, after.as_ref(), limit_and_one).await?;
                     let is_last = page.next.is_none();
                     after = page.next;
                     rows.extend(page.rows);
@@ -197,10 +199,10 @@ impl Table {
         &self,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        self.read_due_page(Batch::Reminders.index(), shard, DueRange::Until(on), after, limit).await
+        self.read_due_page(Batch::Reminders.due_index(), shard, DueRange::Until(on), after, limit).await
     }
 
     /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. Sends a Query to GSI-2 with
@@ -210,10 +212,10 @@ impl Table {
         &self,
         shard: u32,
         on: NaiveDate,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        self.read_due_page(Batch::Payments.index(), shard, DueRange::Until(on), after, limit).await
+        self.read_due_page(Batch::Payments.due_index(), shard, DueRange::Until(on), after, limit).await
     }
 
     /// Reads one page of the rows of `shard` in `index` that `range` selects.
@@ -222,7 +224,7 @@ impl Table {
         index: &IndexSchema,
         shard: u32,
         range: DueRange,
-        after: Option<&Position>,
+        after: Option<&DueIndexPosition>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let (partition, date_attribute) = (index.keys.partition.0, index.keys.sort.0);
@@ -243,8 +245,8 @@ impl Table {
         };
         let after = after.map(|position| position.start_key(date_attribute));
         let mut items = self.dynamo.query(Query { index: Some(index.name), after, ..query });
-        let page = items.page().await?.unwrap_or_default();
-        let position = |item: &Item| Position::from_index_item(shard, date_attribute, item);
+        let page = items.read_page().await?.unwrap_or_default();
+        let position = |item: &Item| DueIndexPosition::from_index_item(shard, date_attribute, item);
         let row = |item| DueRow { position: position(item), due: DueItem::read(item) };
         Ok(DuePage { rows: page.iter().map(row).collect(), next: items.last_evaluated_key().map(position) })
     }

@@ -7,11 +7,11 @@ use ulid::Ulid;
 
 use crate::items::read_account;
 use crate::keys;
-use crate::table::payments_table::{Payments, Table};
+use crate::table::payments_table::{PaymentsSchema, Table};
 use billing::{Account, AccountId, ERASED, ErasedAccount, Erasure, NewAction};
 use dynamo::{
-    Entity as _, IDEMPOTENCY_RECORDS, Items, PRESENT, PrefixQuery, Query, Rewrite, Scan, TransactionOutcome,
-    UpdateItemOutcome, Values, key_of, n, s, values, with_next_version,
+    Entity as _, IDEMPOTENCY_RECORDS, ItemRewrite, Items, PRESENT, PrefixQuery, Query, Scan, TransactionOutcome,
+    UpdateItemOutcome, Values, key_of_item, n, s, values, with_next_version,
 };
 use dynamo::{Item, Key, Page, Paging, TableError};
 
@@ -69,7 +69,7 @@ impl Table {
             let item = Account { erasure_requested_at: Some(now), ..stored.clone() };
             let log_entry = Some(self.build_action_put(&action.on_account(Some(stored), &item)));
             let records = vec![self.build_put(erasure.to_item())];
-            Some(Rewrite { records, log_entry, ..Rewrite::without_records(item) })
+            Some(ItemRewrite { records, log_entry, ..ItemRewrite::without_records(item) })
         };
         let account = stored.id.clone();
         match self.change_with_records(stored, mark).await? {
@@ -87,7 +87,7 @@ impl Table {
     /// Returns the erasures in progress. Sends a Query with `PK = ERASURES`.
     pub async fn get_erasures(&self, paging: &Paging) -> Result<Page<Erasure>, TableError> {
         let list = PrefixQuery::new(keys::ERASURES, keys::ERASURE);
-        Ok(self.list(&list, paging).await?.read(|item| Erasure::from_item(&item)))
+        Ok(self.list_items(&list, paging).await?.read(|item| Erasure::from_item(&item)))
     }
 
     /// Stores `next`, the later progress of the erasure `stored`. Returns the stored erasure. Sends one UpdateItem
@@ -96,9 +96,9 @@ impl Table {
     /// # Errors
     /// [`TableError::Contended`] if another process continues the same erasure.
     pub async fn update_erasure(&self, stored: &Erasure, next: Erasure) -> Result<Erasure, TableError> {
-        let written = with_next_version::<Payments, _>(stored, next.clone());
+        let written = with_next_version::<PaymentsSchema, _>(stored, next.clone());
         let change = |current: &Erasure| (current == stored).then(|| next.clone());
-        match self.change(stored.clone(), change).await? {
+        match self.change_item(stored.clone(), change).await? {
             Some(current) if current == written => Ok(written),
             _ => Err(TableError::Contended { key: stored.key() }),
         }
@@ -210,9 +210,9 @@ impl Table {
     /// - of a dispute, the token of the payment method;
     /// - of a finding, the reason of its resolution;
     /// - of an entry of the action log, the reason, and the name of the actor if the account itself acted.
-    pub async fn pseudonymise(&self, item: &Item) -> Result<bool, TableError> {
+    pub async fn pseudonymise_item(&self, item: &Item) -> Result<bool, TableError> {
         let Some((expression, values)) = change_without_personal_data(item) else { return Ok(false) };
-        let update = self.build_update(key_of(item), &expression, PRESENT, values);
+        let update = self.build_update(key_of_item(item), &expression, PRESENT, values);
         match self.send_update(update, ReturnValue::None).await? {
             UpdateItemOutcome::Updated(_) => Ok(true),
             // The item has expired and was deleted since it was read.
@@ -224,7 +224,7 @@ impl Table {
 /// Returns the update expression that removes the personal data of `item`, with the values of the expression; `None` if
 /// `item` contains no personal data.
 fn change_without_personal_data(item: &Item) -> Option<(String, Values)> {
-    let sk = key_of(item).sk;
+    let sk = key_of_item(item).sk;
     let is = |prefix: &str| sk.starts_with(prefix);
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok());
     let removed: &[&str] = match () {

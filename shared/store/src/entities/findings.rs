@@ -7,7 +7,7 @@ use crate::items::open_finding_item;
 use crate::keys;
 use crate::table::payments_table::Table;
 use billing::{AccountId, Finding, NewAction, Period, Settlement, Subscription, SubscriptionId};
-use dynamo::{ABSENT, Entity as _, NotRewritten, PrefixQuery, Rewrite, n};
+use dynamo::{ABSENT, Entity as _, ItemRewrite, NotRewritten, PrefixQuery, n};
 use dynamo::{Item, Page, Paging, TableError};
 
 /// A condition expression that is true if a finding is still open, and unchanged since it was read.
@@ -33,7 +33,7 @@ impl Table {
     /// [`Table::get_open_findings`].
     pub async fn list_open_findings(&self) -> Result<Page<Finding>, TableError> {
         let list = PrefixQuery::new(keys::OPEN_FINDINGS, keys::FINDINGS);
-        Ok(self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)))
+        Ok(self.list_items(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)))
     }
 
     /// Returns the findings of an account, open and resolved. Sends a Query with `begins_with(SK, "FND#")`.
@@ -58,7 +58,7 @@ impl Table {
 
     /// Returns all findings in `list`.
     async fn get_findings(&self, list: PrefixQuery) -> Result<Vec<Finding>, TableError> {
-        self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
+        self.list_items(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
     }
 
     /// Creates the finding that `new_finding` returns for the stored subscription, unless it exists. If the finding
@@ -75,7 +75,7 @@ impl Table {
             let item = Subscription { open_findings, ..stored.clone() };
             let records =
                 vec![self.build_put_if(finding.to_item(), ABSENT, None), self.build_put(open_finding_item(&finding))];
-            Ok((Rewrite { records, ..Rewrite::without_records(item) }, finding))
+            Ok((ItemRewrite { records, ..ItemRewrite::without_records(item) }, finding))
         };
         let exists = |item: &Item| Finding::from_item(item).map(Box::new);
         match self.rewrite_with_output(stored, next, exists).await {
@@ -104,7 +104,7 @@ impl Table {
     ) -> Result<Settlement, NotRewritten<R>> {
         let next = |stored: &Subscription| {
             let settlement = settle(stored).map_err(Some)?;
-            let mut rewrite = self.rewrite_of(&settlement);
+            let mut rewrite = self.rewrite_of_settlement(&settlement);
             rewrite.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
             let values = [(":seen".to_owned(), n(open.version))].into();
             rewrite.records.push(self.build_put_if(resolved.to_item(), FINDING_UNCHANGED, Some(values)));

@@ -7,8 +7,8 @@ use crate::items::{EventSubscriber, read_event_subscriber, recover_delivery};
 use crate::keys;
 use crate::table::payments_table::Table;
 use billing::{Delivery, DeliveryKey, NewAction, WebhookEndpoint};
-use dynamo::{ABSENT, Entity as _, PrefixQuery, Rewrite, TransactionOutcome, key_of};
-use dynamo::{Cursor, IdempotentRequest, Item, Page, Paging, Replayed, TableError};
+use dynamo::{ABSENT, Entity as _, ItemRewrite, PrefixQuery, TransactionOutcome, key_of_item};
+use dynamo::{Cursor, IdempotencyKeyReuse, IdempotentRequest, Item, Page, Paging, TableError};
 
 /// The writes of the transaction that creates a webhook endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ impl Table {
         endpoint: &WebhookEndpoint,
         request: &IdempotentRequest,
         action: &NewAction,
-    ) -> Result<Option<Replayed>, TableError> {
+    ) -> Result<Option<IdempotencyKeyReuse>, TableError> {
         let entry = self.build_action_put(&action.on_endpoint(None, endpoint));
         let put = self.build_put_if(endpoint.to_item(), ABSENT, None);
         let record = self.build_idempotency_put(request);
@@ -76,21 +76,21 @@ impl Table {
     /// Returns the webhook endpoints, the oldest first. Sends a Query with `PK = WEBHOOKS`.
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
         let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
-        Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
+        Ok(self.list_items(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
     /// Returns whether the table contains a webhook endpoint, even a disabled or unreadable one. Sends a Query with `PK
     /// = WEBHOOKS`, a strongly consistent read.
     pub async fn has_webhook_endpoints(&self) -> Result<bool, TableError> {
         let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
-        Ok(!self.list(&list, &Paging { after: None, limit: Some(1) }).await?.items.is_empty())
+        Ok(!self.list_items(&list, &Paging { after: None, limit: Some(1) }).await?.items.is_empty())
     }
 
     /// Returns all webhook endpoints with the event types that they receive, the oldest first. An endpoint that cannot
     /// be read is also returned, if its id can be read. Sends a Query with `PK = WEBHOOKS`.
     pub async fn get_webhook_subscribers(&self) -> Result<Page<EventSubscriber>, TableError> {
         let list = PrefixQuery::new(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
-        Ok(self.list(&list, &Paging::all()).await?.read(|item| read_event_subscriber(&item)))
+        Ok(self.list_items(&list, &Paging::all()).await?.read(|item| read_event_subscriber(&item)))
     }
 
     /// Changes the endpoint `stored` with `change`, and computes the change again on a write conflict. If `change`
@@ -101,7 +101,7 @@ impl Table {
         stored: WebhookEndpoint,
         change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
     ) -> Result<Option<WebhookEndpoint>, TableError> {
-        self.change(stored, change).await
+        self.change_item(stored, change).await
     }
 
     /// Like [`Table::change_webhook_endpoint`], with the action-log entry of `action` in the same transaction. Sends
@@ -115,7 +115,7 @@ impl Table {
         let change = |stored: &WebhookEndpoint| {
             let changed = change(stored)?;
             let log_entry = Some(self.build_action_put(&action.on_endpoint(Some(stored), &changed)));
-            Some(Rewrite { log_entry, ..Rewrite::without_records(changed) })
+            Some(ItemRewrite { log_entry, ..ItemRewrite::without_records(changed) })
         };
         self.change_with_records(stored, change).await
     }
@@ -178,7 +178,7 @@ impl Table {
         let entry = |restarted: &Delivery| action.map(|action| self.build_action_put(&action.on_delivery(restarted)));
         let restart = |stored: &Delivery| {
             let restarted = stored.restarted(now);
-            Some(Rewrite { log_entry: entry(&restarted), ..Rewrite::without_records(restarted) })
+            Some(ItemRewrite { log_entry: entry(&restarted), ..ItemRewrite::without_records(restarted) })
         };
         let Some(item) = self.get_delivery_item(key).await? else { return Ok(None) };
         match (Delivery::from_item(&item), recover_delivery(key, &item, now)) {
@@ -209,11 +209,11 @@ impl Table {
                 PrefixQuery::new(keys::partition_key_of_deliveries(id, partition), keys::DELIVERIES).unexpired_at(now);
             // Request one item more than fits into the list page: if this item exists, there is a next list page.
             let limit = paging.limit.map(|limit| limit.saturating_add(1).saturating_sub(items.len()));
-            let mut part = self.list(&list, &Paging { after: after.take(), limit }).await?;
+            let mut part = self.list_items(&list, &Paging { after: after.take(), limit }).await?;
             items.append(&mut part.items);
             if let Some(limit) = paging.limit.filter(|limit| items.len() > *limit) {
                 items.truncate(limit);
-                next = items.last().map(|item| Cursor::after(key_of(item).sk));
+                next = items.last().map(|item| Cursor::after(key_of_item(item).sk));
                 break;
             }
         }
@@ -228,6 +228,6 @@ impl Table {
         stored: Delivery,
         change: impl Fn(&Delivery) -> Option<Delivery>,
     ) -> Result<Option<Delivery>, TableError> {
-        self.change(stored, change).await
+        self.change_item(stored, change).await
     }
 }

@@ -8,7 +8,7 @@ use crate::keys;
 use crate::table::payments_table::Table;
 use billing::PaymentMethodSetup;
 use dynamo::{ABSENT, Entity as _, TransactionOutcome};
-use dynamo::{Replayed, TableError};
+use dynamo::{IdempotencyKeyReuse, TableError};
 
 /// The writes of the transaction that creates a payment method setup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ impl Table {
         &self,
         setup: &PaymentMethodSetup,
         records: impl Into<ChangeRecords<'a>>,
-    ) -> Result<Option<Replayed>, TableError> {
+    ) -> Result<Option<IdempotencyKeyReuse>, TableError> {
         let ChangeRecords { request, action } = records.into();
         let mut writes = vec![
             (NewSetupWrite::Setup, self.build_put_if(setup.to_item(), ABSENT, None)),
@@ -67,6 +67,6 @@ impl Table {
         stored: PaymentMethodSetup,
         change: impl Fn(&PaymentMethodSetup) -> Option<PaymentMethodSetup>,
     ) -> Result<Option<PaymentMethodSetup>, TableError> {
-        self.change(stored, change).await
+        self.change_item(stored, change).await
     }
 }

@@ -19,7 +19,7 @@ impl Table {
     /// createReceipt: builds the write that creates `receipt` if it is absent, for the transaction that also updates
     /// the subscription.
     pub(crate) fn create_receipt(&self, receipt: &Receipt) -> TransactWriteItem {
-        self.build_put_if(self.record_item(receipt, receipt.processed_at), ABSENT, None)
+        self.build_put_if(self.build_record_item(receipt, receipt.processed_at), ABSENT, None)
     }
 
     /// Marks the payment of `receipt` as reversed by the bank, or removes the mark if `reversal` is `None`. Writes
@@ -42,12 +42,12 @@ impl Table {
 
     /// Builds the write that creates the record of an attempt that did not succeed, if it is absent.
     pub(crate) fn create_attempt_record(&self, record: &AttemptRecord) -> TransactWriteItem {
-        self.build_put_if(self.record_item(record, record.processed_at), ABSENT, None)
+        self.build_put_if(self.build_record_item(record, record.processed_at), ABSENT, None)
     }
 
     /// Builds the write that creates or replaces the record of a waived period.
     pub(crate) fn put_waived_period(&self, waived: &WaivedPeriod) -> TransactWriteItem {
-        self.build_put(self.record_item(waived, waived.recorded_from()))
+        self.build_put(self.build_record_item(waived, waived.recorded_from()))
     }
 
     /// getReceiptsByAccount: returns the receipts of an account that have not expired at `now`, the newest due date
@@ -60,7 +60,7 @@ impl Table {
     ) -> Result<Page<Receipt>, TableError> {
         let list =
             PrefixQuery::new(keys::partition_key_of_account(account), keys::RECEIPTS).unexpired_at(now).descending();
-        Ok(self.list(&list, paging).await?.read(|item| Receipt::from_item(&item)))
+        Ok(self.list_items(&list, paging).await?.read(|item| Receipt::from_item(&item)))
     }
 
     /// Returns the receipt of `subscription` for the month `period`, with any due date in that month, unless it has
@@ -85,7 +85,7 @@ impl Table {
     ) -> Result<Vec<Receipt>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), format!("{}{period}-", keys::RECEIPTS))
             .unexpired_at(now);
-        let all = self.list(&list, &Paging::all()).await?;
+        let all = self.list_items(&list, &Paging::all()).await?;
         let all: Page<Receipt> = all.read(|item| Receipt::from_item(&item));
         Ok(all.require_all_readable()?.items)
     }

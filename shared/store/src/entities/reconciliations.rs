@@ -9,8 +9,8 @@ use crate::keys;
 use crate::table::payments_table::Table;
 use billing::{AcceptedDifference, DayReconciliation, NewAction};
 use dynamo::{
-    ABSENT, Entity as _, PrefixQuery, Query, TIME_TO_LIVE, TransactionOutcome, expiry, key_of, n, s, values,
-    with_next_version,
+    ABSENT, Entity as _, PrefixQuery, Query, TIME_TO_LIVE, TransactionOutcome, expiry_timestamp, key_of_item, n, s,
+    values, with_next_version,
 };
 use dynamo::{Item, Page, Paging, TableError};
 
@@ -26,14 +26,14 @@ pub(crate) const SEEN_PAYMENTS_RETENTION: TimeDelta = TimeDelta::days(7);
 /// # Errors
 /// [`TableError::Unreadable`] if its key contains no start of a comparison, or the hashes cannot be read.
 pub(crate) fn check_seen_payments(item: &Item) -> Result<Item, TableError> {
-    let key = key_of(item);
+    let key = key_of_item(item);
     let started_at = key.sk.strip_prefix(keys::SEEN_PAYMENTS).and_then(|rest| rest.split('#').next()?.parse().ok());
     let started_at = started_at.and_then(DateTime::from_timestamp_millis);
     let hashes = item.get(HASHES_ATTRIBUTE).and_then(|hashes| hashes.as_b().ok());
     match started_at.zip(hashes) {
         Some((started_at, hashes)) if hashes.as_ref().len().is_multiple_of(8) => {
             let mut expected = keep_attributes(item, |name| name == HASHES_ATTRIBUTE);
-            expected.insert(TIME_TO_LIVE.to_owned(), n(expiry(started_at, SEEN_PAYMENTS_RETENTION)));
+            expected.insert(TIME_TO_LIVE.to_owned(), n(expiry_timestamp(started_at, SEEN_PAYMENTS_RETENTION)));
             Ok(expected)
         }
         _ => Err(TableError::unreadable(key, "its key or its hashes are not those of seen payments")),
@@ -51,7 +51,7 @@ impl Table {
     /// Returns the latest comparison of each day, the newest day first. Sends a Query with `PK = RECONCILED`.
     pub async fn get_reconciliations(&self, paging: &Paging) -> Result<Page<DayReconciliation>, TableError> {
         let list = PrefixQuery::new(keys::RECONCILIATIONS, keys::RECONCILED_DAYS).descending();
-        Ok(self.list(&list, paging).await?.read(|item| DayReconciliation::from_item(&item)))
+        Ok(self.list_items(&list, paging).await?.read(|item| DayReconciliation::from_item(&item)))
     }
 
     /// Stores the comparison `new`, which has compared nothing yet, if no comparison of its day is stored. Returns
@@ -72,7 +72,7 @@ impl Table {
     ) -> Result<DayReconciliation, TableError> {
         let written = with_next_version(stored, next.clone());
         let change = |current: &DayReconciliation| (current == stored).then(|| next.clone());
-        match self.change(stored.clone(), change).await? {
+        match self.change_item(stored.clone(), change).await? {
             Some(current) if current == written => Ok(written),
             _ => Err(TableError::Contended { key: stored.key() }),
         }
@@ -82,7 +82,7 @@ impl Table {
     /// `PK = RECONCILED#<day> AND begins_with(SK, "ACCEPTED#")`.
     pub async fn get_accepted_differences(&self, on: NaiveDate) -> Result<Vec<AcceptedDifference>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_reconciled_day(on), keys::ACCEPTED_DIFFERENCES);
-        self.list(&list, &Paging::all()).await?.read(|item| AcceptedDifference::from_item(&item)).into_items()
+        self.list_items(&list, &Paging::all()).await?.read(|item| AcceptedDifference::from_item(&item)).into_items()
     }
 
     /// Stores `accepted` and the action-log entry of `action` in one transaction. Returns `false`, and stores nothing,
@@ -105,7 +105,7 @@ impl Table {
         let key = keys::key_of_seen_payments(day.on, day.started_at, day.counts.payments);
         let mut item: Item = key.attributes().into_iter().collect();
         item.insert(HASHES_ATTRIBUTE.to_owned(), AttributeValue::B(Blob::new(bytes)));
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(day.started_at, SEEN_PAYMENTS_RETENTION)));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry_timestamp(day.started_at, SEEN_PAYMENTS_RETENTION)));
         self.put(item).await
     }
 

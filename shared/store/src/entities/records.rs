@@ -12,7 +12,7 @@ impl Table {
     /// Returns the receipts, the failed attempts and the waived periods of `subscription` that have not expired at
     /// `now`, in the order of their due dates. Sends three Query requests for the account's partition. The queries also
     /// read the records of the account's other subscriptions, which are not returned.
-    pub async fn get_records(
+    pub async fn get_payment_records(
         &self,
         account: &AccountId,
         subscription: SubscriptionId,
@@ -58,6 +58,6 @@ impl Table {
         now: DateTime<Utc>,
     ) -> Result<Vec<Item>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), prefix.to_owned()).unexpired_at(now);
-        Ok(self.list(&list, &Paging::all()).await?.items)
+        Ok(self.list_items(&list, &Paging::all()).await?.items)
     }
 }

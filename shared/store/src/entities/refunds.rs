@@ -8,8 +8,8 @@ use crate::table::payments_table::Table;
 use billing::{AccountId, NewAction, Receipt, ReceiptId, Refund, RefundStatus, SucceededRefunds};
 use chrono::{DateTime, Utc};
 use dynamo::{
-    ABSENT, Entity as _, Instant, NotRewritten, PRESENT, PrefixQuery, Rewrite, TransactionOutcome, key_of, n, s,
-    values, with_next_version,
+    ABSENT, Entity as _, Instant, ItemRewrite, NotRewritten, PRESENT, PrefixQuery, TransactionOutcome, key_of_item, n,
+    s, values, with_next_version,
 };
 use dynamo::{Paging, TableError};
 
@@ -22,7 +22,12 @@ impl Table {
         receipt: &ReceiptId,
     ) -> Result<Vec<Refund>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_refunds(receipt));
-        Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).require_all_readable()?.items)
+        Ok(self
+            .list_items(&list, &Paging::all())
+            .await?
+            .read(|item| Refund::from_item(&item))
+            .require_all_readable()?
+            .items)
     }
 
     /// Returns the sum of the refunds of `receipt` that have succeeded; `None` if there are none. Sends one Query
@@ -42,10 +47,11 @@ impl Table {
         &self,
         refund: &Refund,
         receipt: &Receipt,
-        (action, limit): (Option<&NewAction>, Option<&DailyRefundLimit>),
+        action: Option<&NewAction>,
+        limit: Option<&DailyRefundLimit>,
     ) -> Result<bool, TableError> {
         let mut writes =
-            vec![self.build_put_if(refund.to_item(), ABSENT, None), self.build_reservation(refund, receipt)?];
+            vec![self.build_put_if(refund.to_item(), ABSENT, None), self.build_refund_reservation(refund, receipt)?];
         writes.extend(action.map(|action| self.build_action_put(&action.on_refund(refund))));
         writes.extend(limit.map(|limit| self.build_support_refund(limit, refund.amount)));
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
@@ -60,12 +66,13 @@ impl Table {
         failed: &Refund,
         refund: Refund,
         receipt: &Receipt,
-        (action, limit): (Option<&NewAction>, Option<&DailyRefundLimit>),
+        action: Option<&NewAction>,
+        limit: Option<&DailyRefundLimit>,
     ) -> Result<Option<Refund>, TableError> {
         let written = with_next_version(failed, refund);
         let Some(update) = self.build_versioned_update(failed, &written) else { return Ok(None) };
         let update = TransactWriteItem::builder().update(update).build();
-        let mut writes = vec![update, self.build_reservation(&written, receipt)?];
+        let mut writes = vec![update, self.build_refund_reservation(&written, receipt)?];
         writes.extend(action.map(|action| self.build_action_put(&action.on_refund(&written))));
         writes.extend(limit.map(|limit| self.build_support_refund(limit, written.amount)));
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written).then_some(written))
@@ -73,7 +80,7 @@ impl Table {
 
     /// Builds the update that adds the amount of `refund` to the refunded amount of `receipt`, on condition that the
     /// refunded amount is unchanged since `receipt` was read.
-    fn build_reservation(&self, refund: &Refund, receipt: &Receipt) -> Result<TransactWriteItem, TableError> {
+    fn build_refund_reservation(&self, refund: &Refund, receipt: &Receipt) -> Result<TransactWriteItem, TableError> {
         const SET_RESERVED_AMOUNT: &str = "SET #RefundedAmount = :after, #RefundedDate = :requested_at";
         let is_unchanged = match receipt.refunded.minor() {
             0 => "attribute_exists(#PK) AND (attribute_not_exists(#RefundedAmount) OR #RefundedAmount = :seen)",
@@ -97,18 +104,18 @@ impl Table {
     ///
     /// Unlike other leases, this lease stores no token of its holder. A refund is always read before it is leased, so
     /// its unchanged lease shows that no other worker has leased it after that read. After a lost response,
-    /// [`dynamo::Dynamo::rewrite`] recognizes its own write.
+    /// [`dynamo::DynamoTable::rewrite_item`] recognizes its own write.
     pub async fn lease_refund(&self, refund: Refund, until: DateTime<Utc>) -> Result<Refund, NotRewritten<()>> {
         let expired = refund.leased_until;
         let leased = |stored: &Refund| {
             let is_free = stored.status == RefundStatus::Pending && stored.leased_until == expired;
             if is_free {
-                Ok(Rewrite::without_records(Refund { leased_until: until, ..stored.clone() }))
+                Ok(ItemRewrite::without_records(Refund { leased_until: until, ..stored.clone() }))
             } else {
                 Err(())
             }
         };
-        self.rewrite(refund, leased, |item| Err(TableError::Exists { key: key_of(item) })).await
+        self.rewrite_item(refund, leased, |item| Err(TableError::Exists { key: key_of_item(item) })).await
     }
 
     /// Changes the refund `stored` with `change`, and computes the change again on a write conflict. If `change`
@@ -119,7 +126,7 @@ impl Table {
         stored: Refund,
         change: impl Fn(&Refund) -> Option<Refund>,
     ) -> Result<Option<Refund>, TableError> {
-        self.change(stored, change).await
+        self.change_item(stored, change).await
     }
 
     /// Like [`Table::change_refund`]. If the changed refund has failed, also subtracts its amount from the refunded
@@ -132,17 +139,17 @@ impl Table {
         let next = |stored: &Refund| {
             let settled = settle(stored)?;
             let records = match settled.status {
-                RefundStatus::Failed => vec![self.build_release(&settled)],
+                RefundStatus::Failed => vec![self.build_refund_release(&settled)],
                 RefundStatus::Pending | RefundStatus::Succeeded => Vec::new(),
             };
-            Some(Rewrite { records, ..Rewrite::without_records(settled) })
+            Some(ItemRewrite { records, ..ItemRewrite::without_records(settled) })
         };
         self.change_with_records(stored, next).await
     }
 
     /// Builds the update that releases the amount of the failed `refund`: it subtracts this amount from the refunded
     /// amount of the receipt. The refunded amount also includes the amounts of pending refunds.
-    fn build_release(&self, refund: &Refund) -> TransactWriteItem {
+    fn build_refund_release(&self, refund: &Refund) -> TransactWriteItem {
         const SUBTRACT_FROM_REFUNDED_AMOUNT: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
         let values = values([(":amount", n(refund.amount.minor()))]);
         let key = keys::key_of_receipt(&refund.account, &refund.receipt);

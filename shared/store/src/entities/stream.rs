@@ -3,7 +3,7 @@
 use crate::items::is_erased_account;
 use crate::keys;
 use billing::ItemImage;
-use dynamo::{Entity, key_of};
+use dynamo::{Entity, key_of_item};
 use dynamo::{Item, Key, TableError};
 
 /// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding,
@@ -13,7 +13,7 @@ use dynamo::{Item, Key, TableError};
 /// # Errors
 /// [`TableError::Unreadable`] if the item cannot be read.
 pub fn read_stream_image(item: &Item) -> Result<Option<ItemImage>, TableError> {
-    let Key { pk, sk } = key_of(item);
+    let Key { pk, sk } = key_of_item(item);
     if pk == keys::AUDITS {
         return Ok(Some(ItemImage::Audit(Entity::from_item(item)?)));
     }

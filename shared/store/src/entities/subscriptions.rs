@@ -11,7 +11,7 @@ use billing::{AccountId, Subscription, SubscriptionCode, SubscriptionId};
 use dynamo::{
     ABSENT, Entity as _, PrefixQuery, TransactionOutcome, UpdateItemOutcome, from_item, to_item, with_next_version,
 };
-use dynamo::{Item, Page, Paging, Replayed, TableError};
+use dynamo::{IdempotencyKeyReuse, Item, Page, Paging, TableError};
 
 /// The result of creating a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub enum CreateOutcome {
         is_complete: bool,
     },
     /// The idempotency key of the request was used before. Contains the earlier use of the key.
-    Replayed(Replayed),
+    Replayed(IdempotencyKeyReuse),
     /// Another subscription of the account was created since the account was read.
     AccountChanged,
 }
@@ -135,7 +135,7 @@ impl Table {
         paging: &Paging,
     ) -> Result<Page<Subscription>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::SUBSCRIPTIONS);
-        Ok(self.list(&list, paging).await?.read(read_subscription))
+        Ok(self.list_items(&list, paging).await?.read(read_subscription))
     }
 
     /// Returns the subscription `id` of `account`; `None` if it does not exist. The caller need not know its SKU, which
@@ -146,7 +146,7 @@ impl Table {
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_account(account), keys::sort_key_prefix_of_subscription(id));
-        Ok(self.list(&list, &Paging::all()).await?.read(read_subscription).require_all_readable()?.items.pop())
+        Ok(self.list_items(&list, &Paging::all()).await?.read(read_subscription).require_all_readable()?.items.pop())
     }
 
     /// Returns the account and the id of the subscription with this code. `None` if no subscription has this code, or
@@ -182,7 +182,7 @@ pub(crate) fn subscription_code_item(subscription: &Subscription) -> Item {
 
 /// Returns the item that this program would store for the code in `item`: its key follows from its account and its
 /// subscription.
-pub(crate) fn code_item(item: &Item) -> Result<Item, TableError> {
+pub(crate) fn expected_code_item(item: &Item) -> Result<Item, TableError> {
     let code: CodeItem = from_item(item)?;
     let mut expected = to_item(&code);
     expected.extend(

@@ -41,7 +41,7 @@ impl Table {
                 (":end", s(keys::end_of_due_deliveries(now))),
             ]);
             let query = Query { page_items: Some(limit), ..Query::new(DUE, values) };
-            let items = self.query(query).first(Some(limit)).await?;
+            let items = self.query(query).read_up_to(Some(limit)).await?;
             due.extend(items.iter().filter_map(|item| WaitingDelivery::from_item(item).ok()));
         }
         due.sort_by_key(|waiting: &WaitingDelivery| waiting.next_try_at);

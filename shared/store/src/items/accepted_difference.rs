@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{AcceptedDifference, DifferenceKind, Label, RECONCILIATION_RETENTION};
 use chrono::NaiveDate;
-use dynamo::{Entity, Instant, expiry};
+use dynamo::{Entity, Instant, expiry_timestamp};
 use dynamo::{Key, TableError};
 
 #[derive(Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct AcceptedDifferenceItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for AcceptedDifference {
+impl Entity<PaymentsSchema> for AcceptedDifference {
     type Attributes = AcceptedDifferenceItem;
 
     fn key(&self) -> Key {
@@ -35,7 +35,7 @@ impl Entity<Payments> for AcceptedDifference {
             id: self.id.clone(),
             reason: self.reason.clone(),
             accepted_date: Instant(self.at),
-            ttl: expiry(self.at, RECONCILIATION_RETENTION),
+            ttl: expiry_timestamp(self.at, RECONCILIATION_RETENTION),
         }
     }
 

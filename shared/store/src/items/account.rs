@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{Account, EmailAddress, Label, Locale, MailStatus};
 use dynamo::{Entity, Instant};
 use dynamo::{Item, Key, TableError};
@@ -29,7 +29,7 @@ pub fn creations_of_account(item: &Item) -> u64 {
     item.get(CREATIONS).and_then(|number| number.as_n().ok()?.parse().ok()).unwrap_or(0)
 }
 
-impl Entity<Payments> for Account {
+impl Entity<PaymentsSchema> for Account {
     type Attributes = AccountItem;
 
     fn key(&self) -> Key {

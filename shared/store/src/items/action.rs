@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{Actor, ActorName, Label, LoggedAction, SubscriptionId};
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -35,7 +35,7 @@ pub struct ActionItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for LoggedAction {
+impl Entity<PaymentsSchema> for LoggedAction {
     type Attributes = ActionItem;
 
     fn key(&self) -> Key {
@@ -61,7 +61,7 @@ impl Entity<Payments> for LoggedAction {
     fn read(key: Key, item: ActionItem) -> Result<Self, TableError> {
         let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
         let (account, id) =
-            keys::parse_action(&key).ok_or_else(|| unreadable("its key is not the key of an action"))?;
+            keys::parse_action_key(&key).ok_or_else(|| unreadable("its key is not the key of an action"))?;
         let kind = item.action.parse().map_err(|_| unreadable("its attribute Action is unknown"))?;
         let actor = item.actor_kind.parse().map_err(|_| unreadable("its attribute ActorKind is unknown"))?;
         Ok(Self {

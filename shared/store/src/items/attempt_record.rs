@@ -4,7 +4,7 @@ use serde_with::skip_serializing_none;
 
 use crate::items::{GatewayText, subscription_of_record};
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{AttemptEnd, AttemptRecord, Currency, GatewayToken, Money};
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -24,14 +24,14 @@ pub struct AttemptRecordItem {
     /// Present only if a rejected attempt counted as a decline.
     counted: Option<bool>,
     processed_date: Instant,
-    /// The time at which the record expires. Not serialized here: `Table::record_item` sets it when the record is
+    /// The time at which the record expires. Not serialized here: `Table::build_record_item` sets it when the record is
     /// written.
     #[serde(rename = "TTL", skip_serializing)]
     #[allow(dead_code)]
     ttl: i64,
 }
 
-impl Entity<Payments> for AttemptRecord {
+impl Entity<PaymentsSchema> for AttemptRecord {
     type Attributes = AttemptRecordItem;
 
     fn key(&self) -> Key {

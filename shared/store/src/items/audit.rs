@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{AUDIT_RETENTION, AuditRecord, AuditViolation};
-use dynamo::{Entity, Instant, expiry};
+use dynamo::{Entity, Instant, expiry_timestamp};
 use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
@@ -43,7 +43,7 @@ pub struct ViolationItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for AuditRecord {
+impl Entity<PaymentsSchema> for AuditRecord {
     type Attributes = AuditItem;
 
     fn key(&self) -> Key {
@@ -63,7 +63,7 @@ impl Entity<Payments> for AuditRecord {
             first_receipt_date: self.first_receipt_at.map(Instant),
             violations: self.violations.clone(),
             version: self.version,
-            ttl: expiry(self.started_at, AUDIT_RETENTION),
+            ttl: expiry_timestamp(self.started_at, AUDIT_RETENTION),
         }
     }
 
@@ -87,7 +87,7 @@ impl Entity<Payments> for AuditRecord {
     }
 }
 
-impl Entity<Payments> for AuditViolation {
+impl Entity<PaymentsSchema> for AuditViolation {
     type Attributes = ViolationItem;
 
     fn key(&self) -> Key {
@@ -100,7 +100,7 @@ impl Entity<Payments> for AuditViolation {
             item_key: self.key.clone(),
             problem: self.problem.clone(),
             started_date: Instant(self.started_at),
-            ttl: expiry(self.started_at, AUDIT_RETENTION),
+            ttl: expiry_timestamp(self.started_at, AUDIT_RETENTION),
         }
     }
 

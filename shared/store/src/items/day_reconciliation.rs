@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{
-    DayReconciliation, Difference, DifferenceKind, GatewayList, RECONCILIATION_RETENTION, ReconciledCounts,
+    DayReconciliation, DifferenceKind, GatewayDifference, GatewayList, RECONCILIATION_RETENTION, ReconciledCounts,
     ReconciliationStep,
 };
-use dynamo::{Entity, Instant, expiry};
+use dynamo::{Entity, Instant, expiry_timestamp};
 use dynamo::{Key, TableError};
 
 #[skip_serializing_none]
@@ -33,13 +33,13 @@ pub struct DayReconciliationItem {
     customers_compared: Option<bool>,
     /// The number of differences by kind.
     differences: BTreeMap<DifferenceKind, u64>,
-    first_differences: Vec<Difference>,
+    first_differences: Vec<GatewayDifference>,
     version: u64,
     #[serde(rename = "TTL")]
     ttl: i64,
 }
 
-impl Entity<Payments> for DayReconciliation {
+impl Entity<PaymentsSchema> for DayReconciliation {
     type Attributes = DayReconciliationItem;
 
     fn key(&self) -> Key {
@@ -60,7 +60,7 @@ impl Entity<Payments> for DayReconciliation {
             differences: self.differences.clone(),
             first_differences: self.first_differences.clone(),
             version: self.version,
-            ttl: expiry(self.started_at, RECONCILIATION_RETENTION),
+            ttl: expiry_timestamp(self.started_at, RECONCILIATION_RETENTION),
         }
     }
 

@@ -4,7 +4,7 @@ use serde_with::skip_serializing_none;
 use crate::items::GatewayText;
 use crate::items::subscription_of_record;
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{Currency, Dispute, DisputeStatus, GatewayToken, Money, ReceiptId, Sku};
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -28,7 +28,7 @@ pub struct DisputeItem {
     version: u64,
 }
 
-impl Entity<Payments> for Dispute {
+impl Entity<PaymentsSchema> for Dispute {
     type Attributes = DisputeItem;
 
     fn key(&self) -> Key {

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::items::subscription::SubscriptionItem;
 use crate::items::subscription::names::SHARD;
 use crate::keys::SubscriptionKey;
-use billing::{Currency, Label, Money, Period, Status, last_payment_day_in_sight};
+use billing::{Currency, Label, Money, Period, SubscriptionStatus, last_payment_day_in_sight};
 use dynamo::{Item, Key, TableError};
-use dynamo::{from_item, key_of};
+use dynamo::{from_item, key_of_item};
 
 /// One row of the list of due subscriptions, read from an index. The row may be stale, so no write is computed from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ pub struct DueItem {
     product_name: Label,
     payment_amount: i64,
     currency: Currency,
-    status: Option<Status>,
+    status: Option<SubscriptionStatus>,
     cancel_period: Option<Period>,
 }
 
@@ -117,7 +117,7 @@ impl Lane {
 
 /// A position in an index: the entry after which a walk or a list continues.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Position {
+pub struct DueIndexPosition {
     #[serde(default, skip_serializing_if = "Lane::is_first")]
     pub lane: Lane,
     /// The shard of the index entry.
@@ -128,10 +128,10 @@ pub struct Position {
     pub sk: String,
 }
 
-impl Position {
+impl DueIndexPosition {
     /// Returns the position of the index entry `item`. `date_attribute` is the sort key of the index.
     pub(crate) fn from_index_item(shard: u32, date_attribute: &str, item: &Item) -> Self {
-        let Key { pk, sk } = key_of(item);
+        let Key { pk, sk } = key_of_item(item);
         let on = item.get(date_attribute).and_then(|on| on.as_s().ok()).cloned().unwrap_or_default();
         Self { lane: Lane::Due, shard, on, pk, sk }
     }

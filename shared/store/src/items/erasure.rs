@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{Account, ErasedAccount, Erasure, ErasureCounts, ErasureStep};
 use dynamo::{Entity, Instant};
 use dynamo::{Item, Key, TableError};
@@ -33,7 +33,7 @@ pub struct ErasedAccountItem {
     version: u64,
 }
 
-impl Entity<Payments> for Erasure {
+impl Entity<PaymentsSchema> for Erasure {
     type Attributes = ErasureItem;
 
     fn key(&self) -> Key {
@@ -65,7 +65,7 @@ impl Entity<Payments> for Erasure {
     }
 }
 
-impl Entity<Payments> for ErasedAccount {
+impl Entity<PaymentsSchema> for ErasedAccount {
     type Attributes = ErasedAccountItem;
 
     fn key(&self) -> Key {

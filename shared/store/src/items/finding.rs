@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{AccountId, Currency, Finding, FindingReason, GatewayToken, Money, ResolvedFinding, Sku, SubscriptionId};
 use dynamo::{Entity, Instant};
 use dynamo::{Item, Key, TableError};
@@ -30,7 +30,7 @@ pub struct FindingItem {
     version: u64,
 }
 
-impl Entity<Payments> for Finding {
+impl Entity<PaymentsSchema> for Finding {
     type Attributes = FindingItem;
 
     fn key(&self) -> Key {

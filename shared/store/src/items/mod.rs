@@ -22,7 +22,7 @@ mod waived_period;
 
 pub(super) use account::{CREATIONS, creations_of_account};
 pub(super) use due_item::DueItem;
-pub use due_item::{DueEntry, Lane, Position};
+pub use due_item::{DueEntry, DueIndexPosition, Lane};
 pub(super) use erasure::{is_erased_account, read_account};
 pub(super) use finding::open_finding_item;
 use gateway_text::GatewayText;
@@ -32,14 +32,14 @@ pub(super) use payment_method_setup::SETUP_RETENTION;
 pub use removable_item::owner_of_removable_item;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{
     Account, AccountId, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, PaymentMethodSetup, Refund,
     Subscription, SubscriptionId, WebhookEndpoint,
 };
 use dynamo::{Item, Key, TableError};
 
-dynamo::versioned!(Payments: Account, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
+dynamo::versioned!(PaymentsSchema: Account, AuditRecord, DayReconciliation, Delivery, Dispute, Erasure, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
 
 /// Returns the account and the subscription of the receipt or other payment record with this key.
 fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {

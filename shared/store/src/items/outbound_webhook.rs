@@ -6,12 +6,12 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{
     Delivery, DeliveryKey, DeliveryStatus, EndpointBackoff, EndpointUrl, EventType, ReceivedEvent, StoredSecret,
     WebhookEndpoint,
 };
-use dynamo::{Entity, Instant, expiry, from_item, key_of};
+use dynamo::{Entity, Instant, expiry_timestamp, from_item, key_of_item};
 use dynamo::{Item, Key, TableError};
 
 /// How long a delivery is stored after it was created, or after a person last requested to send it again. During this
@@ -37,7 +37,7 @@ pub struct WebhookEndpointItem {
     version: u64,
 }
 
-impl Entity<Payments> for WebhookEndpoint {
+impl Entity<PaymentsSchema> for WebhookEndpoint {
     type Attributes = WebhookEndpointItem;
 
     fn key(&self) -> Key {
@@ -138,7 +138,7 @@ struct BackoffEnd {
 /// [`TableError::Unreadable`] if the key contains no endpoint id.
 pub fn read_event_subscriber(item: &Item) -> Result<EventSubscriber, TableError> {
     let error = WebhookEndpoint::from_item(item).err();
-    let key = key_of(item);
+    let key = key_of_item(item);
     let endpoint = keys::parse_webhook_endpoint(&key)
         .ok_or_else(|| TableError::unreadable(key, "its sort key contains no id of an endpoint"))?;
     let SubscribedTypes { types, disabled_because } = from_item(item).unwrap_or_default();
@@ -166,7 +166,7 @@ pub struct DeliveryItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for Delivery {
+impl Entity<PaymentsSchema> for Delivery {
     type Attributes = DeliveryItem;
 
     fn key(&self) -> Key {
@@ -186,7 +186,7 @@ impl Entity<Payments> for Delivery {
             created_date: Instant(self.created_at),
             restarted_date: self.restarted_at.map(Instant),
             version: self.version,
-            ttl: expiry(self.started_at(), DELIVERY_RETENTION),
+            ttl: expiry_timestamp(self.started_at(), DELIVERY_RETENTION),
         }
     }
 
@@ -228,7 +228,7 @@ pub struct WaitingDeliveryItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for WaitingDelivery {
+impl Entity<PaymentsSchema> for WaitingDelivery {
     type Attributes = WaitingDeliveryItem;
 
     fn key(&self) -> Key {
@@ -236,7 +236,7 @@ impl Entity<Payments> for WaitingDelivery {
     }
 
     fn attributes(&self) -> WaitingDeliveryItem {
-        WaitingDeliveryItem { entry_id: self.id, ttl: expiry(self.next_try_at, DELIVERY_RETENTION) }
+        WaitingDeliveryItem { entry_id: self.id, ttl: expiry_timestamp(self.next_try_at, DELIVERY_RETENTION) }
     }
 
     fn read(key: Key, item: WaitingDeliveryItem) -> Result<Self, TableError> {
@@ -251,10 +251,10 @@ impl Entity<Payments> for WaitingDelivery {
 pub fn recover_delivery(key: &DeliveryKey, item: &Item, now: DateTime<Utc>) -> Option<Delivery> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Body {
+    struct StoredEventBody {
         body: String,
     }
-    let Body { body } = from_item(item).ok()?;
+    let StoredEventBody { body } = from_item(item).ok()?;
     let event = ReceivedEvent::read(&body).ok().filter(|event| event.id == key.event)?;
     Some(Delivery::new(key.clone(), event.event_type, body, now).restarted(now))
 }

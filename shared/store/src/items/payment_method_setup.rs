@@ -4,10 +4,10 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::PaymentMethodSetup;
 use billing::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
-use dynamo::{Entity, Instant, expiry};
+use dynamo::{Entity, Instant, expiry_timestamp};
 use dynamo::{Key, TableError};
 
 /// How long a payment method setup is stored after its checkout page has expired, so that a late event of the gateway
@@ -31,7 +31,7 @@ pub struct SetupItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for PaymentMethodSetup {
+impl Entity<PaymentsSchema> for PaymentMethodSetup {
     type Attributes = SetupItem;
 
     fn key(&self) -> Key {
@@ -49,7 +49,7 @@ impl Entity<Payments> for PaymentMethodSetup {
             expires_date: Instant(self.expires_at),
             payment_details: self.payment_method.clone(),
             version: self.version,
-            ttl: expiry(self.expires_at, SETUP_RETENTION),
+            ttl: expiry_timestamp(self.expires_at, SETUP_RETENTION),
         }
     }
 

@@ -4,7 +4,7 @@ use serde_with::skip_serializing_none;
 
 use crate::items::subscription_of_record;
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Reversal, Sku};
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -28,7 +28,7 @@ pub struct ReceiptItem {
     refunded_date: Option<Instant>,
     reversed_date: Option<Instant>,
     reversed_amount: Option<i64>,
-    /// The time at which the receipt expires. Not serialized here: `Table::record_item` sets it when the receipt is
+    /// The time at which the receipt expires. Not serialized here: `Table::build_record_item` sets it when the receipt is
     /// written.
     #[serde(rename = "TTL", skip_serializing)]
     #[allow(dead_code)]
@@ -48,7 +48,7 @@ impl From<&Card> for CardItem {
     }
 }
 
-impl Entity<Payments> for Receipt {
+impl Entity<PaymentsSchema> for Receipt {
     type Attributes = ReceiptItem;
 
     fn key(&self) -> Key {

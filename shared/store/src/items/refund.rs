@@ -4,7 +4,7 @@ use ulid::Ulid;
 
 use crate::items::{GatewayText, subscription_of_record};
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, RequestedAmount, Sku};
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -32,7 +32,7 @@ pub struct RefundItem {
     ttl: i64,
 }
 
-impl Entity<Payments> for Refund {
+impl Entity<PaymentsSchema> for Refund {
     type Attributes = RefundItem;
 
     fn key(&self) -> Key {

@@ -47,7 +47,7 @@ mod tests {
     use dynamo::Key;
 
     /// Returns an item with the partition key `pk` and these attributes.
-    fn item(pk: &str, attributes: &[(&str, &str)]) -> Item {
+    fn item_with_attributes(pk: &str, attributes: &[(&str, &str)]) -> Item {
         let mut item = Key { pk: pk.to_owned(), sk: pk.to_owned() }.attributes();
         item.extend(attributes.iter().map(|(name, value)| ((*name).to_owned(), dynamo::s(value))));
         item
@@ -56,19 +56,24 @@ mod tests {
     #[test]
     fn owner_is_found_in_each_kind_of_item_except_pending_deliveries() {
         let body = r#"{"id": "1", "subject": "acme", "type": "payment.succeeded"}"#;
-        let delivery = |status| item("WEBHOOK#01JZXCVBNM0123456789ABCDEF#3", &[("Status", status), ("Body", body)]);
+        let delivery = |status| {
+            item_with_attributes("WEBHOOK#01JZXCVBNM0123456789ABCDEF#3", &[("Status", status), ("Body", body)])
+        };
         for (item, owner) in [
-            (item("SETUP#01JZXCVBNM0123456789ABCDEF", &[("Account", "acme")]), Some("acme")),
-            (item("CARDLINK#01JZXCVBNM0123456789ABCDEF", &[("Account", "acme")]), Some("acme")),
-            (item("LIMIT#setups#acme#2027-01-31T12", &[]), Some("acme")),
-            (item("IDEM#0f", &[("Answer", r#"{"account": "acme", "email": "a@example.com"}"#)]), Some("acme")),
-            (item("IDEM#0f", &[("Answer", "v1.1.encrypted")]), None),
-            (item("IDEM#0f", &[("Answer", r#"{"url": "https://example.com"}"#)]), None),
+            (item_with_attributes("SETUP#01JZXCVBNM0123456789ABCDEF", &[("Account", "acme")]), Some("acme")),
+            (item_with_attributes("CARDLINK#01JZXCVBNM0123456789ABCDEF", &[("Account", "acme")]), Some("acme")),
+            (item_with_attributes("LIMIT#setups#acme#2027-01-31T12", &[]), Some("acme")),
+            (
+                item_with_attributes("IDEM#0f", &[("Answer", r#"{"account": "acme", "email": "a@example.com"}"#)]),
+                Some("acme"),
+            ),
+            (item_with_attributes("IDEM#0f", &[("Answer", "v1.1.encrypted")]), None),
+            (item_with_attributes("IDEM#0f", &[("Answer", r#"{"url": "https://example.com"}"#)]), None),
             (delivery("delivered"), Some("acme")),
             (delivery("failed"), Some("acme")),
             (delivery("pending"), None),
-            (item("NOTICE#acme", &[]), None),
-            (item("ACC#acme", &[]), None),
+            (item_with_attributes("NOTICE#acme", &[]), None),
+            (item_with_attributes("ACC#acme", &[]), None),
         ] {
             assert_eq!(owner_of_removable_item(&item).as_deref(), owner, "{item:?}");
         }

@@ -6,10 +6,10 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use crate::keys::SubscriptionKey;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{
     Attempt, ClaimToken, Currency, EmailAddress, ExternalId, GatewayToken, Label, Money, MoneyError, PaymentDay,
-    PaymentMethod, Period, ReminderClaim, Sku, Status, Subscription, Terms,
+    PaymentMethod, Period, ReminderClaim, Sku, Subscription, SubscriptionStatus, SubscriptionTerms,
 };
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -36,7 +36,7 @@ pub struct SubscriptionItem {
     charged_though_disputed_date: Option<Instant>,
     /// The number of open findings that block charges; absent if it is zero.
     open_findings: Option<NonZeroU32>,
-    pub(super) status: Status,
+    pub(super) status: SubscriptionStatus,
     first_due_date: NaiveDate,
     pub(super) due_date: NaiveDate,
     /// The month after the last paid month; absent until a month is paid.
@@ -84,14 +84,18 @@ pub struct TermsItem {
 impl TermsItem {
     /// Converts the attributes to the terms of a subscription whose currency is `currency`. Fails if the amount is not
     /// a valid price.
-    pub fn read(self, currency: Currency) -> Result<Terms, MoneyError> {
-        Ok(Terms { from: self.from, payment_day: self.payment_day, price: currency.price(self.payment_amount)? })
+    pub fn read(self, currency: Currency) -> Result<SubscriptionTerms, MoneyError> {
+        Ok(SubscriptionTerms {
+            from: self.from,
+            payment_day: self.payment_day,
+            price: currency.price(self.payment_amount)?,
+        })
     }
 }
 
-impl From<&Terms> for TermsItem {
-    fn from(terms: &Terms) -> Self {
-        let Terms { from, payment_day, price } = *terms;
+impl From<&SubscriptionTerms> for TermsItem {
+    fn from(terms: &SubscriptionTerms) -> Self {
+        let SubscriptionTerms { from, payment_day, price } = *terms;
         Self { from, payment_day, payment_amount: price.minor() }
     }
 }
@@ -114,7 +118,7 @@ impl SubscriptionItem {
     }
 }
 
-impl Entity<Payments> for Subscription {
+impl Entity<PaymentsSchema> for Subscription {
     type Attributes = SubscriptionItem;
 
     fn key(&self) -> Key {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::items::subscription_of_record;
 use crate::keys;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use billing::{WaivedPeriod, WaivedReason};
 use dynamo::{Entity, Instant};
 use dynamo::{Key, TableError};
@@ -14,14 +14,14 @@ pub struct WaivedPeriodItem {
     due_date: NaiveDate,
     reason: WaivedReason,
     processed_date: Instant,
-    /// The time at which the record expires. Not serialized here: `Table::record_item` sets it when the record is
+    /// The time at which the record expires. Not serialized here: `Table::build_record_item` sets it when the record is
     /// written.
     #[serde(rename = "TTL", skip_serializing)]
     #[allow(dead_code)]
     ttl: i64,
 }
 
-impl Entity<Payments> for WaivedPeriod {
+impl Entity<PaymentsSchema> for WaivedPeriod {
     type Attributes = WaivedPeriodItem;
 
     fn key(&self) -> Key {

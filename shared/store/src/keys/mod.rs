@@ -147,8 +147,8 @@ pub fn sort_key_prefix_of_subscription(subscription: SubscriptionId) -> String {
     format!("{SUBSCRIPTIONS}{subscription}{SEPARATOR}")
 }
 
-/// Returns the key of a receipt. The key contains the subscription and the due date, so a subscription has at most one
-/// receipt for a due date.
+/// Returns the key of a receipt. The key contains the due date, the SKU and the subscription, so a subscription has at
+/// most one receipt for a due date.
 pub fn key_of_receipt(account: &AccountId, id: &ReceiptId) -> Key {
     let ReceiptId { due_on, subscription, sku } = id;
     Key { pk: partition_key_of_account(account), sk: format!("{RECEIPTS}{due_on}#SKU#{sku}#SUB#{subscription}") }
@@ -249,7 +249,7 @@ pub fn sort_key_of_action(id: Ulid) -> String {
 }
 
 /// Returns the account and the id of the action with this key; `None` if it is the key of another kind of item.
-pub fn parse_action(key: &Key) -> Option<(Option<AccountId>, Ulid)> {
+pub fn parse_action_key(key: &Key) -> Option<(Option<AccountId>, Ulid)> {
     let id = key.sk.strip_prefix(ACTIONS)?.parse().ok()?;
     match key.pk.strip_prefix(ORDER_ACTIONS).or_else(|| key.pk.strip_prefix(ACCOUNTS)) {
         Some(account) => Some((Some(account.parse().ok()?), id)),
@@ -278,7 +278,7 @@ pub fn key_of_run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
 }
 
 /// Returns the shard and the id of the run whose record has the sort key `sk`; `None` if it is no such key.
-pub fn parse_run(sk: &str) -> Option<(u32, Ulid)> {
+pub fn parse_run_sort_key(sk: &str) -> Option<(u32, Ulid)> {
     let (shard, id) = sk.strip_prefix(RUNS)?.split_once(SEPARATOR)?;
     Some((shard.parse().ok()?, id.parse().ok()?))
 }

@@ -11,7 +11,7 @@ use crate::table::batch::Batch;
 /// The number of a run's rows for each outcome, and the number `due` of all its rows. `due` is incremented when a row
 /// is read from the index. The number of an outcome is incremented when the processing of a row ends. At the end of a
 /// run, the numbers of all outcomes add up to `due`.
-pub trait Counts:
+pub trait OutcomeCounts:
     Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
 {
     /// The batch to which the rows belong.
@@ -54,7 +54,7 @@ macro_rules! counts {
             schema_of_counts($counts_doc, &[$((stringify!($field), $doc)),+])
         );
 
-        impl Counts for $counts {
+        impl OutcomeCounts for $counts {
             const BATCH: Batch = Batch::$batch;
 
             fn due(&mut self) -> &mut u64 {
@@ -206,7 +206,7 @@ impl RunCounts {
 
     /// Returns the number of rows without a final outcome: payments in doubt or being processed by the bank, reminders
     /// in progress, and failed rows.
-    pub fn unsettled(&self) -> u64 {
+    pub fn rows_without_final_outcome(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt + counts.processing + counts.failed,
             Self::Reminders(counts) => counts.in_progress + counts.failed,

@@ -10,10 +10,10 @@ use crate::items::keep_attributes;
 use crate::keys;
 use crate::table::batch::Batch;
 use crate::table::payments_table::Table;
-use billing::{ChargeTotal, Currency, Money, Sums};
+use billing::{ChargeTotal, Currency, Money, MoneySums};
 use dynamo::PrefixQuery;
 use dynamo::{Item, Paging, TableError};
-use dynamo::{UpdateItemOutcome, key_of, n};
+use dynamo::{UpdateItemOutcome, key_of_item, n};
 
 /// The prefix of the names of the attributes that contain the charged sum in one currency, such as `SumEUR`.
 const SUM_PREFIX: &str = "Sum";
@@ -57,7 +57,11 @@ impl Table {
     pub async fn get_charge_total(&self, on: NaiveDate) -> Result<ChargeTotal, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_runs(Batch::Payments, on), keys::CHARGE_TOTALS);
         let mut total = ChargeTotal::default();
-        self.list(&list, &Paging::all()).await?.items.iter().for_each(|item| total.add_all(&read_charge_total(item)));
+        self.list_items(&list, &Paging::all())
+            .await?
+            .items
+            .iter()
+            .for_each(|item| total.add_all(&read_charge_total(item)));
         Ok(total)
     }
 }
@@ -70,7 +74,7 @@ pub(crate) fn check_charge_total(item: &Item) -> Result<Item, TableError> {
     let is_currency = |name: &str| name.strip_prefix(SUM_PREFIX).is_some_and(|text| text.parse::<Currency>().is_ok());
     let expected = keep_attributes(item, |name| name == CHARGES || is_currency(name));
     let is_number = |name: &String| expected[name].as_n().is_ok_and(|number| number.parse::<i64>().is_ok());
-    let unreadable = |reason: String| TableError::unreadable(key_of(item), reason);
+    let unreadable = |reason: String| TableError::unreadable(key_of_item(item), reason);
     if !expected.contains_key(CHARGES) {
         return Err(unreadable(format!("its attribute {CHARGES} is missing")));
     }
@@ -83,12 +87,12 @@ pub(crate) fn check_charge_total(item: &Item) -> Result<Item, TableError> {
 
 /// Reads the charge total of one shard. Attributes that cannot be read are ignored.
 fn read_charge_total(item: &Item) -> ChargeTotal {
-    fn number<T: std::str::FromStr>(value: &AttributeValue) -> Option<T> {
+    fn parse_number<T: std::str::FromStr>(value: &AttributeValue) -> Option<T> {
         value.as_n().ok()?.parse().ok()
     }
     let sums = item.iter().filter_map(|(name, value)| {
         let currency: Currency = name.strip_prefix(SUM_PREFIX)?.parse().ok()?;
-        Some(Money::new(number(value)?, currency))
+        Some(Money::new(parse_number(value)?, currency))
     });
-    ChargeTotal::new(item.get(CHARGES).and_then(number).unwrap_or(0), sums.collect::<Sums>())
+    ChargeTotal::new(item.get(CHARGES).and_then(parse_number).unwrap_or(0), sums.collect::<MoneySums>())
 }

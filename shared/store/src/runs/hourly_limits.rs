@@ -11,7 +11,7 @@ use crate::items::keep_attributes;
 use crate::keys;
 use crate::table::payments_table::Table;
 use dynamo::{Item, TableError};
-use dynamo::{TIME_TO_LIVE, UpdateItemOutcome, expiry, from_item, key_of, n};
+use dynamo::{TIME_TO_LIVE, UpdateItemOutcome, expiry_timestamp, from_item, key_of_item, n};
 use serde::Deserialize;
 
 /// How long a counter is stored after the beginning of its hour.
@@ -56,13 +56,13 @@ impl LimitedOperation {
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the number of uses cannot be read, is too high, or its key contains no hour.
-pub(crate) fn check_limit(item: &Item) -> Result<Item, TableError> {
+pub(crate) fn check_use_counter(item: &Item) -> Result<Item, TableError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct LimitItem {
         uses: u32,
     }
-    let (key, LimitItem { uses }) = (key_of(item), from_item(item)?);
+    let (key, LimitItem { uses }) = (key_of_item(item), from_item(item)?);
     let hour = key.pk.rsplit('#').next().map(|hour| format!("{hour}:00:00Z"));
     let hour = hour.and_then(|hour| hour.parse::<DateTime<Utc>>().ok());
     let hour = hour.ok_or_else(|| TableError::unreadable(key.clone(), "its key contains no hour"))?;
@@ -70,7 +70,7 @@ pub(crate) fn check_limit(item: &Item) -> Result<Item, TableError> {
         return Err(TableError::unreadable(key, format!("it has {uses} uses, more than any limit")));
     }
     let mut expected = keep_attributes(item, |name| name == "Uses");
-    expected.insert(TIME_TO_LIVE.to_owned(), n(expiry(hour, COUNTER_RETENTION)));
+    expected.insert(TIME_TO_LIVE.to_owned(), n(expiry_timestamp(hour, COUNTER_RETENTION)));
     Ok(expected)
 }
 
@@ -88,7 +88,7 @@ impl Table {
         let values = HashMap::from([
             (":one".to_owned(), n(1)),
             (":limit".to_owned(), n(limited.max_uses_per_hour())),
-            (":expiry".to_owned(), n(expiry(hour, COUNTER_RETENTION))),
+            (":expiry".to_owned(), n(expiry_timestamp(hour, COUNTER_RETENTION))),
         ]);
         let key = keys::key_of_limit(&limited.key_part(), hour);
         let update = self.build_update(key, "SET #TTL = :expiry ADD #Uses :one", IS_WITHIN_LIMIT, values);

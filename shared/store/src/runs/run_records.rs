@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use crate::items::{Lane, Position};
+use crate::items::{DueIndexPosition, Lane};
 use crate::keys;
 use crate::runs::counts::RunCounts;
 use crate::table::batch::Batch;
 use crate::table::payments_table::Table;
-use billing::{Currency, Money, Sums, days_after};
+use billing::{Currency, Money, MoneySums, days_after};
 use dynamo::PrefixQuery;
 use dynamo::build_difference;
-use dynamo::{Instant, TIME_TO_LIVE, from_item, key_of, to_item};
+use dynamo::{Instant, TIME_TO_LIVE, from_item, key_of_item, to_item};
 use dynamo::{Item, Key, Page, Paging, TableError};
 use dynamo::{PRESENT, UpdateItemOutcome};
 
@@ -37,7 +37,7 @@ pub struct RunRecord {
     /// of Dueday wrote.
     pub shards: Option<u32>,
     /// The position at which the walk began; `None` for the start of the shard.
-    pub from: Option<Position>,
+    pub from: Option<DueIndexPosition>,
     /// The end of the walk; `None` while the walk is running, or if it was cut off.
     pub end: Option<RunEnd>,
 }
@@ -51,7 +51,7 @@ pub struct RunEnd {
     pub sums: RunSums,
     /// The position from which a later walk continues, in this lane (due payments or open attempts) or the next lane;
     /// `None` if the walk has completed the shard.
-    pub next: Option<Position>,
+    pub next: Option<DueIndexPosition>,
     /// The reason, other than the time limit, why the walk stopped early or left some rows to a later run; `None` if
     /// there is no such reason.
     pub stopped: Option<String>,
@@ -60,8 +60,8 @@ pub struct RunEnd {
 /// The sums of the payments that a walk has settled as paid or declined, by currency.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct RunSums {
-    pub paid: Sums,
-    pub declined: Sums,
+    pub paid: MoneySums,
+    pub declined: MoneySums,
 }
 
 impl RunSums {
@@ -80,7 +80,7 @@ impl RunRecord {
 
     /// Returns whether the walk has read all rows of its lane (due rows or open attempts) in this shard.
     pub fn is_complete(&self) -> bool {
-        let is_in_later_lane = |next: &Position| next.lane > self.lane();
+        let is_in_later_lane = |next: &DueIndexPosition| next.lane > self.lane();
         self.end.as_ref().is_some_and(|end| end.next.as_ref().is_none_or(is_in_later_lane))
     }
 }
@@ -111,14 +111,14 @@ struct RunItem {
     started_at: Instant,
     deadline: Option<Instant>,
     shards: Option<u32>,
-    from_position: Option<Position>,
+    from_position: Option<DueIndexPosition>,
     ended_at: Option<Instant>,
     counts: Option<RunCounts>,
     /// The sum of the successful payments, in minor units by currency; absent if there were none.
     paid: Option<BTreeMap<Currency, i64>>,
     /// The sum of the declined payments, in minor units by currency; absent if there were none.
     declined: Option<BTreeMap<Currency, i64>>,
-    next_position: Option<Position>,
+    next_position: Option<DueIndexPosition>,
     stopped: Option<String>,
     #[serde(rename = "TTL")]
     ttl: i64,
@@ -127,13 +127,15 @@ struct RunItem {
 impl Table {
     /// Writes the run record `run`, and replaces a record with the same id. Sends one PutItem request.
     pub async fn put_run_record(&self, run: &RunRecord) -> Result<(), TableError> {
-        self.put(self.run_item(run)).await
+        self.put(self.build_run_item(run)).await
     }
 
     /// Closes the open run record `opened`: stores `end` in it. Sends one UpdateItem request.
     pub async fn close_run_record(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
-        let Some(change) = build_difference(&self.run_item(opened), self.run_item(&closed)) else { return Ok(()) };
+        let Some(change) = build_difference(&self.build_run_item(opened), self.build_run_item(&closed)) else {
+            return Ok(());
+        };
         let key = keys::key_of_run(opened.batch, opened.on, opened.shard, opened.id);
         let update = self.build_update(key.clone(), &change.update, PRESENT, change.values);
         match self.send_update(update, ReturnValue::None).await? {
@@ -151,7 +153,7 @@ impl Table {
         paging: &Paging,
     ) -> Result<Page<RunRecord>, TableError> {
         let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), keys::RUNS);
-        Ok(self.list(&list, paging).await?.read(|item| read_run(&item)))
+        Ok(self.list_items(&list, paging).await?.read(|item| read_run_record(&item)))
     }
 
     /// Returns the run records of `batch` for the date `on`, of all shards or only of `shard`. An item that cannot be
@@ -165,7 +167,7 @@ impl Table {
     ) -> Result<StoredRuns, TableError> {
         let prefix = shard.map_or_else(|| keys::RUNS.to_owned(), keys::sort_key_prefix_of_shard_runs);
         let list = PrefixQuery::new(keys::partition_key_of_runs(batch, on), prefix);
-        let page = self.list(&list, &Paging::all()).await?.read(|item| read_run(&item));
+        let page = self.list_items(&list, &Paging::all()).await?.read(|item| read_run_record(&item));
         let (mut records, unreadable) = (page.items, page.unreadable);
         records.extend(unreadable.iter().filter_map(|error| cut_off_run(batch, on, error)));
         Ok(StoredRuns { records, unreadable })
@@ -179,8 +181,8 @@ impl Table {
         for day in (1..=days).map(|n| days_after(today, n)) {
             for batch in Batch::ALL {
                 let list = PrefixQuery::new(keys::partition_key_of_runs(batch, day), keys::RUNS.to_owned());
-                for item in self.list(&list, &Paging::all()).await?.items {
-                    self.delete_item(key_of(&item)).await?;
+                for item in self.list_items(&list, &Paging::all()).await?.items {
+                    self.delete_item(key_of_item(&item)).await?;
                     deleted += 1;
                 }
             }
@@ -189,7 +191,7 @@ impl Table {
     }
 
     /// Returns the item of the run record `run`, with its expiry time.
-    fn run_item(&self, run: &RunRecord) -> Item {
+    fn build_run_item(&self, run: &RunRecord) -> Item {
         item_of_run(run, run.started_at.timestamp() + self.receipt_retention().num_seconds())
     }
 }
@@ -223,12 +225,12 @@ fn item_of_run(run: &RunRecord, ttl: i64) -> Item {
 ///
 /// # Errors
 /// [`TableError::Unreadable`] if the record cannot be read, or if its run has ended without counts.
-pub(crate) fn check_run(item: &Item) -> Result<Item, TableError> {
+pub(crate) fn check_run_record(item: &Item) -> Result<Item, TableError> {
     let stored: RunItem = from_item(item)?;
     if stored.ended_at.is_some() && stored.counts.is_none() {
-        return Err(TableError::unreadable(key_of(item), "the run has ended, but has no counts"));
+        return Err(TableError::unreadable(key_of_item(item), "the run has ended, but has no counts"));
     }
-    let mut expected = item_of_run(&read_run(item)?, 0);
+    let mut expected = item_of_run(&read_run_record(item)?, 0);
     expected.remove(TIME_TO_LIVE);
     Ok(expected)
 }
@@ -238,8 +240,8 @@ pub(crate) fn check_run(item: &Item) -> Result<Item, TableError> {
 /// # Errors
 /// [`TableError::Unreadable`] if an attribute is missing or has another type, or if the record has the key of another
 /// run. A record that was copied to another day must not prove that this day is done.
-fn read_run(item: &Item) -> Result<RunRecord, TableError> {
-    let (run, key) = (RunRecord::from(from_item::<RunItem>(item)?), key_of(item));
+fn read_run_record(item: &Item) -> Result<RunRecord, TableError> {
+    let (run, key) = (RunRecord::from(from_item::<RunItem>(item)?), key_of_item(item));
     match keys::key_of_run(run.batch, run.on, run.shard, run.id) == key {
         true => Ok(run),
         false => Err(TableError::unreadable(key, "its batch, date, shard or id is not the one in its key")),
@@ -250,19 +252,19 @@ fn read_run(item: &Item) -> Result<RunRecord, TableError> {
 /// The key of the item contains the shard and the start time of the run. Returns `None` if the key contains no run.
 fn cut_off_run(batch: Batch, on: NaiveDate, error: &TableError) -> Option<RunRecord> {
     let TableError::Unreadable { key, .. } = error else { return None };
-    let (shard, id) = keys::parse_run(&key.sk)?;
+    let (shard, id) = keys::parse_run_sort_key(&key.sk)?;
     let started_at = DateTime::from(id.datetime());
     let deadline = Some(started_at);
     Some(RunRecord { batch, on, shard, id, started_at, deadline, shards: None, from: None, end: None })
 }
 
 /// Converts `sums` to minor units by currency; `None` if `sums` is empty.
-fn minor_by_currency(sums: &Sums) -> Option<BTreeMap<Currency, i64>> {
+fn minor_by_currency(sums: &MoneySums) -> Option<BTreeMap<Currency, i64>> {
     Some(sums.iter().map(|sum| (sum.currency(), sum.minor())).collect()).filter(|all: &BTreeMap<_, _>| !all.is_empty())
 }
 
 /// Converts minor units by currency to sums.
-fn sums(minor_by_currency: Option<BTreeMap<Currency, i64>>) -> Sums {
+fn sums_from_minor_units(minor_by_currency: Option<BTreeMap<Currency, i64>>) -> MoneySums {
     minor_by_currency.into_iter().flatten().map(|(currency, minor)| Money::new(minor, currency)).collect()
 }
 
@@ -272,7 +274,7 @@ impl From<RunItem> for RunRecord {
         let end = item.ended_at.map(|ended_at| RunEnd {
             ended_at: ended_at.0,
             counts: item.counts.unwrap_or(RunCounts::none(item.batch)),
-            sums: RunSums { paid: sums(item.paid), declined: sums(item.declined) },
+            sums: RunSums { paid: sums_from_minor_units(item.paid), declined: sums_from_minor_units(item.declined) },
             next,
             stopped,
         });

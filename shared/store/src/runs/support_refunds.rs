@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use billing::{Currency, Money};
 use chrono::{NaiveDate, NaiveTime, TimeDelta};
-use dynamo::{TIME_TO_LIVE, expiry, from_item, key_of, n, values};
+use dynamo::{TIME_TO_LIVE, expiry_timestamp, from_item, key_of_item, n, values};
 use serde::Deserialize;
 
 use crate::items::keep_attributes;
@@ -35,7 +35,7 @@ struct SupportRefundsItem {
 
 /// Returns when the sum of the day `on` expires, in seconds since 1970.
 fn expiry_of_day(on: NaiveDate) -> i64 {
-    expiry(on.and_time(NaiveTime::MIN).and_utc(), SUPPORT_REFUNDS_RETENTION)
+    expiry_timestamp(on.and_time(NaiveTime::MIN).and_utc(), SUPPORT_REFUNDS_RETENTION)
 }
 
 /// Returns the item that this program would store for the sum in `item`.
@@ -43,7 +43,7 @@ fn expiry_of_day(on: NaiveDate) -> i64 {
 /// # Errors
 /// [`TableError::Unreadable`] if the sum cannot be read, or the key contains no currency and day.
 pub(crate) fn check_support_refunds(item: &Item) -> Result<Item, TableError> {
-    let (key, SupportRefundsItem { refunded }) = (key_of(item), from_item(item)?);
+    let (key, SupportRefundsItem { refunded }) = (key_of_item(item), from_item(item)?);
     let day = keys::day_of_support_refunds(&key.pk);
     let day = day.ok_or_else(|| TableError::unreadable(key.clone(), "its key contains no currency and day"))?;
     if refunded < 0 {

@@ -8,13 +8,13 @@ use chrono::{DateTime, Utc};
 
 use crate::items::{CREATIONS, creations_of_account, is_erased_account};
 use crate::keys;
-use crate::scans::other_items::{NamedOwner, check_other_item, named_owner};
-use crate::table::payments_table::{Payments, Table};
+use crate::scans::other_items::{NamedOwner, check_other_item, find_named_owner};
+use crate::table::payments_table::{PaymentsSchema, Table};
 use billing::{
     Account, AccountId, AttemptRecord, Dispute, ErasedAccount, Finding, GatewayToken, LoggedAction, Receipt, Refund,
     Subscription, WaivedPeriod,
 };
-use dynamo::{Entity, FaultyItem, Items, Query, Scan, is_expired, key_of, s, values};
+use dynamo::{Entity, FaultyItem, Items, Query, Scan, is_expired, key_of_item, s, values};
 use dynamo::{Item, Key, TableError};
 
 /// The character between the partition key and the sort key in the stored text of a position in a scan. No partition
@@ -96,7 +96,7 @@ pub struct CheckedItems {
 impl Table {
     /// Returns all accounts with their stored items. [`AccountPartitions`] sends strongly consistent Scan requests, one
     /// for each page, when the caller reads the accounts.
-    pub fn partitions(&self) -> AccountPartitions {
+    pub fn account_partitions(&self) -> AccountPartitions {
         self.scan_partitions(Scan::all(), None)
     }
 
@@ -110,7 +110,7 @@ impl Table {
     ) -> Result<Option<AccountPartition>, TableError> {
         let key = keys::partition_key_of_account(account);
         let query = Query::new("#PK = :partition", values([(":partition", s(key))]));
-        let items = self.query(query).first(Some(max_items.saturating_add(1))).await?;
+        let items = self.query(query).read_up_to(Some(max_items.saturating_add(1))).await?;
         if items.len() > max_items {
             return Ok(None);
         }
@@ -119,11 +119,11 @@ impl Table {
 
     /// Returns the accounts after `position`, which [`AccountPartitions::position`] returned; all accounts if
     /// `position` is `None`.
-    pub fn partitions_after(&self, position: Option<String>) -> AccountPartitions {
+    pub fn account_partitions_after(&self, position: Option<String>) -> AccountPartitions {
         self.scan_partitions(Scan::all(), position)
     }
 
-    /// Returns the accounts like [`Table::partitions_after`], with eventually consistent reads, which cost half as
+    /// Returns the accounts like [`Table::account_partitions_after`], with eventually consistent reads, which cost half as
     /// much. A change of the last seconds may be missing.
     pub fn eventually_consistent_partitions_after(&self, position: Option<String>) -> AccountPartitions {
         self.scan_partitions(Scan::all().eventually_consistent(), position)
@@ -140,7 +140,7 @@ impl Table {
 
 impl AccountPartitions {
     /// Returns the position after the account that [`AccountPartitions::next`] returned last, from which
-    /// [`Table::partitions_after`] continues; `None` before the first account.
+    /// [`Table::account_partitions_after`] continues; `None` before the first account.
     pub fn position(&self) -> Option<&str> {
         self.position.as_deref()
     }
@@ -160,7 +160,7 @@ impl AccountPartitions {
     fn check_other(&mut self, item: &Item) {
         if let Some(now) = self.checked_at {
             self.checked.faulty.extend(check_other_item(item, now));
-            self.checked.owners.extend(named_owner(item));
+            self.checked.owners.extend(find_named_owner(item));
         }
     }
 
@@ -182,7 +182,7 @@ impl AccountPartitions {
                 break;
             }
             if let Some(item) = self.items.next().await? {
-                self.position = Some(key_of(&item).to_position(POSITION_SEPARATOR));
+                self.position = Some(key_of_item(&item).to_position(POSITION_SEPARATOR));
                 current.add_item(item);
             }
         }
@@ -276,21 +276,21 @@ impl AccountPartition {
                 .map(|attempt| self.attempts.push(attempt)),
             Some(keys::ACTIONS) => self.read_action(&item).map(|action| self.actions.push(action)),
             Some(_) => self.read_record(&item, WaivedPeriod::recorded_from).map(|waived| self.waived.push(waived)),
-            None => Err(TableError::unreadable(key_of(&item), "its key has an unknown prefix")),
+            None => Err(TableError::unreadable(key_of_item(&item), "its key has an unknown prefix")),
         };
         self.unreadable.extend(added.err());
     }
 
     /// Reads `item` as a `T`. If `item` differs from the item that this program would store for this `T`, records the
     /// names of the different attributes.
-    fn read_item<T: Entity<Payments>>(&mut self, item: &Item) -> Result<T, TableError> {
+    fn read_item<T: Entity<PaymentsSchema>>(&mut self, item: &Item) -> Result<T, TableError> {
         let content = T::from_item(item)?;
         self.record_altered_item(item, content.to_item());
         Ok(content)
     }
 
     /// Reads a payment record like [`AccountPartition::read_item`]. `recorded_at` returns when the record was written.
-    fn read_record<T: Entity<Payments>>(
+    fn read_record<T: Entity<PaymentsSchema>>(
         &mut self,
         item: &Item,
         recorded_at: impl Fn(&T) -> DateTime<Utc>,
@@ -301,7 +301,7 @@ impl AccountPartition {
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
         self.record_altered_item(item, same);
         let expires = item.get(TTL).and_then(|ttl| ttl.as_n().ok()?.parse().ok()).unwrap_or_default();
-        self.expiries.push(RecordExpiry { key: key_of(item), recorded_at: recorded_at(&record), expires });
+        self.expiries.push(RecordExpiry { key: key_of_item(item), recorded_at: recorded_at(&record), expires });
         Ok(record)
     }
 
@@ -312,7 +312,7 @@ impl AccountPartition {
         // The domain type has no field for the TTL, so the expected item gets the stored TTL. Earlier versions stored the
         // entries of the order desk in this partition, too.
         same.extend(item.get_key_value(TTL).map(|(name, ttl)| (name.clone(), ttl.clone())));
-        same.extend(key_of(item).attributes());
+        same.extend(key_of_item(item).attributes());
         self.record_altered_item(item, same);
         Ok(action)
     }
@@ -323,7 +323,7 @@ impl AccountPartition {
         let attributes: Vec<String> =
             names.into_iter().filter(|name| stored.get(*name) != expected.get(*name)).cloned().collect();
         if !attributes.is_empty() {
-            self.altered.push(AlteredItem { key: key_of(stored), attributes });
+            self.altered.push(AlteredItem { key: key_of_item(stored), attributes });
         }
     }
 }

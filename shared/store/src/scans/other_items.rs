@@ -6,22 +6,22 @@ use billing::{
     Finding, LoggedAction, PaymentMethodSetup, RECONCILIATION_RETENTION, SubscriptionId, WebhookEndpoint,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use dynamo::{Entity as _, FaultyItem, IDEMPOTENCY_RECORDS, ItemKind, check_item, entity_item, from_item, key_of};
+use dynamo::{Entity as _, FaultyItem, IDEMPOTENCY_RECORDS, ItemKind, check_item, entity_item, from_item, key_of_item};
 
 use crate::entities::card_links::{CardLink, card_link_item};
 use crate::entities::inbound_events::INBOUND_EVENT_RETENTION;
 use crate::entities::notice_claims::{NOTICE_RETENTION, check_notice};
 use crate::entities::reconciliations::{SEEN_PAYMENTS_RETENTION, check_seen_payments};
-use crate::entities::subscriptions::code_item;
+use crate::entities::subscriptions::expected_code_item;
 use crate::items::{DELIVERY_RETENTION, SETUP_RETENTION, WaitingDelivery, open_finding_item};
 use crate::keys;
 use crate::runs::day_total::check_charge_total;
 use crate::runs::execution_lease::check_execution_lease;
-use crate::runs::hourly_limits::{COUNTER_RETENTION, check_limit};
-use crate::runs::run_records::check_run;
+use crate::runs::hourly_limits::{COUNTER_RETENTION, check_use_counter};
+use crate::runs::run_records::check_run_record;
 use crate::runs::support_refunds::{SUPPORT_REFUNDS_RETENTION, check_support_refunds};
 use crate::settings::settings_item::settings_item;
-use crate::table::payments_table::Payments;
+use crate::table::payments_table::PaymentsSchema;
 use dynamo::{Item, Key, TableError};
 
 /// The longest retention of payment records, runs and actions that can be configured.
@@ -33,42 +33,42 @@ const MAX_IDEMPOTENCY_RETENTION: TimeDelta = TimeDelta::days(7);
 /// The kinds of items outside of accounts.
 const KINDS: [ItemKind; 24] = [
     (keys::SETTINGS, keys::SETTINGS, settings_item, None),
-    (keys::HEARTBEAT, keys::HEARTBEAT, any_content, None),
+    (keys::HEARTBEAT, keys::HEARTBEAT, accept_any_content, None),
     (keys::EXECUTION_LEASES, keys::EXECUTION_LEASES, check_execution_lease, None),
-    (keys::CODES, keys::CODES, code_item, None),
-    (keys::RUNS_OF_DAY, keys::RUNS, check_run, Some(MAX_RETENTION)),
+    (keys::CODES, keys::CODES, expected_code_item, None),
+    (keys::RUNS_OF_DAY, keys::RUNS, check_run_record, Some(MAX_RETENTION)),
     (keys::RUNS_OF_DAY, keys::CHARGE_TOTALS, check_charge_total, Some(MAX_RETENTION)),
-    (keys::ERASURES, keys::ERASURE, entity_item::<Payments, Erasure>, None),
-    (keys::ACTIONS_OF_MONTH, keys::ACTIONS, entity_item::<Payments, LoggedAction>, Some(MAX_RETENTION)),
-    (keys::AUDITS, keys::AUDIT, entity_item::<Payments, AuditRecord>, Some(AUDIT_RETENTION)),
-    (keys::AUDIT, keys::VIOLATIONS, entity_item::<Payments, AuditViolation>, Some(AUDIT_RETENTION)),
+    (keys::ERASURES, keys::ERASURE, entity_item::<PaymentsSchema, Erasure>, None),
+    (keys::ACTIONS_OF_MONTH, keys::ACTIONS, entity_item::<PaymentsSchema, LoggedAction>, Some(MAX_RETENTION)),
+    (keys::AUDITS, keys::AUDIT, entity_item::<PaymentsSchema, AuditRecord>, Some(AUDIT_RETENTION)),
+    (keys::AUDIT, keys::VIOLATIONS, entity_item::<PaymentsSchema, AuditViolation>, Some(AUDIT_RETENTION)),
     (
         keys::RECONCILIATIONS,
         keys::RECONCILED_DAYS,
-        entity_item::<Payments, DayReconciliation>,
+        entity_item::<PaymentsSchema, DayReconciliation>,
         Some(RECONCILIATION_RETENTION),
     ),
     (
         keys::RECONCILIATIONS,
         keys::ACCEPTED_DIFFERENCES,
-        entity_item::<Payments, AcceptedDifference>,
+        entity_item::<PaymentsSchema, AcceptedDifference>,
         Some(RECONCILIATION_RETENTION),
     ),
     (keys::RECONCILIATIONS, keys::SEEN_PAYMENTS, check_seen_payments, Some(SEEN_PAYMENTS_RETENTION)),
-    (keys::SETUPS, keys::SETUPS, entity_item::<Payments, PaymentMethodSetup>, Some(SETUP_RETENTION)),
+    (keys::SETUPS, keys::SETUPS, entity_item::<PaymentsSchema, PaymentMethodSetup>, Some(SETUP_RETENTION)),
     (keys::CARD_LINKS, keys::CARD_LINKS, card_link_item, Some(MAX_RETENTION)),
-    (keys::LIMITS, keys::LIMITS, check_limit, Some(COUNTER_RETENTION)),
+    (keys::LIMITS, keys::LIMITS, check_use_counter, Some(COUNTER_RETENTION)),
     (keys::SUPPORT_REFUNDS, keys::SUPPORT_REFUNDS, check_support_refunds, Some(SUPPORT_REFUNDS_RETENTION)),
     (keys::DELIVERIES_OF_ENDPOINT, keys::DELIVERIES, delivery_item, Some(DELIVERY_RETENTION)),
     (
         keys::DELIVERIES_OF_ENDPOINT,
         keys::WAITING_DELIVERIES,
-        entity_item::<Payments, WaitingDelivery>,
+        entity_item::<PaymentsSchema, WaitingDelivery>,
         Some(DELIVERY_RETENTION),
     ),
     (keys::NOTICES, keys::NOTICES, check_notice, Some(NOTICE_RETENTION)),
-    (keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS, entity_item::<Payments, WebhookEndpoint>, None),
-    (keys::INBOUND_EVENTS, keys::INBOUND_EVENTS, any_content, Some(INBOUND_EVENT_RETENTION)),
+    (keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS, entity_item::<PaymentsSchema, WebhookEndpoint>, None),
+    (keys::INBOUND_EVENTS, keys::INBOUND_EVENTS, accept_any_content, Some(INBOUND_EVENT_RETENTION)),
     (keys::OPEN_FINDINGS, keys::FINDINGS, finding_copy, None),
     (IDEMPOTENCY_RECORDS, IDEMPOTENCY_RECORDS, dynamo::check_idempotency_record, Some(MAX_IDEMPOTENCY_RETENTION)),
 ];
@@ -90,8 +90,8 @@ pub fn check_other_item(item: &Item, now: DateTime<Utc>) -> Vec<FaultyItem> {
 }
 
 /// Returns the account and the subscriptions that `item` names, if it is a setup, a card link or a copy of a finding.
-pub fn named_owner(item: &Item) -> Option<NamedOwner> {
-    let key = key_of(item);
+pub fn find_named_owner(item: &Item) -> Option<NamedOwner> {
+    let key = key_of_item(item);
     let has_prefix = |prefix: &str| key.pk.starts_with(prefix);
     let (account, subscriptions, finding) = if has_prefix(keys::SETUPS) {
         let setup = PaymentMethodSetup::from_item(item).ok()?;
@@ -113,7 +113,7 @@ pub fn named_owner(item: &Item) -> Option<NamedOwner> {
 fn delivery_item(item: &Item) -> Result<Item, TableError> {
     let delivery = Delivery::from_item(item)?;
     let (mut expected, earlier) = (delivery.to_item(), keys::earlier_key_of_delivery(&delivery.key));
-    if key_of(item) == earlier {
+    if key_of_item(item) == earlier {
         expected.extend(earlier.attributes());
     }
     Ok(expected)
@@ -125,6 +125,6 @@ fn finding_copy(item: &Item) -> Result<Item, TableError> {
 }
 
 /// Returns `item` itself, because only its key has a meaning.
-fn any_content(item: &Item) -> Result<Item, TableError> {
+fn accept_any_content(item: &Item) -> Result<Item, TableError> {
     Ok(item.clone())
 }

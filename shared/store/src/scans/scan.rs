@@ -10,7 +10,7 @@ use crate::keys;
 use crate::keys::SubscriptionKey;
 use crate::table::payments_table::Table;
 use billing::{Account, Receipt, Refund, Subscription};
-use dynamo::{Entity as _, Scan, key_of, n, s, values};
+use dynamo::{Entity as _, Scan, key_of_item, n, s, values};
 use dynamo::{Item, TableError};
 
 /// An item of the report of sales, which [`Table::scan_sales_and_due`] passes to its caller.
@@ -31,7 +31,7 @@ fn unexpired_receipts(now: DateTime<Utc>) -> Scan {
 impl Table {
     /// Returns all items of the table. Sends strongly consistent Scan requests until the last page.
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
-        self.dynamo.scan(Scan::all()).all().await
+        self.dynamo.scan(Scan::all()).read_all().await
     }
 
     /// Returns whether the table contains no item. Sends one Scan request.
@@ -46,8 +46,8 @@ impl Table {
     pub async fn copy_missing_items(&self, other: &Table) -> Result<(), TableError> {
         let items = other.scan().await?;
         let (subscriptions, mut other_items): (Vec<Item>, Vec<Item>) =
-            items.into_iter().partition(|item| SubscriptionKey::parse(&key_of(item)).is_some());
-        other_items.sort_by_key(|item| !key_of(item).pk.starts_with(keys::NOTICES));
+            items.into_iter().partition(|item| SubscriptionKey::parse(&key_of_item(item)).is_some());
+        other_items.sort_by_key(|item| !key_of_item(item).pk.starts_with(keys::NOTICES));
         for item in other_items.into_iter().chain(subscriptions) {
             self.put_if_absent(item).await?;
         }
@@ -98,7 +98,7 @@ impl Table {
             (":subscriptions", s(keys::SUBSCRIPTIONS)),
             (":today", s(today)),
         ]);
-        let read = |item: Item| match key_of(&item).sk {
+        let read = |item: Item| match key_of_item(&item).sk {
             sk if sk.starts_with(keys::SUBSCRIPTIONS) => read_subscription(item).map(Box::new).map(ScannedItem::Due),
             sk if sk.starts_with(keys::REFUNDS) => Refund::from_item(&item).map(Box::new).map(ScannedItem::Refund),
             _ => Receipt::from_item(&item).map(Box::new).map(ScannedItem::Receipt),

@@ -119,6 +119,6 @@ impl Table {
 
     /// Returns the items of one partition whose sort keys begin with `prefix`.
     async fn items_of_partition(&self, partition: String, prefix: &str) -> Result<Vec<Item>, TableError> {
-        Ok(self.list(&PrefixQuery::new(partition, prefix), &Paging::all()).await?.items)
+        Ok(self.list_items(&PrefixQuery::new(partition, prefix), &Paging::all()).await?.items)
     }
 }

@@ -6,17 +6,17 @@ use crate::settings::settings_item::Settings;
 use crate::table::payments_table::Table;
 use billing::StoredPolicy;
 use clock::Clock;
-use config::ReadBy::{Api, Every, Payments, Reminders};
+use config::ReadingFunction::{Api, Every, Payments, Reminders};
 use config::variables;
-use config::{ConfigError, ConfiguredPolicy, Env, Variable};
+use config::{ConfigError, ConfiguredPolicy, Env, EnvVariable};
 use dynamo::{TableError, create_dynamodb_client};
 
 variables! {
-    TABLE = Variable::new(&[Every], "DUEDAY_TABLE", "NAME", "Use this table on AWS instead of the local table")
+    TABLE = EnvVariable::new(&[Every], "DUEDAY_TABLE", "NAME", "Use this table on AWS instead of the local table")
         .default("dueday").common_flag("table");
-    ENDPOINT = Variable::new(&[Every], "DUEDAY_DYNAMODB_ENDPOINT", "URL", "URL of DynamoDB, if it is not on AWS")
+    ENDPOINT = EnvVariable::new(&[Every], "DUEDAY_DYNAMODB_ENDPOINT", "URL", "URL of DynamoDB, if it is not on AWS")
         .rare_flag("endpoint");
-    SHARDS = Variable::new(&[Api, Reminders, Payments], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
+    SHARDS = EnvVariable::new(&[Api, Reminders, Payments], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
         .in_range(1, 1_000).default("4").rare_flag("shards");
 }
 
@@ -57,7 +57,7 @@ impl TableConfig {
     /// [`ConfigError`], with the name and the allowed values of the first invalid variable.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            name: env.text(&TABLE)?,
+            name: env.required_text(&TABLE)?,
             endpoint: env.read_optional(&ENDPOINT, parse_endpoint)?,
             initial_shards: env.number(&SHARDS)?,
             configured_policy: ConfiguredPolicy::read(env),
@@ -66,7 +66,7 @@ impl TableConfig {
 
     /// Returns the settings of a new table. They have no policy if a variable of it is not valid.
     pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
-        let policy = self.configured_policy.check().ok().map(StoredPolicy::from);
+        let policy = self.configured_policy.valid_policy().ok().map(StoredPolicy::from);
         Settings { policy, ..Settings::new(self.initial_shards, clock.ulid()) }
     }
 

@@ -48,7 +48,7 @@ impl Table {
         let Some(stored) = &settings.policy else {
             let missing =
                 |error| TableError::unreadable(keys::key_of_settings(), format!("it has no policy, and {error}"));
-            return self.policy.configured.check().map(drop).map_err(missing);
+            return self.policy.configured.valid_policy().map(drop).map_err(missing);
         };
         let unreadable = |error| TableError::unreadable(keys::key_of_settings(), format!("its policy: {error}"));
         self.policy.replace(&stored.read().map_err(unreadable)?, read_at.into());
@@ -57,7 +57,7 @@ impl Table {
 
     /// Returns the settings whose variables differ from the copy of the stored policy, which is used.
     pub fn policy_differences(&self) -> Vec<PolicyDifference> {
-        self.policy.configured.differences(&self.policy())
+        self.policy.configured.differences_from(&self.policy())
     }
 
     /// Reads the stored policy if the copy is older than [`MAX_COPY_AGE`] at the time `now`, or from a later time. If the

@@ -13,7 +13,7 @@ use crate::keys;
 use crate::settings::settings_item::Settings;
 use crate::table::payments_table::Table;
 use billing::{NewAction, Subscription, days_after};
-use dynamo::Rewrite;
+use dynamo::ItemRewrite;
 use dynamo::TableError;
 use dynamo::from_item;
 use dynamo::{UpdateItemOutcome, n};
@@ -118,7 +118,7 @@ impl Table {
     /// Moves the subscription `stored` to its shard according to `settings`. Postpones the move if the subscription is
     /// due by tomorrow, or has an open payment attempt or a claimed reminder, because a run may be processing the rows
     /// of its current shard. Sends one UpdateItem request per try.
-    pub async fn reshard(
+    pub async fn reshard_subscription(
         &self,
         stored: Subscription,
         settings: &Settings,
@@ -127,10 +127,10 @@ impl Table {
         let moved = |stored: &Subscription| match settings.shard_of(&stored.account) {
             shard if shard == stored.shard => Err(ReshardOutcome::AlreadyInPlace),
             _ if !may_change_shard(stored, today) => Err(ReshardOutcome::Postponed),
-            shard => Ok(Rewrite::without_records(Subscription { shard, ..stored.clone() })),
+            shard => Ok(ItemRewrite::without_records(Subscription { shard, ..stored.clone() })),
         };
         let record_exists = |_: &dynamo::Item| Ok(ReshardOutcome::Postponed);
-        match self.rewrite(stored, moved, record_exists).await {
+        match self.rewrite_item(stored, moved, record_exists).await {
             Ok(_) => Ok(ReshardOutcome::Moved),
             Err(refused) => Ok(refused.into_reason()?.unwrap_or(ReshardOutcome::AlreadyInPlace)),
         }

@@ -44,7 +44,7 @@ pub static SCHEMA: TableSchema<2> = TableSchema {
 
 impl Batch {
     /// Returns the index from which this batch reads its due subscriptions.
-    pub(crate) fn index(self) -> &'static IndexSchema {
+    pub(crate) fn due_index(self) -> &'static IndexSchema {
         match self {
             Batch::Reminders => &SCHEMA.indexes[0],
             Batch::Payments => &SCHEMA.indexes[1],
@@ -56,6 +56,6 @@ impl Table {
     /// Creates the table with its indexes and TTL, unless it exists. Used only with the embedded engine: on AWS,
     /// `template.yaml` creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
-        if self.exists().await? { Ok(()) } else { self.create(&SCHEMA).await }
+        if self.table_exists().await? { Ok(()) } else { self.create_table(&SCHEMA).await }
     }
 }

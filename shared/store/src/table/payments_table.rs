@@ -4,18 +4,18 @@ use std::ops::Deref;
 
 use aws_sdk_dynamodb::Client;
 use config::ConfiguredPolicy;
-use dynamo::Dynamo;
+use dynamo::DynamoTable;
 
 use crate::table::policy_copy::PolicyCopy;
 
-/// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.
+/// The marker type of this table's schema: the entities that implement `Entity<PaymentsSchema>` are stored in this table.
 #[derive(Clone, Copy, Debug)]
-pub struct Payments;
+pub struct PaymentsSchema;
 
 /// The payments table, with one function for each access pattern.
 #[derive(Clone, Debug)]
 pub struct Table {
-    pub(crate) dynamo: Dynamo<Payments>,
+    pub(crate) dynamo: DynamoTable<PaymentsSchema>,
     pub(crate) policy: PolicyCopy,
 }
 
@@ -23,15 +23,15 @@ impl Table {
     /// Returns the table `name`, which is accessed through `client`. Until the stored policy is read, the default policy
     /// is used.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { dynamo: Dynamo::new(client, name), policy: PolicyCopy::new(ConfiguredPolicy::default()) }
+        Self { dynamo: DynamoTable::new(client, name), policy: PolicyCopy::new(ConfiguredPolicy::default()) }
     }
 }
 
-/// Gives access to the requests of [`Dynamo`] that are the same for all kinds of items, such as Get, Put and Scan.
+/// Gives access to the requests of [`DynamoTable`] that are the same for all kinds of items, such as Get, Put and Scan.
 impl Deref for Table {
-    type Target = Dynamo<Payments>;
+    type Target = DynamoTable<PaymentsSchema>;
 
-    fn deref(&self) -> &Dynamo<Payments> {
+    fn deref(&self) -> &DynamoTable<PaymentsSchema> {
         &self.dynamo
     }
 }

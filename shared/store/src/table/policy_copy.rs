@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use billing::Policy;
 use chrono::{DateTime, Utc};
-use config::{ConfiguredPolicy, PolicyDifference, variable_of};
+use config::{ConfiguredPolicy, PolicyDifference, variable_of_setting};
 
 /// The log message for each setting of the policy whose variable differs from the table. `embedded_metrics` counts it.
 pub const POLICY_DIFFERS_MESSAGE: &str = "a variable differs from the policy of the table, which is used";
@@ -49,8 +49,8 @@ impl PolicyCopy {
     pub fn replace(&self, policy: &Policy, read_at: Option<DateTime<Utc>>) {
         let before = self.read();
         if !before.is_stored || *before.policy != *policy {
-            for PolicyDifference { setting, given, stored } in self.configured.differences(policy) {
-                let variable = variable_of(setting).name;
+            for PolicyDifference { setting, given, stored } in self.configured.differences_from(policy) {
+                let variable = variable_of_setting(setting).name;
                 tracing::warn!(variable, given, stored, "{POLICY_DIFFERS_MESSAGE}");
             }
         }

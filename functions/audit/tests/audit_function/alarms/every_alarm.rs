@@ -9,15 +9,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use audit_function::{Response, VIOLATIONS_MESSAGE};
+use audit_function::{AuditResponse, VIOLATIONS_MESSAGE};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentMethod;
 use charging::{FindingDecision, PAYMENT_WITHOUT_RECEIPT_MESSAGE};
 use chrono::{Days, NaiveDate};
-use deployment::Faulty;
-use emulator::{Call, EngineConnection, Fault, Injector, Operation};
+use deployment::FaultyService;
+use emulator::{EngineConnection, ExternalCall, ExternalOperation, Fault, FaultInjector};
 use gateways::ChargeRequest;
-use reconciling::{Corrections, Reconciler};
+use reconciling::{CorrectionMode, Reconciler};
 use sandbox::LedgerEntry;
 use store::Batch;
 use testkit::{fault_at_call, short_or_long, without_faults};
@@ -167,14 +167,19 @@ impl World {
             let injector = match fate {
                 Fate::NotStarted(missing) if missing == batch => continue,
                 Fate::Killed(killed, call, fault) | Fate::KilledAndRepeated(killed, call, fault) if killed == batch => {
-                    Injector::active_during_runs(Arc::new(fault_at_call(call, fault)))
+                    FaultInjector::active_during_runs(Arc::new(fault_at_call(call, fault)))
                 }
-                Fate::GatewayDoesNotRespond => Injector::active_during_runs(Arc::new(|call: &Call<'_>| {
-                    matches!(call.operation, Operation::Charge | Operation::PaymentsOf).then_some(Fault::LostBefore)
-                })),
-                Fate::ResponsesOfChargesAreLost => Injector::active_during_runs(Arc::new(|call: &Call<'_>| {
-                    (call.operation == Operation::Charge).then_some(Fault::LostAfter)
-                })),
+                Fate::GatewayDoesNotRespond => {
+                    FaultInjector::active_during_runs(Arc::new(|call: &ExternalCall<'_>| {
+                        matches!(call.operation, ExternalOperation::Charge | ExternalOperation::PaymentsOf)
+                            .then_some(Fault::LostBefore)
+                    }))
+                }
+                Fate::ResponsesOfChargesAreLost => {
+                    FaultInjector::active_during_runs(Arc::new(|call: &ExternalCall<'_>| {
+                        (call.operation == ExternalOperation::Charge).then_some(Fault::LostAfter)
+                    }))
+                }
                 _ => super::no_faults(),
             };
             oldest_in_doubt_hours = self.run_batch(batch, day, injector).await.max(oldest_in_doubt_hours);
@@ -223,7 +228,7 @@ impl World {
         let injector = match night {
             Night::NotStarted => return Vec::new(),
             Night::Killed(call) => {
-                Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(call, Fault::CrashBefore))))
+                Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(call, Fault::CrashBefore))))
             }
             Night::Normal => without_faults(),
         };
@@ -231,9 +236,10 @@ impl World {
         let table = &self.system.deployment.table;
         let settings = table.get_settings().await.unwrap().unwrap();
         let mut reconciler = Reconciler::new(
-            (self.system.with_connection(connection).table, settings.table_id),
-            Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
-            Corrections::of_table(&settings),
+            self.system.with_connection(connection).table,
+            settings.table_id,
+            Arc::new(FaultyService::new(self.system.sandbox.clone(), injector.clone())),
+            CorrectionMode::of_table(&settings),
             self.system.clock.clone(),
             day.succ_opt().unwrap(),
         );
@@ -255,8 +261,8 @@ impl World {
     /// Audits the table, and returns whether the audit has found violations.
     async fn audit(&self, day: NaiveDate) -> bool {
         let checks = self.checks();
-        let response = checks.handle(serde_json::json!({ "check": "table" }), at(day, 23)).await.unwrap();
-        let Response::Table(response) = response else { panic!("{response:?}") };
+        let response = checks.run_requested_check(serde_json::json!({ "check": "table" }), at(day, 23)).await.unwrap();
+        let AuditResponse::Table(response) = response else { panic!("{response:?}") };
         assert!(response.complete, "{response:?}");
         response.violations > 0
     }
@@ -266,8 +272,7 @@ impl World {
         let (deployment, decision) = (&self.system.deployment, FindingDecision::CloseAlthoughPaid);
         let (engine, gateway) = (deployment.charging_engine(), self.system.sandbox.as_ref());
         for open in deployment.table.get_open_findings().await.unwrap() {
-            let finding = (&open.account, &open.payment);
-            engine.resolve_finding(gateway, finding, decision, "kept", today).await.unwrap();
+            engine.resolve_finding(gateway, &open.account, &open.payment, decision, "kept", today).await.unwrap();
         }
     }
 }

@@ -10,16 +10,16 @@ mod log;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use audit_function::{CONCERN_MESSAGE, Checks, DayResponse, Response};
+use audit_function::{AuditResponse, CONCERN_MESSAGE, DayCheckResponse, TableChecks};
 use billing::{Account, Money, Subscription, SubscriptionId};
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
 use clock::{Clock as _, SimulatedClock};
-use deployment::{Deployment, Faulty, InMemoryDeployment};
-use emulator::{EngineConnection, Fault, Injector, Operation};
+use deployment::{Deployment, FaultyService, InMemoryDeployment};
+use emulator::{EngineConnection, ExternalOperation, Fault, FaultInjector};
 use sandbox::LedgerEntry;
 use store::Batch;
-use sweep::{BatchRequest, RunReport, Task};
-use testkit::{RecordedMails, config, fault_at_call, sample, short_or_long};
+use sweep::{BatchRequest, BatchTask, RunReport};
+use testkit::{RecordedMails, fault_at_call, read_test_config, sample_account, sample_subscription, short_or_long};
 use ulid::Ulid;
 
 use log::LoggedErrors;
@@ -95,17 +95,17 @@ impl World {
         let mails = Arc::new(RecordedMails::default());
         let clock = SimulatedClock::new(at(date("2026-01-01"), 6), 7);
         let settings = [("DUEDAY_SHARDS", "1"), ("DUEDAY_MERCHANT", "Shop")];
-        let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mails.clone()).await.unwrap();
+        let system = InMemoryDeployment::new(read_test_config(&settings).unwrap(), clock, mails.clone()).await.unwrap();
         let mut payment_days = BTreeMap::new();
         for n in 0..31_u32 {
             let payment_day = n + 1;
             let subscription = Subscription {
                 account: format!("account-{n}").parse().unwrap(),
                 id: SubscriptionId::new(Ulid::from_parts(2, n.into())),
-                ..sample::subscription(payment_day.into(), date("2026-01-01"))
+                ..sample_subscription(payment_day.into(), date("2026-01-01"))
             };
             let table = &system.deployment.table;
-            table.put_account(&Account { id: subscription.account.clone(), ..sample::account() }).await.unwrap();
+            table.put_account(&Account { id: subscription.account.clone(), ..sample_account() }).await.unwrap();
             table.create_subscription(&subscription, None).await.unwrap();
             payment_days.insert(subscription.id, payment_day);
         }
@@ -114,24 +114,24 @@ impl World {
 
     /// Runs the batch of `task` for `day` with the faults of `injector`. Returns the report of the run; `None` if the
     /// run failed or was killed. The check in the evening must then report that the batch is not done.
-    async fn run<T: Task>(
+    async fn run<T: BatchTask>(
         &self,
         day: NaiveDate,
-        injector: Injector,
+        injector: FaultInjector,
         task: impl FnOnce(&Deployment) -> T,
     ) -> Option<RunReport<T::Outcome>> {
         let injector = Arc::new(injector);
         let deployment = Deployment {
-            gateway: Arc::new(Faulty::new(self.system.sandbox.clone(), injector.clone())),
+            gateway: Arc::new(FaultyService::new(self.system.sandbox.clone(), injector.clone())),
             ..self.system.with_connection(Arc::new(EngineConnection::with_injector(injector.clone()).without_retries()))
         };
-        let sweep = deployment.sweep(task(&deployment)).await.unwrap();
+        let sweep = deployment.batch_of_task(task(&deployment)).await.unwrap();
         let (request, deadline) = (BatchRequest::for_date(day), at(day, 23));
         injector.run(sweep.run(&request, deadline)).await.and_then(Result::ok)
     }
 
     /// Runs `batch` for `day` with the faults of `injector`. Returns the largest age of an attempt in doubt, in hours.
-    async fn run_batch(&self, batch: Batch, day: NaiveDate, injector: Injector) -> u64 {
+    async fn run_batch(&self, batch: Batch, day: NaiveDate, injector: FaultInjector) -> u64 {
         match batch {
             Batch::Payments => {
                 let report = self.run(day, injector, Deployment::payment_task).await;
@@ -153,11 +153,14 @@ impl World {
             let injector = match fate {
                 Fate::NotStarted(missing) if missing == batch => continue,
                 Fate::Killed(killed) | Fate::KilledAndRepeated(killed) if killed == batch => {
-                    Injector::active_during_runs(Arc::new(fault_at_call(KILLED_AT_CALL, Fault::CrashBefore)))
+                    FaultInjector::active_during_runs(Arc::new(fault_at_call(KILLED_AT_CALL, Fault::CrashBefore)))
                 }
-                Fate::GatewayDoesNotRespond => Injector::active_during_runs(Arc::new(|call: &emulator::Call<'_>| {
-                    matches!(call.operation, Operation::Charge | Operation::PaymentsOf).then_some(Fault::LostBefore)
-                })),
+                Fate::GatewayDoesNotRespond => {
+                    FaultInjector::active_during_runs(Arc::new(|call: &emulator::ExternalCall<'_>| {
+                        matches!(call.operation, ExternalOperation::Charge | ExternalOperation::PaymentsOf)
+                            .then_some(Fault::LostBefore)
+                    }))
+                }
                 _ => no_faults(),
             };
             self.run_batch(batch, day, injector).await;
@@ -169,16 +172,17 @@ impl World {
     }
 
     /// Returns the checks of the audit function.
-    fn checks(&self) -> Checks {
+    fn checks(&self) -> TableChecks {
         let Deployment { table, clock, .. } = self.system.deployment.clone();
-        Checks::new(table, clock)
+        TableChecks::new(table, clock)
     }
 
     /// Returns the function's response to the check of `day` at 20:00.
-    async fn check(&self, day: NaiveDate) -> DayResponse {
+    async fn check(&self, day: NaiveDate) -> DayCheckResponse {
         self.system.clock.set(at(day, 20));
-        let response = self.checks().handle(serde_json::json!({ "check": "day" }), at(day, 21)).await.unwrap();
-        let Response::Day(response) = response else { panic!("{response:?}") };
+        let response =
+            self.checks().run_requested_check(serde_json::json!({ "check": "day" }), at(day, 21)).await.unwrap();
+        let AuditResponse::Day(response) = response else { panic!("{response:?}") };
         response
     }
 
@@ -219,8 +223,8 @@ impl World {
 }
 
 /// Returns an injector that injects no faults.
-fn no_faults() -> Injector {
-    Injector::active_during_runs(Arc::new(|_: &emulator::Call<'_>| None))
+fn no_faults() -> FaultInjector {
+    FaultInjector::active_during_runs(Arc::new(|_: &emulator::ExternalCall<'_>| None))
 }
 
 #[tokio::test]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use audit::check_stored_numbers;
-use audit_function::{Checks, Response, TableResponse};
+use audit_function::{AuditResponse, TableAuditResponse, TableChecks};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::{Call, EngineConnection, Fault};
+use emulator::{EngineConnection, ExternalCall, Fault};
 use orders::Product;
 use ulid::Ulid;
 
@@ -48,7 +48,7 @@ async fn audit_that_stops_again_and_again_finds_the_same_damages() {
     let (start, step) = (at("2027-01-12T01:40:00Z"), TimeDelta::seconds(1));
     let clock = Arc::new(AdvancingClock { start, step, looks: AtomicI64::new(0), ids });
     let checks = world.checks(clock.clone());
-    let mut responses: Vec<TableResponse> = Vec::new();
+    let mut responses: Vec<TableAuditResponse> = Vec::new();
     while !responses.last().is_some_and(|response| response.complete) {
         // Each invocation has time for a few accounts, or for a few list pages of orders. Only the invocation after all
         // orders were read has more time.
@@ -178,12 +178,13 @@ async fn violations_of_numbers_are_recorded_once_if_the_end_of_the_audit_fails()
     let mut failures: u64 = 0;
     let last = loop {
         let left = AtomicI64::new(i64::try_from(failures).unwrap());
-        let faults = move |_: &Call<'_>| (left.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Fault::LostBefore);
+        let faults =
+            move |_: &ExternalCall<'_>| (left.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Fault::LostBefore);
         let deployment =
             world.system.with_connection(Arc::new(EngineConnection::with_faults(faults).without_retries()));
-        let checks = Checks::new(deployment.table, clock.clone()).with_orders(table.clone());
-        match checks.handle(serde_json::json!({ "check": "table" }), deadline).await {
-            Ok(Response::Table(response)) => break response,
+        let checks = TableChecks::new(deployment.table, clock.clone()).with_orders(table.clone());
+        match checks.run_requested_check(serde_json::json!({ "check": "table" }), deadline).await {
+            Ok(AuditResponse::Table(response)) => break response,
             Ok(other) => panic!("{other:?}"),
             Err(_) => failures += 1,
         }

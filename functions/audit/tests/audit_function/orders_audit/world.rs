@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use audit_function::{Checks, Response, TableResponse};
+use audit_function::{AuditResponse, TableAuditResponse, TableChecks};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Account, Subscription, SubscriptionId};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,10 +11,10 @@ use clock::{Clock, SimulatedClock};
 use deployment::{Deployment, InMemoryDeployment};
 use orders::{Country, OrderId, OrderLine, PaidPeriod, Product, Region, ShippingAddress, Warehouse};
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use store::Paging;
 use sweep::BatchRequest;
-use testkit::{RecordedMails, config, sample};
+use testkit::{RecordedMails, read_test_config, sample_account, sample_subscription};
 use ulid::Ulid;
 
 /// The number of accounts in the test. Each account has paid for one month.
@@ -42,37 +42,37 @@ impl World {
         let clock = SimulatedClock::new(at("2027-01-01T06:00:00Z"), 7);
         let settings = [("DUEDAY_SHARDS", "1"), ("DUEDAY_MERCHANT", "Shop")];
         let mails = Arc::new(RecordedMails::default());
-        let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mails).await.unwrap();
+        let system = InMemoryDeployment::new(read_test_config(&settings).unwrap(), clock, mails).await.unwrap();
         let deployment = system.deployment.clone();
         for number in 0..ACCOUNTS {
             let account: billing::AccountId = format!("account-{number:02}").parse().unwrap();
             let id = SubscriptionId::new(Ulid::from_parts(2, number));
-            deployment.table.put_account(&Account { id: account.clone(), ..sample::account() }).await.unwrap();
+            deployment.table.put_account(&Account { id: account.clone(), ..sample_account() }).await.unwrap();
             // The first account pays earlier than the other accounts.
             let (payment_day, created_on) = (if number == 0 { 8 } else { 10 }, "2026-12-11".parse().unwrap());
-            let subscription = Subscription { account, id, ..sample::subscription(payment_day, created_on) };
+            let subscription = Subscription { account, id, ..sample_subscription(payment_day, created_on) };
             deployment.table.create_subscription(&subscription, None).await.unwrap();
         }
         let orders = OrdersTable::new(deployment.table.client().clone(), ORDERS);
         orders.create_if_absent().await.unwrap();
-        let buckets = orders.get_or_store_buckets(Buckets::default()).await.unwrap();
+        let buckets = orders.get_or_store_buckets(BucketCount::default()).await.unwrap();
         let desk = OrderDesk::new(orders, buckets, system.clock.clone());
         let mut world = Self { system, desk, orders: Vec::new() };
         world.prepare_goods().await;
-        let payments = deployment.payments().await.unwrap();
+        let payments = deployment.payment_batch().await.unwrap();
         for due_on in ["2027-01-08", "2027-01-10"] {
             let now = at(&format!("{due_on}T06:00:00Z"));
             world.system.clock.set(now);
             let request = BatchRequest::for_date(due_on.parse().unwrap());
             payments.run(&request, now + TimeDelta::hours(1)).await.unwrap();
         }
-        let mut partitions = deployment.table.partitions();
+        let mut partitions = deployment.table.account_partitions();
         while let Some(partition) = partitions.next().await.unwrap() {
             for receipt in &partition.receipts {
                 let order = OrderId::of_month(receipt.due_on, receipt.subscription);
                 let (account, sku) = (receipt.account.clone(), receipt.sku.clone());
                 let (amount, paid_at) = (receipt.amount, receipt.processed_at);
-                world.desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
+                world.desk.place_order(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
                 world.orders.push(order);
             }
         }
@@ -186,9 +186,9 @@ impl World {
     }
 
     /// Returns the checks of the audit function for both tables, with the time of `clock`.
-    pub fn checks(&self, clock: Arc<dyn Clock>) -> Checks {
+    pub fn checks(&self, clock: Arc<dyn Clock>) -> TableChecks {
         let Deployment { table, .. } = self.system.deployment.clone();
-        Checks::new(table, clock).with_orders(self.desk.table.clone())
+        TableChecks::new(table, clock).with_orders(self.desk.table.clone())
     }
 
     /// Returns the violations of the audit `id`, sorted: the names of the invariants and the keys of the items.
@@ -212,8 +212,8 @@ pub fn violations(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Invokes the audit of the table until `deadline`, and returns the response.
-pub async fn audit(checks: &Checks, deadline: DateTime<Utc>) -> TableResponse {
-    let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
-    let Response::Table(response) = response else { panic!("{response:?}") };
+pub async fn audit(checks: &TableChecks, deadline: DateTime<Utc>) -> TableAuditResponse {
+    let response = checks.run_requested_check(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
+    let AuditResponse::Table(response) = response else { panic!("{response:?}") };
     response
 }

@@ -2,20 +2,21 @@
 //! totals with the orders, and the orders with the receipts of their payments.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use audit::{Invariant, MAX_ORDER_DELAY, OrderDifference, OrderSummary, compare_orders_with_receipts};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use indicatif::ProgressBar;
-use orders_table::{OrdersAudit, OrdersAuditReport, OrdersTable, open_stocks};
+use orders_table::{OrdersAudit, OrdersAuditReport, OrdersTable, write_opening_movements};
 use serde::Serialize;
 use store::{ItemFault, TableError};
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::{self, format_count};
-use crate::terminal::progress::Progress;
-use crate::terminal::table::{Column, table};
+use crate::terminal::progress::ProgressDisplay;
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders audit`.
@@ -45,12 +46,16 @@ Examples:
   dueday orders audit --json";
 
 /// The columns of the table of differences.
-const COLUMNS: [Column; 4] =
-    [Column::whole("check"), Column::text("item"), Column::text("expected"), Column::text("found")];
+const COLUMNS: [TableColumn; 4] = [
+    TableColumn::unwrapped("check"),
+    TableColumn::text("item"),
+    TableColumn::text("expected"),
+    TableColumn::text("found"),
+];
 
 /// The arguments of `dueday orders audit`.
 #[derive(Debug, Args)]
-pub struct AuditArgs {
+pub struct AuditOrdersArgs {
     /// Write an opening movement for each stock that has none: a stock that an earlier version stored without movements
     #[arg(long)]
     open: bool,
@@ -76,13 +81,13 @@ struct OrdersAuditView {
     opened: Option<u64>,
 }
 
-pub async fn audit(
-    context: &Context,
+pub async fn audit_orders(
+    context: &CommandContext,
     orders: &OrdersTable,
     open_table: &OpenTable,
-    args: &AuditArgs,
+    args: &AuditOrdersArgs,
 ) -> Result<Exit, Failure> {
-    let progress = Progress::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
+    let progress = ProgressDisplay::show(ProgressBar::new_spinner(), "{spinner} {msg}", |bar| bar.message());
     let verifying = || progress.set_message("verifying differences with another scan");
     let now = context.clock.now();
     let mut audit = OrdersAudit::begin(orders).with_items_checked(now);
@@ -97,34 +102,16 @@ pub async fn audit(
     // movement would be wrong, so no opening movements are written.
     let is_readable = faulty.iter().all(|faulty| faulty.fault != ItemFault::Unreadable);
     all.extend(faulty.iter().map(OrderDifference::from));
-    let ordered = match context.options.table() {
-        // On AWS, a merchant may have turned on the order desk later. Payments before the first order do not need an
-        // order.
-        Some(_) => {
-            let first = recent.first_paid_at().unwrap_or(now);
-            let from = match orders.ordered_from().await {
-                // The settings cannot be read, which is a difference. Then no payment is required to have an order.
-                Err(TableError::Unreadable { .. }) => now,
-                from => from?.map_or(first, |from| from.max(first)),
-            };
-            from..now - MAX_ORDER_DELAY
-        }
-        // In the local system, the order desk is always on, so each payment needs an order. This process has placed the
-        // orders of all payments, unless another process serves the table: that process may not have placed the newest
-        // orders yet.
-        None if open_table.is_served_by_another_process() => DateTime::<Utc>::MIN_UTC..now - MAX_ORDER_DELAY,
-        None => DateTime::<Utc>::MIN_UTC..now,
-    };
+    let ordered = time_range_with_orders(context, orders, open_table, &recent, now).await?;
     let on_receipts = |read| progress.set_message(format!("{} compared", format_count(read, "receipt")));
-    let tables = (&open_table.table, orders);
-    let paid = compare_orders_with_receipts(tables, &recent, now, ordered, on_receipts).await?;
+    let paid = compare_orders_with_receipts(&open_table.table, orders, &recent, now, ordered, on_receipts).await?;
     all.extend(paid.differences);
     all.sort();
     all.dedup();
     let opened = match args.open {
         true if is_readable => {
             let opening = || progress.set_message("computing the opening movements");
-            Some(open_stocks(orders, context.clock.as_ref(), &unopened, opening).await?)
+            Some(write_opening_movements(orders, context.clock.as_ref(), &unopened, opening).await?)
         }
         true => Some(0),
         false => None,
@@ -145,6 +132,34 @@ pub async fn audit(
     Ok(Exit::done_if(report.differences.is_empty() && report.changed.is_empty() && is_opened))
 }
 
+/// Returns the time range in which every payment must have an order. `recent` are the orders of the table.
+async fn time_range_with_orders(
+    context: &CommandContext,
+    orders: &OrdersTable,
+    open_table: &OpenTable,
+    recent: &OrderSummary,
+    now: DateTime<Utc>,
+) -> Result<Range<DateTime<Utc>>, Failure> {
+    Ok(match context.options.table() {
+        // On AWS, a merchant may have turned on the order desk later. Payments before the first order do not need an
+        // order.
+        Some(_) => {
+            let first = recent.first_paid_at().unwrap_or(now);
+            let from = match orders.ordered_from().await {
+                // The settings cannot be read, which is a difference. Then no payment is required to have an order.
+                Err(TableError::Unreadable { .. }) => now,
+                from => from?.map_or(first, |from| from.max(first)),
+            };
+            from..now - MAX_ORDER_DELAY
+        }
+        // In the local system, the order desk is always on, so each payment needs an order. This process has placed the
+        // orders of all payments, unless another process serves the table: that process may not have placed the newest
+        // orders yet.
+        None if open_table.is_served_by_another_process() => DateTime::<Utc>::MIN_UTC..now - MAX_ORDER_DELAY,
+        None => DateTime::<Utc>::MIN_UTC..now,
+    })
+}
+
 /// Returns the report as text.
 fn orders_audit_text(report: &OrdersAuditView) -> String {
     let OrdersAuditView { items, orders, receipts, differences, changed, payments_compared, without_opening, opened } =
@@ -160,13 +175,13 @@ fn orders_audit_text(report: &OrdersAuditView) -> String {
     if !differences.is_empty() {
         let rows = differences.iter().map(|difference| {
             let OrderDifference { check, item, expected, found } = difference;
-            vec![output::red(&check.to_string()), item.clone(), expected.clone(), found.clone()]
+            vec![output::red_text(&check.to_string()), item.clone(), expected.clone(), found.clone()]
         });
-        lines += &format!("{}\n", table(&COLUMNS, rows));
+        lines += &format!("{}\n", format_table(&COLUMNS, rows));
     }
     let counts: Vec<String> = by_check.iter().map(|(check, count)| format!("{check} {count}")).collect();
     lines += &match differences.len() {
-        0 => format!("{read}: {}\n", output::green("no differences")),
+        0 => format!("{read}: {}\n", output::green_text("no differences")),
         some => format!("{read}: {} ({})\n", format_count(some as u64, "difference"), counts.join(", ")),
     };
     for number in changed {

@@ -9,34 +9,34 @@ use chrono::NaiveDate;
 use csv::StringRecord;
 
 /// A line of a CSV file.
-pub struct Line<'a> {
+pub struct CsvLine<'a> {
     header: &'a StringRecord,
     record: &'a StringRecord,
 }
 
-impl Line<'_> {
+impl CsvLine<'_> {
     /// Parses the cell of `column`; `None` if the file lacks the column or the cell is blank.
     ///
     /// # Errors
     /// If the text of the cell is invalid. The message states the column, the text and the allowed values.
-    pub fn cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<T>, String> {
+    pub fn optional_cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<T>, String> {
         self.parse_cell(column, str::parse)
     }
 
     /// Parses the date in the cell of `column`; `None` if the file lacks the column or the cell is blank.
     ///
     /// # Errors
-    /// Like [`Line::cell`].
-    pub fn date(&self, column: &str) -> Result<Option<NaiveDate>, String> {
+    /// Like [`CsvLine::optional_cell`].
+    pub fn optional_date(&self, column: &str) -> Result<Option<NaiveDate>, String> {
         self.parse_cell(column, parse_date)
     }
 
     /// Parses the date in the cell of `column`, which must not be blank.
     ///
     /// # Errors
-    /// Like [`Line::required_cell`].
+    /// Like [`CsvLine::required_cell`].
     pub fn required_date(&self, column: &str) -> Result<NaiveDate, String> {
-        self.date(column)?.ok_or_else(|| must_not_be_blank(column))
+        self.optional_date(column)?.ok_or_else(|| must_not_be_blank(column))
     }
 
     /// Parses the cell of `column` with `parse`; `None` if the file lacks the column or the cell is blank.
@@ -53,9 +53,9 @@ impl Line<'_> {
     /// Parses the cell of `column`, which must not be blank.
     ///
     /// # Errors
-    /// Like [`Line::cell`], and if the cell is blank.
+    /// Like [`CsvLine::optional_cell`], and if the cell is blank.
     pub fn required_cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<T, String> {
-        self.cell(column)?.ok_or_else(|| must_not_be_blank(column))
+        self.optional_cell(column)?.ok_or_else(|| must_not_be_blank(column))
     }
 }
 
@@ -69,10 +69,10 @@ fn must_not_be_blank(column: &str) -> String {
 /// # Errors
 /// If the header or a line is invalid, or if there is no line after the header. The message states the line, the column
 /// and the allowed values.
-pub fn read_lines<T>(
+pub fn read_csv_lines<T>(
     text: impl Read,
     columns: &[&str],
-    read: impl Fn(&Line<'_>) -> Result<T, String>,
+    read: impl Fn(&CsvLine<'_>) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
@@ -82,7 +82,7 @@ pub fn read_lines<T>(
     let line = |record: Result<StringRecord, csv::Error>| {
         let record = record.map_err(|error| error.to_string())?;
         let line = record.position().map_or(0, csv::Position::line);
-        read(&Line { header: &header, record: &record }).map_err(|reason| format!("line {line}: {reason}"))
+        read(&CsvLine { header: &header, record: &record }).map_err(|reason| format!("line {line}: {reason}"))
     };
     let lines: Vec<T> = reader.records().map(line).collect::<Result<_, _>>()?;
     if lines.is_empty() {

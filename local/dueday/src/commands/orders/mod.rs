@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use billing::{AccountId, Currency};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
-use orders::{EmployeeId, OrderId, OrderLine, OrderStatus, PlaceId, ProductId, Quarter, Step, WarehouseId};
+use orders::{EmployeeId, OrderId, OrderLine, OrderStatus, OrderStep, PlaceId, ProductId, Quarter, WarehouseId};
 use orders_desk::OrderDesk;
-use orders_table::Buckets;
+use orders_table::BucketCount;
 use store::TableError;
 use ulid::Ulid;
 
@@ -23,8 +23,8 @@ use goods::{deliveries, import, stock};
 use people::{customers, employees, places};
 
 use super::list_output::LimitArgs;
-use super::value_parsers::{parse_date, parse_number};
-use crate::context::Context;
+use super::value_parsers::{parse_date, parse_number_in_range};
+use crate::context::CommandContext;
 use crate::machine::data_folder::{FolderRequirement, unplaced_orders_file};
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
@@ -56,16 +56,16 @@ pub struct OrdersArgs {
     /// The number of buckets of the index over all orders, for a new table on AWS
     #[arg(long, value_name = "N", default_value_t = 4, env = "DUEDAY_ORDER_BUCKETS", global = true)]
     #[arg(help_heading = "Settings", hide_short_help = true)]
-    #[arg(value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000))]
+    #[arg(value_parser = |text: &str| parse_number_in_range::<u32>(text, 1..=1_000))]
     order_buckets: u32,
     #[command(subcommand)]
-    action: Action,
+    action: OrdersAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum OrdersAction {
     /// List orders, oldest first
-    List(ListArgs),
+    List(ListOrdersArgs),
     /// Show an order with its lines
     Show {
         #[arg(value_name = "ORDER")]
@@ -100,7 +100,7 @@ enum Action {
     Lines {
         order: OrderId,
         /// A product and its quantity, such as beans=2. The order gets exactly the given products
-        #[arg(value_name = "PRODUCT=N", required = true, value_parser = parse_line)]
+        #[arg(value_name = "PRODUCT=N", required = true, value_parser = parse_order_line)]
         lines: Vec<OrderLine>,
     },
     /// Split an order that is not picked yet into two
@@ -133,7 +133,7 @@ enum Action {
     Receive {
         product: ProductId,
         warehouse: WarehouseId,
-        #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 1..=1_000_000_000))]
+        #[arg(value_name = "N", value_parser = |text: &str| parse_number_in_range::<u64>(text, 1..=1_000_000_000))]
         quantity: u64,
         /// An id for this delivery, a ULID; a repeated command with the same id adds no stock
         #[arg(long, value_name = "ULID")]
@@ -141,7 +141,7 @@ enum Action {
     },
     /// Set the stock of a product in a warehouse to the counted number
     #[command(after_help = stock::COUNT_COMMAND_AFTER_HELP)]
-    Count(stock::CountArgs),
+    Count(stock::CountStockArgs),
     /// Subtract lost or broken pieces of a product from the stock
     WriteOff(stock::WriteOffArgs),
     /// Move pieces of a product to the stock of another warehouse
@@ -154,7 +154,7 @@ enum Action {
     ///
     /// Compares the stock with its movements, the totals with the orders, and the orders with the receipts.
     #[command(after_help = audit::AFTER_HELP)]
-    Audit(audit::AuditArgs),
+    Audit(audit::AuditOrdersArgs),
     /// Rank the representatives by their orders in a quarter
     Ranking {
         /// The quarter, such as 2027-Q1
@@ -185,7 +185,7 @@ enum Action {
     /// Show the countries and the warehouses of a region
     Region { region: PlaceId },
     /// Show, estimate or increase the number of buckets of the index
-    Shards(shards::ShardsArgs),
+    Shards(shards::OrdersShardsArgs),
 }
 
 /// The ids of one or more orders.
@@ -197,9 +197,9 @@ struct OrderIds {
 
 /// The filter of the list of orders.
 #[derive(Debug, Args)]
-struct ListArgs {
+struct ListOrdersArgs {
     /// OPEN, BACKORDERED, PICKED, SHIPPED, DELIVERED, RETURNED or CANCELLED [default: all]
-    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+    #[arg(long, value_name = "STATUS", value_parser = parse_order_status)]
     status: Vec<OrderStatus>,
     /// Only orders of this customer
     #[arg(long, value_name = "ACCOUNT", conflicts_with = "representative")]
@@ -218,45 +218,46 @@ struct ListArgs {
 }
 
 /// Parses the status of an order, in upper or lower case.
-fn parse_status(text: &str) -> Result<OrderStatus, String> {
+fn parse_order_status(text: &str) -> Result<OrderStatus, String> {
     use strum::IntoEnumIterator as _;
     let all = || OrderStatus::iter().map(|status| status.to_string()).collect::<Vec<_>>().join(", ");
     text.to_uppercase().parse().map_err(|_| format!("must be one of {}", all()))
 }
 
 /// Parses a product and its quantity, such as `beans=2`.
-fn parse_line(text: &str) -> Result<OrderLine, String> {
+fn parse_order_line(text: &str) -> Result<OrderLine, String> {
     let (product, quantity) = text.split_once('=').ok_or("must be a product and its quantity, such as beans=2")?;
     let product = product.parse().map_err(|error| format!("the product {product:?} {error}"))?;
-    Ok(OrderLine { product, quantity: parse_number::<u32>(quantity, 1..=1_000_000_000)? })
+    Ok(OrderLine { product, quantity: parse_number_in_range::<u32>(quantity, 1..=1_000_000_000)? })
 }
 
 /// Runs `dueday orders`.
-pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failure> {
-    if let Action::Shards(shards) = &args.action
-        && let Some(estimate) = shards.estimate()
+pub async fn run_orders_command(context: &CommandContext, args: &OrdersArgs) -> Result<Exit, Failure> {
+    if let OrdersAction::Shards(shards) = &args.action
+        && let Some(estimate) = shards.bucket_estimate()
     {
-        return shards::print_estimate(context, estimate);
+        return shards::print_bucket_estimate(context, estimate);
     }
     let open_table = OpenTable::open(context, FolderRequirement::MustExist).await?;
-    let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await;
+    let desk = open_table.order_desk(context, &args.orders_table, BucketCount::new(args.order_buckets)).await;
     let desk = match (desk, &args.action) {
         // The settings of the order desk cannot be read, so no other command works. The audit reports them.
-        (Err(Failure::Table(TableError::Unreadable { .. })), Action::Audit(audit)) => {
-            return audit::audit(context, &open_table.orders_table(&args.orders_table), &open_table, audit).await;
+        (Err(Failure::Table(TableError::Unreadable { .. })), OrdersAction::Audit(audit)) => {
+            return audit::audit_orders(context, &open_table.orders_table(&args.orders_table), &open_table, audit)
+                .await;
         }
         (desk, _) => desk?,
     };
     // `publish_all_changes` places the orders of paid months. An import may define the products of SKUs for which
     // months are already paid, so `publish_all_changes` is called after an import, and before every other command.
-    let is_import = matches!(args.action, Action::Import { .. });
+    let is_import = matches!(args.action, OrdersAction::Import { .. });
     // The import of products needs regions, and orders need representatives. So the imports of places and of people may
     // come before the import of products, and place no orders.
-    let is_preparation = matches!(args.action, Action::Places { .. } | Action::People { .. });
+    let is_preparation = matches!(args.action, OrdersAction::Places { .. } | OrdersAction::People { .. });
     if !is_import && !is_preparation {
         open_table.publish_all_changes(context).await?;
     }
-    let exit = run_action(context, &desk, &open_table, &args.action).await?;
+    let exit = run_orders_action(context, &desk, &open_table, &args.action).await?;
     // Publishes the events of the orders that the command changed, and sends the mails about these events.
     if is_import {
         open_table.publish_all_changes(context).await?;
@@ -268,11 +269,11 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
 }
 
 /// Runs the subcommand `action`.
-async fn run_action(
-    context: &Context,
+async fn run_orders_action(
+    context: &CommandContext,
     desk: &OrderDesk,
     open_table: &OpenTable,
-    action: &Action,
+    action: &OrdersAction,
 ) -> Result<Exit, Failure> {
     // Each change with `desk` writes an entry of the action log. Bulk commands (imports, `audit`, `backfill`) use
     // `desk_without_requester`, and write at most one entry for all their changes.
@@ -280,43 +281,51 @@ async fn run_action(
     let desk = &desk.requested_by(context.requester(&open_table.table));
     let zone = open_table.table.policy().zone;
     match action {
-        Action::List(args) => list::list(context, desk, zone, args).await,
-        Action::Show { order } => list::show(context, desk, zone, *order).await,
-        Action::Pick(ids) => list::change_status(context, desk, ids, OrderStatus::Picked).await,
-        Action::PickList(args) => packing::pick_list(context, desk, open_table, args).await,
-        Action::Ship(args) => packing::ship(context, desk, args).await,
-        Action::Deliver(ids) => list::change_status(context, desk, ids, OrderStatus::Delivered).await,
-        Action::Return { orders, unsellable } => {
-            let step = Step { is_unsellable: *unsellable, ..OrderStatus::Returned.into() };
-            list::advance_all(context, desk, orders.orders.iter().map(|id| (*id, step.clone()))).await
+        OrdersAction::List(args) => list::list_orders(context, desk, zone, args).await,
+        OrdersAction::Show { order } => list::show_order(context, desk, zone, *order).await,
+        OrdersAction::Pick(ids) => list::change_order_status(context, desk, ids, OrderStatus::Picked).await,
+        OrdersAction::PickList(args) => packing::print_pick_list(context, desk, open_table, args).await,
+        OrdersAction::Ship(args) => packing::ship_orders(context, desk, args).await,
+        OrdersAction::Deliver(ids) => list::change_order_status(context, desk, ids, OrderStatus::Delivered).await,
+        OrdersAction::Return { orders, unsellable } => {
+            let step = OrderStep { is_unsellable: *unsellable, ..OrderStatus::Returned.into() };
+            list::change_status_of_each_order(context, desk, orders.orders.iter().map(|id| (*id, step.clone()))).await
         }
-        Action::Cancel { orders, confirmation } => {
+        OrdersAction::Cancel { orders, confirmation } => {
             confirmation.confirm(&format!("Cancel {}?", format_count(orders.orders.len() as u64, "order")))?;
-            list::change_status(context, desk, orders, OrderStatus::Cancelled).await
+            list::change_order_status(context, desk, orders, OrderStatus::Cancelled).await
         }
-        Action::Lines { order, lines } => list::change_lines(context, desk, *order, lines).await,
-        Action::Split(args) => follow_ups::split(context, desk, args).await,
-        Action::Replace(args) => follow_ups::replace(context, desk, args).await,
-        Action::Address(args) => address::set_address(context, desk, open_table, args).await,
-        Action::HandOver { accounts, representative } => {
-            customers::hand_over(context, desk, open_table, accounts, representative).await
+        OrdersAction::Lines { order, lines } => list::change_order_lines(context, desk, *order, lines).await,
+        OrdersAction::Split(args) => follow_ups::split_order(context, desk, args).await,
+        OrdersAction::Replace(args) => follow_ups::replace_products(context, desk, args).await,
+        OrdersAction::Address(args) => address::set_address(context, desk, open_table, args).await,
+        OrdersAction::HandOver { accounts, representative } => {
+            customers::hand_over_customers(context, desk, open_table, accounts, representative).await
         }
-        Action::Stock { product } => deliveries::show_stock(context, desk, product).await,
-        Action::Receive { product, warehouse, quantity, delivery } => {
+        OrdersAction::Stock { product } => deliveries::show_stock(context, desk, product).await,
+        OrdersAction::Receive { product, warehouse, quantity, delivery } => {
             deliveries::receive_delivery(context, desk, product, warehouse, *quantity, *delivery).await
         }
-        Action::Count(args) => stock::count(context, desk, args).await,
-        Action::WriteOff(args) => stock::write_off(context, desk, args).await,
-        Action::Transfer(args) => stock::transfer(context, desk, args).await,
-        Action::Movements(args) => stock::movements(context, desk, zone, args).await,
-        Action::Audit(args) => audit::audit(context, &desk_without_requester.table, open_table, args).await,
-        Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
-        Action::People { file } => employees::import(context, desk_without_requester, open_table, file).await,
-        Action::Employees(args) => employees::employees(context, desk, args).await,
-        Action::Places { file } => places::import(context, desk_without_requester, open_table, file).await,
-        Action::Region { region } => places::region(context, desk, region).await,
-        Action::Import { file } => import::import(context, desk_without_requester, open_table, file).await,
-        Action::Backfill(args) => backfill::backfill(context, desk_without_requester, open_table, args).await,
-        Action::Shards(shards) => shards::shards(context, desk, shards).await,
+        OrdersAction::Count(args) => stock::count_stock(context, desk, args).await,
+        OrdersAction::WriteOff(args) => stock::write_off_stock(context, desk, args).await,
+        OrdersAction::Transfer(args) => stock::transfer_stock(context, desk, args).await,
+        OrdersAction::Movements(args) => stock::list_stock_movements(context, desk, zone, args).await,
+        OrdersAction::Audit(args) => {
+            audit::audit_orders(context, &desk_without_requester.table, open_table, args).await
+        }
+        OrdersAction::Ranking { quarter, currency } => {
+            list::rank_representatives(context, desk, *quarter, *currency).await
+        }
+        OrdersAction::People { file } => {
+            employees::import_employees(context, desk_without_requester, open_table, file).await
+        }
+        OrdersAction::Employees(args) => employees::show_employees(context, desk, args).await,
+        OrdersAction::Places { file } => places::import_places(context, desk_without_requester, open_table, file).await,
+        OrdersAction::Region { region } => places::show_region(context, desk, region).await,
+        OrdersAction::Import { file } => import::import_goods(context, desk_without_requester, open_table, file).await,
+        OrdersAction::Backfill(args) => {
+            backfill::backfill_orders(context, desk_without_requester, open_table, args).await
+        }
+        OrdersAction::Shards(shards) => shards::run_orders_shards_command(context, desk, shards).await,
     }
 }

@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
 use orders_desk::OrderDesk;
-use orders_table::{BucketEstimate, Buckets};
+use orders_table::{BucketCount, BucketEstimate};
 use serde::Serialize;
 
-use crate::commands::value_parsers::parse_number;
-use crate::context::Context;
+use crate::commands::value_parsers::parse_number_in_range;
+use crate::context::CommandContext;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
@@ -25,26 +25,26 @@ Examples:
   dueday orders shards --orders 3000000 --percent 20 --item-bytes 250
   dueday orders shards set 15"
 )]
-pub struct ShardsArgs {
+pub struct OrdersShardsArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<BucketsAction>,
     /// The total number of orders
     #[arg(long, value_name = "N")]
     orders: Option<u64>,
     /// The percentage of orders with the status that is read
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| parse_number::<u32>(text, 1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| parse_number_in_range::<u32>(text, 1..=100))]
     percent: u32,
     /// The size of an order's entry in the index, in bytes
-    #[arg(long, value_name = "N", default_value_t = 250, value_parser = |text: &str| parse_number::<u32>(text, 1..=400_000))]
+    #[arg(long, value_name = "N", default_value_t = 250, value_parser = |text: &str| parse_number_in_range::<u32>(text, 1..=400_000))]
     item_bytes: u32,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum BucketsAction {
     /// Increase the number of buckets (partitions of the index over all orders)
     Set {
         /// The new number
-        #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000))]
+        #[arg(value_name = "N", value_parser = |text: &str| parse_number_in_range::<u32>(text, 1..=1_000))]
         buckets: u32,
         #[command(flatten)]
         confirmation: ConfirmationArgs,
@@ -53,7 +53,7 @@ enum Action {
 
 /// The number of buckets, as printed with `--json`.
 #[derive(Serialize)]
-struct BucketCount {
+struct BucketCountView {
     buckets: u32,
 }
 
@@ -66,16 +66,16 @@ struct BucketEstimateView {
     buckets: u64,
 }
 
-impl ShardsArgs {
+impl OrdersShardsArgs {
     /// Returns the estimate to print; `None` without --orders.
-    pub fn estimate(&self) -> Option<BucketEstimate> {
+    pub fn bucket_estimate(&self) -> Option<BucketEstimate> {
         let Self { percent, item_bytes, .. } = *self;
         self.orders.map(|orders| BucketEstimate { orders, percent, item_bytes })
     }
 }
 
 /// Prints the estimated number of buckets.
-pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exit, Failure> {
+pub fn print_bucket_estimate(context: &CommandContext, estimate: BucketEstimate) -> Result<Exit, Failure> {
     let view = BucketEstimateView {
         items_per_read_unit: estimate.items_per_read_unit(),
         read_units_per_item: estimate.read_units_per_item(),
@@ -110,12 +110,16 @@ pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exi
 }
 
 /// Shows or increases the number of buckets.
-pub async fn shards(context: &Context, desk: &OrderDesk, args: &ShardsArgs) -> Result<Exit, Failure> {
+pub async fn run_orders_shards_command(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    args: &OrdersShardsArgs,
+) -> Result<Exit, Failure> {
     let buckets = match args.action {
         None => desk.buckets().count(),
-        Some(Action::Set { buckets, confirmation }) => {
+        Some(BucketsAction::Set { buckets, confirmation }) => {
             confirmation.confirm(&format!("Increase the number of buckets to {buckets}?"))?;
-            let now = desk.table.raise_buckets(Buckets::new(buckets)).await?.count();
+            let now = desk.table.raise_buckets(BucketCount::new(buckets)).await?.count();
             if now > buckets {
                 return Err(Failure::Refused(format!(
                     "there are {now} buckets, and the number cannot be decreased: lists would not contain the orders \
@@ -125,6 +129,6 @@ pub async fn shards(context: &Context, desk: &OrderDesk, args: &ShardsArgs) -> R
             now
         }
     };
-    context.print(&BucketCount { buckets }, || format!("{}\n", format_count(buckets.into(), "bucket")))?;
+    context.print(&BucketCountView { buckets }, || format!("{}\n", format_count(buckets.into(), "bucket")))?;
     Ok(Exit::Done)
 }

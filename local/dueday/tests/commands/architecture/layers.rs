@@ -3,8 +3,10 @@
 
 use super::{Crates, root};
 
-/// The lines of the document before and after the drawing.
-const DRAWING_MARKS: (&str, &str) = ("<!-- The layers -->", "<!-- End of the layers -->");
+/// The line of the document before the drawing.
+const DRAWING_BEGIN: &str = "<!-- The layers -->";
+/// The line of the document after the drawing.
+const DRAWING_END: &str = "<!-- End of the layers -->";
 
 /// Returns the layers of `drawing`, from the top to the bottom: the folders in each line that begins with the name of a
 /// layer.
@@ -42,7 +44,7 @@ fn find_mistakes(layers: &[Vec<&str>], crates: &Crates) -> Vec<String> {
 #[test]
 fn no_crate_depends_on_a_crate_of_a_layer_above_its_own() {
     let document = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let drawing = document.split(DRAWING_MARKS.0).nth(1).unwrap().split(DRAWING_MARKS.1).next().unwrap();
+    let drawing = document.split(DRAWING_BEGIN).nth(1).unwrap().split(DRAWING_END).next().unwrap();
     let mistakes = find_mistakes(&read_layers(drawing), Crates::of_project());
     assert!(mistakes.is_empty(), "the layers in docs/architecture.md:\n{}", mistakes.join("\n"));
 }

@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 use super::modules::{Dependencies, Source, reachable_modules};
 use super::root;
 
-/// The lines of the document before and after the drawing.
-const DRAWING_MARKS: (&str, &str) = ("<!-- imports -->", "<!-- /imports -->");
+/// The line of the document before the drawing.
+const DRAWING_BEGIN: &str = "<!-- imports -->";
+/// The line of the document after the drawing.
+const DRAWING_END: &str = "<!-- /imports -->";
 
 /// The crates whose files are all in folders. Their imports name the module that defines an item.
 const CRATES_OF_FOLDERS: [&str; 2] = ["billing", "store"];
@@ -49,7 +51,8 @@ fn draw_imports() -> String {
 
 #[test]
 fn architecture_document_draws_the_imports_between_folders() {
-    testkit::check_generated_section(&root().join("docs/architecture.md"), DRAWING_MARKS, &draw_imports());
+    let path = root().join("docs/architecture.md");
+    testkit::check_generated_section(&path, DRAWING_BEGIN, DRAWING_END, &draw_imports());
 }
 
 #[test]

@@ -165,7 +165,8 @@ impl Route {
 
 /// Returns all routes of both APIs.
 pub fn all_routes() -> Vec<Route> {
-    let routes: Vec<Route> = [api::document(), orders_api::document()].iter().flat_map(routes_of).collect();
+    let routes: Vec<Route> =
+        [api::openapi_document(), orders_api::openapi_document()].iter().flat_map(routes_of).collect();
     let served: BTreeSet<&str> = routes.iter().map(|route| route.operation_id.as_str()).collect();
     let known: BTreeSet<&str> = [
         &PUBLIC_OPERATION_IDS[..],

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use emulator::{Engine, RequestObserver};
-use publishing::{Bus, BusEntry, FailedEntry};
+use publishing::{BusEntry, EventBus, FailedEntry};
 use serde_json::Value;
 
 /// Counts the requests to the engine, and their read units and write units.
@@ -48,7 +48,7 @@ impl RequestObserver for Meter {
         Some(response)
     }
 
-    fn completed(&self, _: &str, _: &Value, _: Result<&str, &str>) {}
+    fn observe_response(&self, _: &str, _: &Value, _: Result<&str, &str>) {}
 }
 
 /// A fake of the event bus that stores the published events in memory.
@@ -63,8 +63,8 @@ impl RecordedEvents {
 }
 
 #[async_trait]
-impl Bus for RecordedEvents {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+impl EventBus for RecordedEvents {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         self.0.lock().unwrap().extend(entries.iter().cloned());
         Vec::new()
     }

@@ -37,8 +37,8 @@ async fn costs_document_shows_the_computed_costs() {
     let core = tables::PAYMENTS_PER_MONTH.map(|payments| bill(&core, &prices, &core_one, &core_idle, payments));
     let million = bill(&stack, &prices, &one, &idle, 1e6).by_payments();
     let path = root().join("docs/costs.md");
-    let generated = tables::render((&core, &bills), without_receipts, &one, &prices);
-    testkit::check_generated_section(&path, (TABLES_BEGIN, TABLES_END), &generated);
+    let generated = tables::render(&core, &bills, without_receipts, &one, &prices);
+    testkit::check_generated_section(&path, TABLES_BEGIN, TABLES_END, &generated);
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let costs = tables::sentence_of_readme(&core, &bills);
     assert!(readme.contains(&costs), "README.md must contain: {costs}");

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use billing::{Attempt, ClaimToken, ReminderClaim, Status, Subscription, SubscriptionId};
+use billing::{Attempt, ClaimToken, ReminderClaim, Subscription, SubscriptionId, SubscriptionStatus};
 use chrono::DateTime;
 use clock::SimulatedClock;
-use emulator::{Engine, Stream};
+use emulator::{Engine, TableStream};
 use orders::{OrderStatus, PaidPeriod};
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize, is_dropped_by_stream_filter};
 use store::{CreateOutcome, Table, UpdateOutcome};
-use testkit::sample;
+use testkit::{sample_account, sample_subscription};
 use ulid::Ulid;
 
 use super::stack::Stack;
@@ -26,14 +26,14 @@ const MAX_PATTERNS: usize = 5;
 struct World {
     engine: Engine,
     table: Table,
-    stream: Stream,
+    stream: TableStream,
     position: Option<String>,
 }
 
 impl World {
     /// Creates an empty table, and enables its stream.
     async fn new() -> Self {
-        let engine = Engine::memory();
+        let engine = Engine::in_memory();
         let table = Table::new(engine.client(), "dueday");
         table.create_if_absent().await.unwrap();
         let stream = engine.stream("dueday").unwrap();
@@ -89,7 +89,7 @@ fn claimed_copy(subscription: &Subscription, has_attempt: bool, has_reminder: bo
 async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_reminder() {
     let (stack, mut world) = (Stack::read(), World::new().await);
     assert!(stack.stream_filters().len() <= MAX_PATTERNS);
-    world.table.put_account(&sample::account()).await.unwrap();
+    world.table.put_account(&sample_account()).await.unwrap();
     assert!(stack.is_passed(&world.record()), "an account was created");
     let both = [false, true];
     let states: Vec<(bool, bool)> = both.iter().flat_map(|attempt| both.map(|reminder| (*attempt, reminder))).collect();
@@ -101,7 +101,7 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
                 let created = Subscription {
                     id: SubscriptionId::new(Ulid::from_parts(2, number)),
                     attempt_seq: 1,
-                    ..sample::subscription(10, "2026-01-01".parse().unwrap())
+                    ..sample_subscription(10, "2026-01-01".parse().unwrap())
                 };
                 let old = claimed_copy(&created, *old_attempt, *old_reminder);
                 let created = world.table.create_subscription(&old, None).await.unwrap();
@@ -111,7 +111,7 @@ async fn stream_filter_drops_only_the_change_that_opens_an_attempt_or_claims_a_r
                 let created = created.iter().find(|record| images(record).1.unwrap().get("Status").is_some()).unwrap();
                 assert!(stack.is_passed(created), "a subscription was created: {created:#}");
                 let new = claimed_copy(&old, *new_attempt, *new_reminder);
-                let status = if is_public { Status::Paused } else { old.status };
+                let status = if is_public { SubscriptionStatus::Paused } else { old.status };
                 // Each write of a subscription changes its version.
                 let written = world.table.update_subscription(&old, &Subscription { status, ..new }).await.unwrap();
                 assert!(matches!(written, UpdateOutcome::Applied(_)));
@@ -171,11 +171,11 @@ fn stream_filter_uses_only_the_key_that_lambda_documents() {
 
 #[tokio::test]
 async fn stream_filter_of_the_orders_table_passes_only_orders_and_every_change_with_an_event() {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let stream = engine.stream("dueday-orders").unwrap();
-    let desk = OrderDesk::new(table, Buckets::default(), Arc::new(SimulatedClock::new(DateTime::UNIX_EPOCH, 1)));
+    let desk = OrderDesk::new(table, BucketCount::default(), Arc::new(SimulatedClock::new(DateTime::UNIX_EPOCH, 1)));
     let company = Company::new(CompanySize { customers: 2, employees: 5, products: 2, warehouses: 1, months: 1 }, 5);
     for product in &company.products {
         desk.table.create_product(product).await.unwrap();
@@ -183,8 +183,8 @@ async fn stream_filter_of_the_orders_table_passes_only_orders_and_every_change_w
     let (sku, lines) = &company.skus[0];
     desk.table.set_lines_of_sku(sku, lines).await.unwrap();
     let paid = PaidPeriod { sku: sku.clone(), ..company.paid[0].clone() };
-    desk.place(&paid).await.unwrap();
-    desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
+    desk.place_order(&paid).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Cancelled).await.unwrap();
 
     let (stack, mut passed) = (Stack::read(), 0);
     for record in new_records(&stream, &mut None) {

@@ -65,7 +65,8 @@ pub fn sentence_of_readme(core: &[Bill; 3], full: &[Bill; 3]) -> String {
 /// a stack with all parts. `without_receipts` contains, for each bill, the costs that grow with the payments if no receipts
 /// are mailed. `one` contains the counts of one payment.
 pub fn render(
-    (core, bills): (&[Bill; 3], &[Bill; 3]),
+    core: &[Bill; 3],
+    bills: &[Bill; 3],
     without_receipts: [f64; 3],
     one: &Counts,
     prices: &Prices,

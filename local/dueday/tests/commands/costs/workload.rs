@@ -9,14 +9,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use deployment::InMemoryDeployment;
 use embedded_metrics::MetricsLayer;
-use emulator::{EngineConnection, Stream};
+use emulator::{EngineConnection, TableStream};
 use events_function::NO_WEBHOOK_ENDPOINT;
-use notices::Notices;
+use notices::CustomerNotifier;
 use publishing::Publisher;
 use serde_json::{Value, json};
 use store::CreateOutcome;
 use sweep::BatchRequest;
-use testkit::{RecordedMails, config, sample};
+use testkit::{RecordedMails, read_test_config, sample_account, sample_subscription};
 use tracing::level_filters::LevelFilter;
 use tracing::{Instrument as _, Span};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -83,14 +83,14 @@ fn six_o_clock(date: &str) -> DateTime<Utc> {
 fn subscription(n: u32) -> Subscription {
     let id = SubscriptionId::new(Ulid::from_parts(2, n.into()));
     let account = format!("account-{n}").parse().unwrap();
-    Subscription { id, account, shard: n % SHARDS, ..sample::subscription(10, "2024-01-01".parse().unwrap()) }
+    Subscription { id, account, shard: n % SHARDS, ..sample_subscription(10, "2024-01-01".parse().unwrap()) }
 }
 
 /// Returns all records of `stream` after `position`, and advances `position`.
-pub fn new_records(stream: &Stream, position: &mut Option<String>) -> Vec<Value> {
+pub fn new_records(stream: &TableStream, position: &mut Option<String>) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
-        let mut read = stream.after(position.as_deref(), 1_000).unwrap();
+        let mut read = stream.records_after(position.as_deref(), 1_000).unwrap();
         let records = read["Records"].as_array_mut().unwrap();
         let Some(last) = records.last() else { return all };
         *position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
@@ -128,16 +128,16 @@ fn value_size(value: &Value) -> usize {
 pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> Counts {
     let clock = SimulatedClock::new(six_o_clock("2024-01-01"), 1);
     let mailer = Arc::new(RecordedMails::default());
-    let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer.clone()).await.unwrap();
+    let system = InMemoryDeployment::new(read_test_config(settings).unwrap(), clock, mailer.clone()).await.unwrap();
     let stream = system.engine.stream("dueday").unwrap();
     let meter = Arc::new(Meter::new(system.engine.clone()));
-    let deployment = system.with_connection(Arc::new(EngineConnection::default().and_observer(meter.clone())));
+    let deployment = system.with_connection(Arc::new(EngineConnection::default().with_observer(meter.clone())));
     // The first run on a table stores the gateway's account in the settings. So run once before the requests are
     // counted.
-    deployment.payments().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
+    deployment.payment_batch().await.unwrap().run(&request("2024-01-01"), deadline("2024-01-01")).await.unwrap();
     for n in 0..payments {
         let subscription = subscription(n);
-        let account = Account { id: subscription.account.clone(), ..sample::account() };
+        let account = Account { id: subscription.account.clone(), ..sample_account() };
         system.deployment.table.put_account(&account).await.unwrap();
         let created = system.deployment.table.create_subscription(&subscription, None).await.unwrap();
         assert_eq!(created, CreateOutcome::Created);
@@ -149,18 +149,20 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
     let log = LogBytes::default();
     let writer = log.clone();
     let metrics = MetricsLayer::new("stack-NoticesFunction-0123456789AB".to_owned(), log.clone());
-    let lines = logs::line_layer(true, move || writer.clone());
+    let lines = logs::create_line_layer(true, move || writer.clone());
     let lines = tracing_subscriber::registry().with(LevelFilter::INFO).with(metrics).with(lines);
     let logging = testkit::capture_logs(lines);
 
     system.clock.set(six_o_clock("2024-01-03"));
-    let run = deployment.reminders().await.unwrap().run(&request("2024-01-03"), deadline("2024-01-03")).await.unwrap();
+    let run =
+        deployment.reminder_batch().await.unwrap().run(&request("2024-01-03"), deadline("2024-01-03")).await.unwrap();
     assert!(run.is_done(), "{run:?}");
     let [reads, writes, _] = meter.take();
     counts.extend([(Count::ReminderReads, reads), (Count::ReminderWrites, writes)]);
 
     system.clock.set(six_o_clock("2024-01-10"));
-    let run = deployment.payments().await.unwrap().run(&request("2024-01-10"), deadline("2024-01-10")).await.unwrap();
+    let run =
+        deployment.payment_batch().await.unwrap().run(&request("2024-01-10"), deadline("2024-01-10")).await.unwrap();
     assert!(run.is_done(), "{run:?}");
     let [reads, writes, _] = meter.take();
     counts.extend([(Count::PaymentReads, reads), (Count::PaymentWrites, writes)]);
@@ -168,7 +170,7 @@ pub async fn count(stack: &Stack, payments: u32, settings: &[(&str, &str)]) -> C
 
     let messages = route(stack, &records, &mut counts).await;
     let merchant = deployment.config.merchant.clone();
-    let notices = Notices::new(deployment.table.clone(), mailer.clone(), merchant, system.clock.clone());
+    let notices = CustomerNotifier::new(deployment.table.clone(), mailer.clone(), merchant, system.clock.clone());
     for batch in messages.chunks(MESSAGES_PER_BATCH) {
         let batch = batch.iter().map(|message| (String::new(), message.clone()));
         let failed = notices_function::send_notices(&notices, batch).instrument(invocation_span()).await;

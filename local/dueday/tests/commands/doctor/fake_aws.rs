@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use emulator::{Engine, Limits};
+use emulator::{Engine, ServerLimits};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -76,6 +76,6 @@ pub async fn serve_dynamodb(engine: Engine, is_protected: bool) -> String {
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(emulator::serve(listener, Router::new().route("/", post(respond)), Limits::default()));
+    tokio::spawn(emulator::serve_http(listener, Router::new().route("/", post(respond)), ServerLimits::default()));
     url
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use billing::{Policy, PolicySetting, StoredPolicy};
 use clock::{Clock as _, SystemClock};
-use emulator::{Engine, Limits, StripeFault, StripeServer};
+use emulator::{Engine, ServerLimits, StripeFault, StripeServer};
 use orders_table::OrdersTable;
 use serde_json::{Value, json};
 use store::{Settings, Table};
@@ -56,11 +56,11 @@ impl Deployment {
     /// Creates a deployment without any problem, if `is_protected` is true. If it is false, the tables have neither
     /// backups nor deletion protection. The stage is `dev`, because the stand-in for Stripe has only test keys.
     async fn new(is_protected: bool) -> Self {
-        let engine = Engine::memory();
+        let engine = Engine::in_memory();
         let table = Table::new(engine.client(), "payments");
         table.create_if_absent().await.unwrap();
         let mut policy = Policy::default();
-        policy.set(PolicySetting::TimeZone, "Europe/Vienna").unwrap();
+        policy.set_setting(PolicySetting::TimeZone, "Europe/Vienna").unwrap();
         let settings = Settings { policy: Some(StoredPolicy::from(&policy)), ..Settings::new(4, SystemClock.ulid()) };
         table.init_settings(&settings).await.unwrap();
         OrdersTable::new(engine.client(), "shop-orders").create_if_absent().await.unwrap();
@@ -202,7 +202,7 @@ async fn serve_stripe() -> (Arc<StripeServer>, String) {
     let server = StripeServer::new(Arc::new(SystemClock));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(emulator::serve(listener, server.clone().router(), Limits::default()));
+    tokio::spawn(emulator::serve_http(listener, server.clone().router(), ServerLimits::default()));
     let events = gateways::NEEDED_EVENTS.into_iter().chain(gateways::DEBIT_EVENTS).enumerate();
     let mut form = vec![("url".to_owned(), format!("{API}/webhooks/stripe"))];
     form.extend(events.map(|(index, event)| (format!("enabled_events[{index}]"), event.to_owned())));
@@ -297,7 +297,7 @@ async fn doctor_names_what_a_core_stack_does_not_do_and_reports_it_as_good() {
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_server_of_a_stack_must_accept_the_login_in_the_secret() {
     let deployment = Deployment::new(true).await;
-    let (server, url) = SmtpServer::start_with_login(("dueday", "secret-password")).await;
+    let (server, url) = SmtpServer::start_with_login("dueday", "secret-password").await;
     let secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:login";
     deployment.set_parameters(&[("MailUrl", &url), ("MailLoginSecret", secret)]);
     set_response(deployment.path(), "cloudformation.list-stack-resources", &resources_without_ses());
@@ -316,7 +316,7 @@ async fn mail_server_of_a_stack_must_accept_the_login_in_the_secret() {
         assert!(actual == code && text.contains(line), "{text}");
         assert!(!text.contains("-password"), "{text}");
     }
-    assert!(server.received().is_empty(), "no mail is sent");
+    assert!(server.received_mails().is_empty(), "no mail is sent");
 }
 
 #[tokio::test(flavor = "multi_thread")]

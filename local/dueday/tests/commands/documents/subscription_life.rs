@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use billing::{Dunning, EventType, Status, WaivedReason};
+use billing::{Dunning, EventType, SubscriptionStatus, WaivedReason};
 use serde::de::DeserializeOwned;
 use strum::IntoEnumIterator as _;
 
@@ -30,7 +30,7 @@ fn count_names<T: DeserializeOwned>(section: &str) -> usize {
 #[test]
 fn page_describes_each_status_and_each_reason_of_a_waived_month() {
     let page = read_document("life-of-a-subscription.md");
-    assert_eq!(count_names::<Status>(section(&page, "States")), 5);
+    assert_eq!(count_names::<SubscriptionStatus>(section(&page, "States")), 5);
     assert_eq!(count_names::<WaivedReason>(section(&page, "Waived months")), 7);
 }
 

@@ -17,10 +17,17 @@ use table::{Alarm, Monitoring, Part};
 /// The end of the line before a generated part of the template.
 const GENERATED: &str = "generated from docs/alarms.yaml by `UPDATE_EXAMPLES=1 cargo test --test commands monitoring`";
 
+/// The line of the runbook before the generated section.
+const RUNBOOK_BEGIN: &str =
+    "<!-- The alarms, generated from docs/alarms.yaml by `UPDATE_EXAMPLES=1 cargo test --test commands monitoring` -->";
+/// The line of the runbook after the generated section.
+const RUNBOOK_END: &str = "<!-- End of the alarms -->";
+
 /// Compares the part of the template with the title `title` with `generated`, or writes it.
 fn check_template(title: &str, generated: &str) {
-    let (begin, end) = (format!("  # {title}, {GENERATED}"), format!("  # End of: {title}"));
-    testkit::check_generated_section(&root().join("template.yaml"), (&begin, &end), generated);
+    let begin = format!("  # {title}, {GENERATED}");
+    let end = format!("  # End of: {title}");
+    testkit::check_generated_section(&root().join("template.yaml"), &begin, &end, generated);
 }
 
 #[test]
@@ -61,11 +68,7 @@ fn runbook_is_generated_from_the_table() {
         );
     }
     let all: String = Part::iter().map(|part| runbook(&alarms, part)).collect();
-    let marks = (
-        "<!-- The alarms, generated from docs/alarms.yaml by `UPDATE_EXAMPLES=1 cargo test --test commands monitoring` -->",
-        "<!-- End of the alarms -->",
-    );
-    testkit::check_generated_section(&root().join("docs/operations.md"), marks, &all);
+    testkit::check_generated_section(&root().join("docs/operations.md"), RUNBOOK_BEGIN, RUNBOOK_END, &all);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::permissions::{World, assert_policy};
 async fn policy_of_erase_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
-    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-20").await;
+    world.run_days(&deployment.payment_batch().await.unwrap(), "2027-01-01", "2027-01-20").await;
     let mut all = Vec::new();
     let each = |account: Result<billing::Account, _>| {
         all.push(account.unwrap());
@@ -30,14 +30,15 @@ async fn policy_of_erase_function_matches_its_requests() {
             let id = Ulid::from_parts(1, subscription.shard.into());
             deployment.table.put_card_link(id, &link, now).await.unwrap();
             let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(now.date_naive(), now));
-            deployment.table.settle(subscription, cancelled).await.unwrap();
+            deployment.table.write_settlement(subscription, cancelled).await.unwrap();
         }
         let requested = request_erasure(&deployment.table, &account.id, &action, now).await;
         assert!(requested.is_ok(), "{requested:?}");
     }
-    let report = Eraser::new(recorded.table.clone(), None, recorded.clock.clone()).erase_all(None).await.unwrap();
+    let report =
+        Eraser::new(recorded.table.clone(), None, recorded.clock.clone()).continue_all_erasures(None).await.unwrap();
     assert!(report.erased > 3 && report.failed == 0, "{report:?}");
-    assert_policy("EraseFunction", &world.connection.permissions());
+    assert_policy("EraseFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
@@ -62,5 +63,5 @@ async fn policy_of_erase_function_for_the_order_desk_matches_its_requests() {
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
     assert_eq!(table.count_orders_to_ship(&account).await.unwrap(), 0);
     assert_eq!(table.remove_addresses(&account).await.unwrap(), 1);
-    assert_policy("OrdersErasurePolicy", &world.connection.permissions());
+    assert_policy("OrdersErasurePolicy", &world.connection.recorded_permissions());
 }

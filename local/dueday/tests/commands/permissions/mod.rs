@@ -12,27 +12,29 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::Api;
-use audit_function::Checks;
+use audit_function::TableChecks;
 use aws_sdk_dynamodb::types::AttributeValue;
 use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
 use billing::{CloudEvent, PaymentLimit, PaymentLimits, ReconciledCounts};
-use billing::{ItemImage, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events_between_images};
-use billing::{Secret, WebhookEndpoint};
+use billing::{
+    ItemImage, PaymentMethod, Receipt, ReceivedEvent, Subscription, SubscriptionStatus, events_between_images,
+};
+use billing::{SigningSecret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use deployment::{Deployment, Faulty, InMemoryDeployment};
-use emulator::{Engine, EngineConnection, Fault, Injector, Operation};
-use notices::{NoticeOutcome, Notices};
-use outbound::{AddressPolicy, AllowedAddresses, Deliverer, EndpointSecrets, Sender};
-use reconciling::{Corrections, Reconciler};
+use deployment::{Deployment, FaultyService, InMemoryDeployment};
+use emulator::{Engine, EngineConnection, ExternalOperation, Fault, FaultInjector};
+use notices::{CustomerNotifier, NoticeOutcome};
+use outbound::{AllowedAddresses, Deliverer, EndpointSecrets, EndpointUrlCheck, WebhookSender};
+use reconciling::{CorrectionMode, Reconciler};
 use rest::{Caller, PublicUrl, Role};
-use simulator::{NewSubscriber, population};
+use simulator::{NewSubscriber, generate_subscribers};
 use store::{Paging, Settings, WaitingDelivery};
-use sweep::{BatchRequest, Sweep, Task};
-use testkit::sample;
-use testkit::{FixedResolver, RecordedMails, Script, UnreadQueue, config, encryption_keys};
+use sweep::{BatchRequest, BatchTask, Sweep};
+use testkit::{FaultScript, FixedResolver, RecordedMails, UnreadQueue, encryption_keys, read_test_config};
+use testkit::{sample_account, sample_subscription};
 use tower::ServiceExt as _;
 
 use policies::{assert_allowed, assert_policy, names_with_table_actions};
@@ -42,7 +44,7 @@ struct World {
     /// The deployment that prepares the data of a test. Its requests are not recorded.
     system: InMemoryDeployment,
     /// The faults that a test injects into the calls to the gateway and to the mailer.
-    script: Arc<Script>,
+    script: Arc<FaultScript>,
     /// The connection that records the DynamoDB requests of `recorded`.
     connection: Arc<EngineConnection>,
     /// The deployment whose functions are tested. It has the same table as `system`, and `connection` records its
@@ -53,15 +55,15 @@ struct World {
 impl World {
     /// Creates subscriptions with all kinds of cards on the last day of 2026.
     async fn new(settings: &[(&str, &str)]) -> Self {
-        let script = Arc::new(Script::default());
-        let injector = Arc::new(Injector::new(script.clone()));
+        let script = Arc::new(FaultScript::default());
+        let injector = Arc::new(FaultInjector::new(script.clone()));
         let clock = SimulatedClock::new(six_oclock("2026-12-31"), 1);
-        let mailer = Arc::new(Faulty::new(Arc::new(RecordedMails::default()), injector.clone()));
-        let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer).await.unwrap();
+        let mailer = Arc::new(FaultyService::new(Arc::new(RecordedMails::default()), injector.clone()));
+        let system = InMemoryDeployment::new(read_test_config(settings).unwrap(), clock, mailer).await.unwrap();
         let cards =
             ["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_unknown"];
         for (NewSubscriber { account, mut subscription }, card) in
-            population(31).into_iter().zip(cards.into_iter().cycle())
+            generate_subscribers(31).into_iter().zip(cards.into_iter().cycle())
         {
             let customer = subscription.payment_method.customer.clone();
             subscription.id = billing::SubscriptionId::new(clock::Clock::ulid(system.clock.as_ref()));
@@ -69,26 +71,26 @@ impl World {
             system.deployment.create_subscription(&account, subscription, parse_date("2026-12-31")).await.unwrap();
         }
         let connection = Arc::new(EngineConnection::recording_permissions());
-        let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
+        let gateway = Arc::new(FaultyService::new(system.sandbox.clone(), injector));
         let recorded = Deployment { gateway, ..system.with_connection(connection.clone()) };
         Self { system, script, connection, recorded }
     }
 
     /// Runs the batch of `sweep` twice on each day from `from` to `to`, between the `begin` and `finish` steps of the
     /// state machine. Ignores the results.
-    async fn run_days<T: Task>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
+    async fn run_days<T: BatchTask>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
         for day in parse_date(from).iter_days().take_while(|day| *day <= parse_date(to)) {
             let deadline = six_oclock(&day.to_string()) + TimeDelta::hours(3);
             let execution =
                 serde_json::json!({"scheduled_time": six_oclock(&day.to_string()), "execution": "e", "at_once": 4});
-            let _ = sweep.handle(serde_json::json!({"begin": execution}), deadline).await;
+            let _ = sweep.handle_invocation(serde_json::json!({"begin": execution}), deadline).await;
             for hours in [0, 2] {
                 let now = six_oclock(&day.to_string()) + TimeDelta::hours(hours);
                 self.system.clock.set(now);
                 let _ = sweep.run(&BatchRequest::for_date(day), now + TimeDelta::hours(1)).await;
             }
             let finish = serde_json::json!({"date": day, "begun_at": six_oclock("2027-01-01"), "execution": "e", "has_waited": true});
-            let _ = sweep.handle(serde_json::json!({"finish": finish}), deadline).await;
+            let _ = sweep.handle_invocation(serde_json::json!({"finish": finish}), deadline).await;
         }
     }
 }
@@ -112,14 +114,14 @@ async fn policy_of_payments_function_matches_the_requests_of_months_with_faults(
         let world = World::new(settings).await;
         if let Some(max_charges) = max_charges {
             let mut limits = PaymentLimits::default();
-            limits.set(PaymentLimit::MaxCharges, max_charges).unwrap();
+            limits.set_limit(PaymentLimit::MaxCharges, max_charges).unwrap();
             let stored =
                 world.system.deployment.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await;
             assert!(stored.unwrap());
         }
-        let payments = world.recorded.payments().await.unwrap();
+        let payments = world.recorded.payment_batch().await.unwrap();
         let lost = [Some(Fault::LostBefore), None, Some(Fault::LostAfter)].into_iter().cycle().take(30);
-        world.script.add(Operation::Charge, lost);
+        world.script.add(ExternalOperation::Charge, lost);
         world.run_days(&payments, "2027-01-01", "2027-01-20").await;
         // After that, some subscriptions are cancelled, charging is switched off while attempts are open, and no run
         // happens for two months.
@@ -132,15 +134,15 @@ async fn policy_of_payments_function_matches_the_requests_of_months_with_faults(
         table.scan_subscriptions(each).await.unwrap();
         for stored in all.into_iter().map(Result::unwrap).step_by(5) {
             let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(stored.due_on, stored.created_at));
-            table.settle(stored, cancelled).await.unwrap();
+            table.write_settlement(stored, cancelled).await.unwrap();
         }
-        world.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
+        world.script.add(ExternalOperation::Charge, [Some(Fault::LostAfter); 10]);
         world.run_days(&payments, "2027-01-21", "2027-01-25").await;
         table.set_charging(false, None).await.unwrap();
         world.run_days(&payments, "2027-01-26", "2027-01-28").await;
         table.set_charging(true, None).await.unwrap();
         world.run_days(&payments, "2027-04-05", "2027-04-08").await;
-        done.extend(world.connection.permissions());
+        done.extend(world.connection.recorded_permissions());
     }
     assert_policy("PaymentsFunction", &done);
 }
@@ -148,10 +150,10 @@ async fn policy_of_payments_function_matches_the_requests_of_months_with_faults(
 #[tokio::test]
 async fn policy_of_reminders_function_matches_the_requests_of_a_month() {
     let world = World::new(&[]).await;
-    let reminders = world.recorded.reminders().await.unwrap();
-    world.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
+    let reminders = world.recorded.reminder_batch().await.unwrap();
+    world.script.add(ExternalOperation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
     world.run_days(&reminders, "2027-01-01", "2027-01-31").await;
-    assert_policy("RemindersFunction", &world.connection.permissions());
+    assert_policy("RemindersFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
@@ -159,20 +161,21 @@ async fn policy_of_reconcile_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let (deployment, recorded) = (&world.system.deployment, &world.recorded);
     // A table that imitates a table restored from a backup. The backup was made before the payments.
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let restored = deployment.with_client(engine.client_with_connection(world.connection.clone())).table;
     let unrecorded = deployment.with_client(engine.client()).table;
     unrecorded.create_if_absent().await.unwrap();
     unrecorded.copy_missing_items(&deployment.table).await.unwrap();
-    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-05").await;
+    world.run_days(&deployment.payment_batch().await.unwrap(), "2027-01-01", "2027-01-05").await;
     world.system.clock.set(six_oclock("2027-01-06"));
     let table_id = deployment.table.get_settings().await.unwrap().unwrap().table_id;
     for (table, corrections) in [
-        (recorded.table.clone(), Corrections::SettleOrStoreFinding),
-        (restored, Corrections::WriteReceiptsOfRestoredTable),
+        (recorded.table.clone(), CorrectionMode::SettleOrStoreFinding),
+        (restored, CorrectionMode::WriteReceiptsOfRestoredTable),
     ] {
         let mut reconciler = Reconciler::new(
-            (table, table_id),
+            table,
+            table_id,
             world.system.sandbox.clone(),
             corrections,
             recorded.clock.clone(),
@@ -185,10 +188,10 @@ async fn policy_of_reconcile_function_matches_its_requests() {
             counts.payments += day.counts.payments;
             counts.settled += day.counts.settled;
         }
-        let is_restored = corrections == Corrections::WriteReceiptsOfRestoredTable;
+        let is_restored = corrections == CorrectionMode::WriteReceiptsOfRestoredTable;
         assert!(counts.payments > 0 && (counts.settled == counts.payments) == is_restored, "{counts:?}");
     }
-    assert_policy("ReconcileFunction", &world.connection.permissions());
+    assert_policy("ReconcileFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
@@ -196,14 +199,14 @@ async fn policy_of_audit_function_matches_its_requests() {
     let world = World::new(&[]).await;
     let recorded = &world.recorded;
     let (table, clock) = (recorded.table.clone(), recorded.clock.clone());
-    let checks = Checks::new(table, clock);
+    let checks = TableChecks::new(table, clock);
     let deadline = six_oclock("2027-01-06");
     world.system.clock.set(deadline);
     // The first invocation starts at its deadline, so it stops immediately. The second invocation continues its audit.
     for (check, deadline) in [("table", deadline), ("table", deadline + TimeDelta::minutes(15)), ("day", deadline)] {
-        checks.handle(serde_json::json!({ "check": check }), deadline).await.unwrap();
+        checks.run_requested_check(serde_json::json!({ "check": check }), deadline).await.unwrap();
     }
-    assert_policy("AuditFunction", &world.connection.permissions());
+    assert_policy("AuditFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
@@ -216,7 +219,7 @@ async fn every_function_may_create_the_settings() {
     delete.send().await.unwrap();
     world.recorded.table.init_settings(&initial).await.unwrap();
     for function in ["ApiFunction", "RemindersFunction", "PaymentsFunction"] {
-        assert_allowed(function, &world.connection.permissions());
+        assert_allowed(function, &world.connection.recorded_permissions());
     }
 }
 
@@ -257,8 +260,8 @@ async fn send_and_read(router: &Router, request: &str, body: &str) -> (u16, serd
 /// Runs the payments of the first ten days of 2027. Returns the API path of a receipt of these payments.
 async fn sample_receipt(world: &World) -> String {
     let deployment = &world.system.deployment;
-    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
-    let mut partitions = deployment.table.partitions();
+    world.run_days(&deployment.payment_batch().await.unwrap(), "2027-01-01", "2027-01-10").await;
+    let mut partitions = deployment.table.account_partitions();
     while let Some(partition) = partitions.next().await.unwrap() {
         if let Some(receipt) = partition.receipts.first() {
             return format!("/accounts/{}/receipts/{}", receipt.account, receipt.id());
@@ -271,11 +274,10 @@ async fn sample_receipt(world: &World) -> String {
 async fn policy_of_api_function_matches_the_requests_of_its_routes() {
     let world = World::new(&[]).await;
     world.system.clock.set(six_oclock("2027-01-02"));
-    let api = Api::new(world.recorded.table.clone(), world.recorded.config.api_config(), world.recorded.clock.clone())
-        .await
-        .unwrap();
+    let Deployment { table, config, clock, .. } = &world.recorded;
+    let api = Api::new(table.clone(), &config.table, config.merchant.clone(), clock.clone()).await.unwrap();
     world.system.sandbox.set_url("http://127.0.0.1:7879");
-    let addresses = AddressPolicy::public_only_with(Arc::new(FixedResolver));
+    let addresses = EndpointUrlCheck::public_only_with(Arc::new(FixedResolver));
     let api = api.with_deliveries(Arc::new(UnreadQueue), addresses).with_encryption(encryption_keys());
     let router = api.with_gateway(world.system.sandbox.clone(), &world.system.deployment.config.charging).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
@@ -333,19 +335,21 @@ async fn policy_of_api_function_matches_the_requests_of_its_routes() {
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
     }
     assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
-    assert_policy("ApiFunction", &world.connection.permissions());
+    assert_policy("ApiFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
 async fn policy_of_notices_function_matches_its_requests() {
     let world = World::new(&[]).await;
-    let mailer =
-        Arc::new(Faulty::new(world.system.deployment.mailer.clone(), Arc::new(Injector::new(world.script.clone()))));
+    let mailer = Arc::new(FaultyService::new(
+        world.system.deployment.mailer.clone(),
+        Arc::new(FaultInjector::new(world.script.clone())),
+    ));
     let merchant = world.recorded.config.merchant.clone();
     let clock = world.system.clock.clone();
-    let notices = Notices::new(world.recorded.table.clone(), mailer, merchant, clock.clone())
+    let notices = CustomerNotifier::new(world.recorded.table.clone(), mailer, merchant, clock.clone())
         .with_card_links(Some("https://api.example.com".to_owned()));
-    let (account, gold) = (sample::account(), sample::subscription(10, parse_date("2026-12-01")));
+    let (account, gold) = (sample_account(), sample_subscription(10, parse_date("2026-12-01")));
     world.system.deployment.table.put_account(&account).await.unwrap();
     world.system.deployment.table.create_subscription(&gold, None).await.unwrap();
     let receipt = ItemImage::Receipt(Receipt {
@@ -364,8 +368,8 @@ async fn policy_of_notices_function_matches_its_requests() {
         refunded_at: None,
         reversal: None,
     });
-    let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
-    let unpaid = Subscription { status: Status::Unpaid, ..gold.clone() };
+    let cancelled = Subscription { status: SubscriptionStatus::Cancelled, ..gold.clone() };
+    let unpaid = Subscription { status: SubscriptionStatus::Unpaid, ..gold.clone() };
     let image = |subscription: &Subscription| ItemImage::Subscription(Box::new(subscription.clone()));
     let table = &world.system.deployment.table;
     table.update_subscription(&gold, &unpaid).await.unwrap();
@@ -378,14 +382,14 @@ async fn policy_of_notices_function_matches_its_requests() {
         let event = CloudEvent::new(happened[0].clone(), "dueday").into();
         assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::Sent);
     }
-    assert_policy("NoticesFunction", &world.connection.permissions());
+    assert_policy("NoticesFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
 async fn policy_of_events_function_matches_its_request() {
     let world = World::new(&[]).await;
     assert!(!world.recorded.table.has_webhook_endpoints().await.unwrap());
-    assert_policy("EventsFunction", &world.connection.permissions());
+    assert_policy("EventsFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
@@ -396,14 +400,14 @@ async fn policy_of_deliver_function_matches_its_requests_until_an_endpoint_is_di
     let url = "https://127.0.0.1/".parse().unwrap();
     let id = clock.ulid();
     let secrets = EndpointSecrets::new(encryption_keys(), clock.clone());
-    let secret = secrets.encrypt(id, &Secret::new(clock.random_secret()));
+    let secret = secrets.encrypt(id, &SigningSecret::new(clock.random_secret()));
     let endpoint = WebhookEndpoint::new(id, url, secret, clock.now());
     world.system.deployment.table.create_webhook_endpoint(&endpoint, None).await.unwrap();
-    let sender = Sender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
+    let sender = WebhookSender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
     let deliverer = Deliverer::new(world.recorded.table.clone(), sender, encryption_keys(), clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
     let keys = deliverer.fan_out(&[event]).await.unwrap();
-    while let Some(next_try_at) = deliverer.deliver(&keys[0]).await.unwrap().instant() {
+    while let Some(next_try_at) = deliverer.deliver(&keys[0]).await.unwrap().earliest_instant() {
         let waiting = WaitingDelivery { delivery: keys[0].clone(), next_try_at, id: clock.ulid() };
         assert!(deliverer.add_waiting(&[waiting]).await.is_empty());
         clock.set(next_try_at);
@@ -411,5 +415,5 @@ async fn policy_of_deliver_function_matches_its_requests_until_an_endpoint_is_di
     }
     let stored = world.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert!(stored.disabled_because.is_some());
-    assert_policy("DeliverFunction", &world.connection.permissions());
+    assert_policy("DeliverFunction", &world.connection.recorded_permissions());
 }

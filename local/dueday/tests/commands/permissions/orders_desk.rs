@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audit_function::{Checks, Response};
+use audit_function::{AuditResponse, TableChecks};
 use axum::Extension;
 use axum::body::Body;
 use axum::http::Request;
@@ -12,12 +12,12 @@ use clock::Clock as _;
 use orders::{Country, Customer, Department, Job, Location, OrderId, OrderLine, OrderStatus, PaidPeriod, Region};
 use orders_api::OrdersApi;
 use orders_desk::{OrderDesk, PlaceOutcome, process_event};
-use orders_function::StoredPayments;
-use orders_table::{Buckets, OrdersTable};
+use orders_function::PaymentsReader;
+use orders_table::{BucketCount, OrdersTable};
 use rest::{Caller, ConfidentialAccess, Role};
 use serde_json::Value;
 use simulator::{Company, CompanySize};
-use testkit::sample;
+use testkit::sample_account;
 use tower::ServiceExt as _;
 
 use crate::permissions::{World, assert_policy, send, six_oclock};
@@ -33,7 +33,7 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
         unrecorded.create_product(product).await.unwrap();
     }
     let (employee, assignment, confidential) = &company.employees[0];
-    unrecorded.hire(employee, assignment, confidential).await.unwrap();
+    unrecorded.hire_employee(employee, assignment, confidential).await.unwrap();
     unrecorded.create_warehouse(&company.warehouses[0]).await.unwrap();
     for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
         unrecorded.set_lines_of_sku(sku, lines).await.unwrap();
@@ -42,14 +42,14 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
     // Its policy must allow these requests.
     let clock = world.system.clock.clone();
     table.refuse_planned_changes().await.unwrap();
-    let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
+    let buckets = table.get_or_store_buckets(BucketCount::default()).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
     let unrecorded_desk = OrderDesk::new(unrecorded.clone(), buckets, clock.clone());
     let mut paid = company.paid.clone();
     paid[0].sku = "membership".parse().unwrap();
     let mut ordered = None;
     for paid in &paid {
-        if let PlaceOutcome::Placed(_) = desk.place(paid).await.unwrap() {
+        if let PlaceOutcome::Placed(_) = desk.place_order(paid).await.unwrap() {
             ordered = Some(paid);
         }
     }
@@ -67,16 +67,16 @@ async fn policy_of_orders_function_matches_its_requests_from_payments_to_filled_
     assert_eq!(table.fill_tasks().await.unwrap().items, []);
     // The function reads the receipt of each payment and the refunds of each receipt. There are none, so the first event
     // changes nothing, because its order is placed already, and the second event is refused.
-    let records = StoredPayments::new(world.recorded.table.clone(), clock.clone());
+    let records = PaymentsReader::new(world.recorded.table.clone(), clock.clone());
     let checking = desk.with_payment_records(Arc::new(records));
-    assert_eq!(checking.place(ordered.unwrap()).await.unwrap(), PlaceOutcome::AlreadyPlaced);
+    assert_eq!(checking.place_order(ordered.unwrap()).await.unwrap(), PlaceOutcome::AlreadyPlaced);
     let queue: Value = serde_json::from_str(include_str!("../../../../../events/sqs-paid.json")).unwrap();
     let mut refunded: Value = serde_json::from_str(queue["Records"][0]["body"].as_str().unwrap()).unwrap();
     (refunded["type"], refunded["data"]["refund"]) = ("payment.refunded".into(), clock.ulid().to_string().into());
     let refunded = ReceivedEvent::read(&refunded.to_string()).unwrap();
     let refused = process_event(&checking, &refunded).await.unwrap_err();
     assert!(refused.to_string().starts_with(orders_desk::UNRECORDED_PAYMENT_MESSAGE), "{refused}");
-    assert_policy("OrdersFunction", &world.connection.permissions());
+    assert_policy("OrdersFunction", &world.connection.recorded_permissions());
 }
 
 #[tokio::test]
@@ -85,9 +85,9 @@ async fn policy_of_audit_function_for_the_order_desk_matches_its_requests() {
     let deployment = &world.system.deployment;
     let unrecorded = OrdersTable::new(deployment.table.client().clone(), "dueday-orders");
     unrecorded.create_if_absent().await.unwrap();
-    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
+    world.run_days(&deployment.payment_batch().await.unwrap(), "2027-01-01", "2027-01-10").await;
     // Only the first payment gets an order. The audit finds that the other payments have no order.
-    let mut partitions = deployment.table.partitions();
+    let mut partitions = deployment.table.account_partitions();
     let mut receipts = Vec::new();
     while let Some(partition) = partitions.next().await.unwrap() {
         receipts.extend(partition.receipts);
@@ -100,21 +100,21 @@ async fn policy_of_audit_function_for_the_order_desk_matches_its_requests() {
     for receipt in &receipts {
         unrecorded.set_lines_of_sku(&receipt.sku, std::slice::from_ref(&line)).await.unwrap();
     }
-    let buckets = unrecorded.get_or_store_buckets(Buckets::default()).await.unwrap();
+    let buckets = unrecorded.get_or_store_buckets(BucketCount::default()).await.unwrap();
     let desk = OrderDesk::new(unrecorded, buckets, world.system.clock.clone());
     let first = &receipts[0];
     let order = OrderId::of_month(first.due_on, first.subscription);
     let (account, sku, amount, paid_at) = (first.account.clone(), first.sku.clone(), first.amount, first.processed_at);
-    desk.place(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
+    desk.place_order(&PaidPeriod { order, account, sku, amount, paid_at }).await.unwrap();
 
     let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
-    let checks = Checks::new(deployment.table.clone(), world.system.clock.clone()).with_orders(table);
+    let checks = TableChecks::new(deployment.table.clone(), world.system.clock.clone()).with_orders(table);
     world.system.clock.set(six_oclock("2027-01-12"));
     let deadline = six_oclock("2027-01-12") + TimeDelta::minutes(15);
-    let response = checks.handle(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
-    let Response::Table(response) = response else { panic!("{response:?}") };
+    let response = checks.run_requested_check(serde_json::json!({ "check": "table" }), deadline).await.unwrap();
+    let AuditResponse::Table(response) = response else { panic!("{response:?}") };
     assert!(response.complete && response.orders == 1 && response.violations > 0, "{response:?}");
-    assert_policy("OrdersAuditPolicy", &world.connection.permissions());
+    assert_policy("OrdersAuditPolicy", &world.connection.recorded_permissions());
 }
 
 /// Stores the regions, the country, the location, the job and the department to which the requests refer.
@@ -142,9 +142,9 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     let clock = world.system.clock.clone();
     table.refuse_planned_changes().await.unwrap();
     let desk =
-        OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::default()).await.unwrap(), clock.clone());
+        OrderDesk::new(table.clone(), table.get_or_store_buckets(BucketCount::default()).await.unwrap(), clock.clone());
     for account in ["acme", "new"] {
-        let account = Account { id: account.parse().unwrap(), ..sample::account() };
+        let account = Account { id: account.parse().unwrap(), ..sample_account() };
         assert!(world.system.deployment.table.create_account(&account).await.unwrap());
     }
     // The function reads the policy before a request, if its copy is too old.
@@ -180,8 +180,8 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
         amount: billing::Money::new(599, "EUR".parse().unwrap()),
         paid_at: six_oclock("2027-01-02"),
     };
-    let unrecorded_desk = OrderDesk::new(unrecorded, Buckets::default(), clock);
-    unrecorded_desk.place(&paid).await.unwrap();
+    let unrecorded_desk = OrderDesk::new(unrecorded, BucketCount::default(), clock);
+    unrecorded_desk.place_order(&paid).await.unwrap();
     let address = r#"{"name": "A", "street": "S", "postal_code": "1", "city": "C", "country": "gb", "region": "eu"}"#;
     let order = format!("/orders/{}", paid.order);
     for (request, body) in [
@@ -236,11 +236,11 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     let line = OrderLine { product: "beans".parse().unwrap(), quantity: 2 };
     unrecorded_desk.table.set_lines_of_sku(&paid.sku, &[line]).await.unwrap();
     let other = PaidPeriod { order: "2027-01-31.01JZXCVBNM0123456789ABCDEG".parse().unwrap(), ..paid.clone() };
-    unrecorded_desk.place(&other).await.unwrap();
+    unrecorded_desk.place_order(&other).await.unwrap();
     let split = r#"{"lines": [{"product": "beans", "quantity": 1}]}"#;
     assert_eq!(send(&router, &format!("POST /orders/{}/split", other.order), split).await, 201);
     for step in [OrderStatus::Picked, OrderStatus::Shipped] {
-        unrecorded_desk.advance(other.order, step).await.unwrap();
+        unrecorded_desk.advance_order(other.order, step).await.unwrap();
     }
     let replace = format!("POST /orders/{}/replacements", other.order);
     assert_eq!(send(&router, &replace, r#"{"reason": "lost"}"#).await, 201);
@@ -249,7 +249,7 @@ async fn policy_of_orders_api_function_matches_the_requests_of_its_routes() {
     let slips = slips.extension(Caller::Operator(Role::Admin)).body(Body::empty()).unwrap();
     assert_eq!(router.clone().oneshot(slips).await.unwrap().status(), 200);
     // The cancellation of a cancelled order succeeds, and the response is stored under the idempotency key.
-    unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
+    unrecorded_desk.advance_order(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
-    assert_policy("OrdersApiFunction", &world.connection.permissions());
+    assert_policy("OrdersApiFunction", &world.connection.recorded_permissions());
 }

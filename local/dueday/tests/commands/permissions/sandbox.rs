@@ -15,7 +15,7 @@ use super::six_oclock;
 
 #[tokio::test]
 async fn policy_of_sandbox_function_matches_its_requests() {
-    let (engine, connection) = (Engine::memory(), Arc::new(EngineConnection::recording_permissions()));
+    let (engine, connection) = (Engine::in_memory(), Arc::new(EngineConnection::recording_permissions()));
     let clock = Arc::new(SimulatedClock::new(six_oclock("2027-01-31"), 1));
     let unrecorded = SandboxTable::new(engine.client(), "dueday-sandbox", clock.clone());
     unrecorded.create_if_absent().await.unwrap();
@@ -45,8 +45,8 @@ async fn policy_of_sandbox_function_matches_its_requests() {
     let customer = &request.payment_method.customer;
     assert_eq!(sandbox.payments(customer, clock.now(), clock.now()).await.unwrap().len(), 2);
     let day = TimeRange::of_day("2027-01-31".parse().unwrap());
-    assert_eq!(sandbox.payments_in(&day, None, clock.now()).await.unwrap().items.len(), 1);
-    assert_eq!(sandbox.refunds_in(&day, None).await.unwrap().items.len(), 3);
+    assert_eq!(sandbox.payments_in_range(&day, None, clock.now()).await.unwrap().items.len(), 1);
+    assert_eq!(sandbox.refunds_in_range(&day, None).await.unwrap().items.len(), 3);
     let request = CheckoutPageRequest {
         setup: clock.ulid(),
         account: "acme".parse().unwrap(),
@@ -57,5 +57,5 @@ async fn policy_of_sandbox_function_matches_its_requests() {
     let page = sandbox.open_page(&request, clock.now()).await.unwrap();
     assert_eq!(sandbox.open_page(&request, clock.now()).await.unwrap(), page);
     assert!(sandbox.complete_page(&page.id, &"pm_card_visa".parse().unwrap(), clock.now()).await.unwrap());
-    assert_policy("SandboxFunction", &connection.permissions());
+    assert_policy("SandboxFunction", &connection.recorded_permissions());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use billing::Finding;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::{Intent, StripeServer};
+use emulator::{StandInPaymentIntent, StripeServer};
 
 use crate::calendar::{Month, month_of};
 use crate::stored_items::{StoredStatus, SubscriptionName, display_name};
@@ -57,7 +57,7 @@ impl GatewayTruth {
     /// Creates the truth about the payments of `server`. Only payments that are made from now on are checked, because
     /// the oracle has checked the others.
     pub fn new(server: Arc<StripeServer>, cancelled: Vec<SubscriptionName>) -> Self {
-        let checked = server.read_intents(<[Intent]>::len);
+        let checked = server.read_intents(<[StandInPaymentIntent]>::len);
         Self { server, refunded: BTreeMap::new(), cancelled: cancelled.into_iter().collect(), checked }
     }
 
@@ -68,14 +68,15 @@ impl GatewayTruth {
 
     /// Returns the amount that the merchant keeps of `payment`.
     pub fn kept_amount(&self, payment: &str) -> i64 {
-        self.payments().into_iter().find(|made| made.id == payment).map_or(0, |made| made.kept)
+        self.list_payments().into_iter().find(|made| made.id == payment).map_or(0, |made| made.kept)
     }
 
     /// Returns the true state of `payment`.
-    pub fn payment(&self, payment: &str) -> PaymentTruth {
-        let all = self.payments();
+    pub fn true_payment_state(&self, payment: &str) -> PaymentTruth {
+        let all = self.list_payments();
         let Some(made) = all.iter().find(|made| made.id == payment) else { return PaymentTruth::Failed };
-        let is_earlier = |other: &&MadePayment| other.is_same_month(made) && other.id != made.id && other.is_kept();
+        let is_earlier =
+            |other: &&MadePayment| other.is_for_same_month_as(made) && other.id != made.id && other.is_kept();
         match made.status {
             "succeeded" if made.kept > 0 => {
                 let is_duplicate = all.iter().filter(is_earlier).count() > 0;
@@ -89,11 +90,12 @@ impl GatewayTruth {
     /// Checks the payments that were made since the last call, and returns their number. None may be for a month of
     /// which the merchant keeps another payment, nor of a cancelled subscription.
     pub fn check_new_payments(&mut self, violations: &mut Vec<String>) -> u64 {
-        let all = self.payments();
+        let all = self.list_payments();
         let new = &all[self.checked.min(all.len())..];
         for made in new.iter().filter(|made| made.is_kept()) {
             let (name, month) = (display_name(&made.subscription), made.month);
-            let is_other = |other: &&MadePayment| other.is_same_month(made) && other.id != made.id && other.is_kept();
+            let is_other =
+                |other: &&MadePayment| other.is_for_same_month_as(made) && other.id != made.id && other.is_kept();
             if let Some(other) = all.iter().find(is_other) {
                 violations.push(format!("{name}: {month:?} was charged by {} after {}", made.id, other.id));
             }
@@ -109,18 +111,19 @@ impl GatewayTruth {
     /// Checks the table at the end of the day `end`. Each payment after the time `backup_at` must have a receipt or an
     /// open finding, if the table contains its subscription. Each active subscription without an open finding must have
     /// been charged.
-    pub fn check_end(
+    pub fn check_payments_and_due_dates(
         &self,
         contents: &TableContents,
         open: &[Finding],
-        (backup_at, end): (DateTime<Utc>, NaiveDate),
+        backup_at: DateTime<Utc>,
+        end: NaiveDate,
         violations: &mut Vec<String>,
     ) {
         let known: BTreeSet<&SubscriptionName> = contents.subscriptions.iter().map(|stored| &stored.name).collect();
         let receipted: BTreeSet<&str> = contents.receipts.iter().map(|receipt| receipt.payment.as_str()).collect();
         let in_findings: BTreeSet<&str> = open.iter().map(|finding| finding.payment.as_str()).collect();
         let settled_until = end.and_time(Default::default()).and_utc() - SETTLING_TIME;
-        for made in self.payments() {
+        for made in self.list_payments() {
             let id = made.id.as_str();
             let is_expected = made.status == "succeeded"
                 && made.is_kept()
@@ -144,8 +147,8 @@ impl GatewayTruth {
     }
 
     /// Returns all payments, the oldest first. The metadata of each payment names its attempt.
-    fn payments(&self) -> Vec<MadePayment> {
-        let made = |intent: &Intent| {
+    fn list_payments(&self) -> Vec<MadePayment> {
+        let made = |intent: &StandInPaymentIntent| {
             let named = |name: &str| intent.metadata.get(&format!("dueday_{name}")).cloned().unwrap_or_default();
             let due: NaiveDate = named("due_date").parse().unwrap_or_default();
             MadePayment {
@@ -162,7 +165,7 @@ impl GatewayTruth {
 }
 
 impl MadePayment {
-    fn is_same_month(&self, other: &Self) -> bool {
+    fn is_for_same_month_as(&self, other: &Self) -> bool {
         self.subscription == other.subscription && self.month == other.month
     }
 

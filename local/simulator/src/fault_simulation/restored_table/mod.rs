@@ -14,7 +14,7 @@ use charging::OlderTableCheck;
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::Clock as _;
 use deployment::Deployment;
-use emulator::{Engine, InProcessTransport, StripeServer, run_times_on};
+use emulator::{Engine, InProcessTransport, StripeServer, batch_run_times_on};
 use gateways::Stripe;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sweep::{BatchRequest, SweepError};
 
-use super::world::World;
+use super::world::SimulatedWorld;
 use crate::SimulationError;
 use crate::item_audit::audit_items;
 use crate::simulation::CountingMailer;
@@ -74,7 +74,7 @@ impl RestoreCounts {
 }
 
 /// The backup of a simulation, with which its table is replaced at the end.
-pub struct Backup {
+pub struct TableBackup {
     rng: ChaCha8Rng,
     kind: RestoreKind,
     /// The time of the backup.
@@ -83,10 +83,10 @@ pub struct Backup {
     engine: Option<Engine>,
 }
 
-impl Backup {
+impl TableBackup {
     /// Chooses the kind of the restore and the time of the backup: one of the days before `fault_free_from`, shortly
     /// before, during or after the first run of the day. `seed` decides.
-    pub fn new(seed: u64, world: &World, fault_free_from: NaiveDate) -> Self {
+    pub fn new(seed: u64, world: &SimulatedWorld, fault_free_from: NaiveDate) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let kind = match rng.random_range(0..5) {
             0..2 => RestoreKind::NewTable,
@@ -94,12 +94,12 @@ impl Backup {
             _ => RestoreKind::Nothing,
         };
         let day = fault_free_from - Days::new(rng.random_range(1..=MAX_BACKUP_AGE));
-        let at = billing_time(world, day)[0] + TimeDelta::seconds(rng.random_range(-300..=1_200));
+        let at = batch_run_times(world, day)[0] + TimeDelta::seconds(rng.random_range(-300..=1_200));
         Self { rng, kind, at, engine: None }
     }
 
     /// Copies the table of `world`.
-    pub fn copy_table(&mut self, world: &World) {
+    pub fn copy_table(&mut self, world: &SimulatedWorld) {
         self.engine = Some(world.engine.copy());
     }
 
@@ -110,7 +110,7 @@ impl Backup {
     /// [`SimulationError`] if the restored table cannot be accessed.
     pub fn restore(
         self,
-        world: &World,
+        world: &SimulatedWorld,
         checker: InvariantChecker,
         last: NaiveDate,
     ) -> Result<(RestoreCounts, Vec<String>), SimulationError> {
@@ -122,7 +122,7 @@ impl Backup {
         };
         prepare_settings(&engine, &world.config.table.name, kind)?;
         let server = stripe.server();
-        let gateway = Arc::new(InProcessTransport::adapter(Arc::new(InProcessTransport(server.clone()))));
+        let gateway = Arc::new(InProcessTransport::stripe_adapter(Arc::new(InProcessTransport(server.clone()))));
         let mailer = Arc::new(CountingMailer::default());
         let deployment =
             Deployment::new(engine.client(), world.config.clone(), gateway.clone(), mailer, world.clock.clone());
@@ -150,7 +150,7 @@ impl Backup {
 
 /// A restored table, its gateway, and the people who compare both.
 struct RestoredTable<'a> {
-    world: &'a World,
+    world: &'a SimulatedWorld,
     kind: RestoreKind,
     /// The table contains no change after this time.
     backup_at: DateTime<Utc>,
@@ -176,7 +176,7 @@ impl RestoredTable<'_> {
     ) -> Result<(RestoreCounts, Vec<String>), SimulationError> {
         let end = last + Days::new(DAYS_AFTER_RESTORE);
         for day in last.iter_days().skip(1).take_while(|day| *day <= end) {
-            for time in billing_time(self.world, day) {
+            for time in batch_run_times(self.world, day) {
                 self.world.clock.set(time);
                 self.confirm_if_possible().await?;
                 self.decide_about_findings().await?;
@@ -191,7 +191,7 @@ impl RestoredTable<'_> {
             }
         }
         if self.violations.is_empty() {
-            self.check_end(checker, end).await?;
+            self.check_table_at_end(checker, end).await?;
         }
         let kind = self.kind;
         let violations = self.violations.into_iter().map(|found| format!("after the restore ({kind:?}): {found}"));
@@ -203,7 +203,7 @@ impl RestoredTable<'_> {
         let older_table_check = Some(Arc::new(OlderTableCheck::new(self.gateway.clone())));
         let deployment = Deployment { older_table_check, ..self.deployment.clone() };
         let deadline = self.world.clock.now() + TimeDelta::hours(1);
-        match deployment.payments().await?.run(&BatchRequest::for_date(day), deadline).await {
+        match deployment.payment_batch().await?.run(&BatchRequest::for_date(day), deadline).await {
             Ok(report) if !report.adds_up() || report.stopped.is_some() => {
                 self.violations.push(format!("the run of {day} did not end: {:?}", report.stopped));
             }
@@ -219,11 +219,11 @@ impl RestoredTable<'_> {
 
     /// Checks the table at the end: nothing was missed, each payment since the backup has a receipt or a finding, and
     /// the audit finds nothing.
-    async fn check_end(&mut self, checker: InvariantChecker, end: NaiveDate) -> Result<(), SimulationError> {
+    async fn check_table_at_end(&mut self, checker: InvariantChecker, end: NaiveDate) -> Result<(), SimulationError> {
         let table = &self.deployment.table;
         let contents = TableContents::read(table, &[]).await?;
         let open = table.get_open_findings().await?;
-        self.truth.check_end(&contents, &open, (self.backup_at, end), &mut self.violations);
+        self.truth.check_payments_and_due_dates(&contents, &open, self.backup_at, end, &mut self.violations);
         let items = self.deployment.table.scan().await?;
         let to_json =
             |item| serde_json::to_value(serde_dynamo::Item::from(item)).expect("an item can be written as JSON");
@@ -235,8 +235,8 @@ impl RestoredTable<'_> {
 }
 
 /// Returns the two times of `day` at which the payment batch runs.
-fn billing_time(world: &World, day: NaiveDate) -> [DateTime<Utc>; 2] {
-    run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), world.zone())
+fn batch_run_times(world: &SimulatedWorld, day: NaiveDate) -> [DateTime<Utc>; 2] {
+    batch_run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), world.zone())
 }
 
 /// Prepares the settings in the copy of the table. A new table has another id than its settings. Operators of the

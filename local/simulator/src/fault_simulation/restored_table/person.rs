@@ -4,14 +4,14 @@
 use std::convert::Infallible;
 
 use billing::{
-    AcceptedDifference, ActionKind, Actor, DayReconciliation, Finding, Label, NewAction, Period, Status, Subscription,
-    WaivedReason,
+    AcceptedDifference, ActionKind, Actor, DayReconciliation, Finding, Label, NewAction, Period, Subscription,
+    SubscriptionStatus, WaivedReason,
 };
 use charging::{FindingDecision, FindingError};
 use chrono::NaiveDate;
 use clock::Clock as _;
 use rand::Rng as _;
-use reconciling::{Corrections, DaysToCompare, ReconcileError, Reconciler, latest_comparable_day};
+use reconciling::{CorrectionMode, DaysToCompare, ReconcileError, Reconciler, latest_comparable_day};
 use store::{NotRewritten, Settings, ignore_refusal};
 
 use super::RestoredTable;
@@ -40,7 +40,7 @@ impl RestoredTable<'_> {
         let mut problem = None;
         for _ in 0..MAX_COMPARISONS {
             for on in days.first.iter_days().take_while(|on| *on <= days.last) {
-                let compared = self.compare(&settings, on).await?;
+                let compared = self.compare_day(&settings, on).await?;
                 self.counts.receipts += compared.counts.settled;
                 self.accept_differences(&compared).await?;
             }
@@ -54,7 +54,7 @@ impl RestoredTable<'_> {
             self.violations.push(format!("the table cannot be confirmed: {problem}"));
             return Ok(());
         }
-        self.cancel_again().await?;
+        self.repeat_lost_cancellations().await?;
         let (Some(before), Some(id)) = (settings.dynamodb_id, table.dynamodb_id().await?) else {
             self.violations.push("the table or its settings have no id".to_owned());
             return Ok(());
@@ -71,16 +71,17 @@ impl RestoredTable<'_> {
     pub(super) async fn compare_latest_day(&mut self) -> Result<(), SimulationError> {
         let Some(settings) = self.deployment.table.get_settings().await? else { return Ok(()) };
         let on = latest_comparable_day(self.world.clock.now());
-        self.compare(&settings, on).await?;
+        self.compare_day(&settings, on).await?;
         Ok(())
     }
 
     /// Compares the day `on` with the gateway.
-    async fn compare(&self, settings: &Settings, on: NaiveDate) -> Result<DayReconciliation, SimulationError> {
+    async fn compare_day(&self, settings: &Settings, on: NaiveDate) -> Result<DayReconciliation, SimulationError> {
         let mut reconciler = Reconciler::new(
-            (self.deployment.table.clone(), settings.table_id),
+            self.deployment.table.clone(),
+            settings.table_id,
             self.gateway.clone(),
-            Corrections::of_table(settings),
+            CorrectionMode::of_table(settings),
             self.deployment.clock.clone(),
             self.world.day_of(self.world.clock.now()),
         );
@@ -113,12 +114,12 @@ impl RestoredTable<'_> {
     /// the merchant keeps money of the payment: this must be refused.
     pub(super) async fn decide_about_findings(&mut self) -> Result<(), SimulationError> {
         for finding in self.deployment.table.get_open_findings().await? {
-            match self.truth.payment(finding.payment.as_str()) {
+            match self.truth.true_payment_state(finding.payment.as_str()) {
                 PaymentTruth::Processing => continue,
-                PaymentTruth::Failed => self.decide(&finding, FindingDecision::Close).await?,
+                PaymentTruth::Failed => self.decide_about_finding(&finding, FindingDecision::Close).await?,
                 PaymentTruth::Kept { amount, is_duplicate } => {
                     if self.rng.random() {
-                        self.refund(&finding, 1);
+                        self.refund_in_dashboard(&finding, 1);
                         self.try_to_close(&finding).await?;
                     } else if self.rng.random() {
                         self.try_to_close(&finding).await?;
@@ -126,8 +127,8 @@ impl RestoredTable<'_> {
                     if is_duplicate
                         || !(self.waive_earlier_months(&finding).await? && self.try_to_write_receipt(&finding).await?)
                     {
-                        self.refund(&finding, amount);
-                        self.decide(&finding, FindingDecision::Close).await?;
+                        self.refund_in_dashboard(&finding, amount);
+                        self.decide_about_finding(&finding, FindingDecision::Close).await?;
                     }
                 }
             }
@@ -139,7 +140,9 @@ impl RestoredTable<'_> {
     /// Waives the months before that of `finding`, which the backup still owes: in the original table, they were waived
     /// before the later month was charged. Returns whether the month of the finding is due now.
     async fn waive_earlier_months(&self, finding: &Finding) -> Result<bool, SimulationError> {
-        let (table, now, wanted) = (&self.deployment.table, self.world.clock.now(), Period::from_day(finding.due_on));
+        let table = &self.deployment.table;
+        let now = self.world.clock.now();
+        let wanted = Period::from_day(finding.due_on);
         let (lead, today) = (self.deployment.table.policy().lead, self.world.day_of(now));
         loop {
             let Some(stored) = table.get_subscription(&finding.account, finding.subscription).await? else {
@@ -151,8 +154,8 @@ impl RestoredTable<'_> {
             }
             let later = table.count_findings_after(&finding.account, finding.subscription, due).await?;
             let waive =
-                |stored: &Subscription| stored.waive_month((due, WaivedReason::Merchant), later, lead, today, now);
-            match table.settle(stored, waive).await {
+                |stored: &Subscription| stored.waive_month(due, WaivedReason::Merchant, later, lead, today, now);
+            match table.write_settlement(stored, waive).await {
                 Ok(_) => {}
                 Err(NotRewritten::Table(error)) => return Err(error.into()),
                 Err(_) => return Ok(false),
@@ -161,7 +164,7 @@ impl RestoredTable<'_> {
     }
 
     /// Refunds `amount` of the payment of `finding` in Stripe's dashboard, or as much of it as the merchant keeps.
-    fn refund(&mut self, finding: &Finding, amount: i64) {
+    fn refund_in_dashboard(&mut self, finding: &Finding, amount: i64) {
         let (payment, left) = (finding.payment.as_str(), self.truth.kept_amount(finding.payment.as_str()));
         let amount = amount.min(left);
         if amount > 0 {
@@ -172,7 +175,7 @@ impl RestoredTable<'_> {
 
     /// Tries to close `finding` although the merchant keeps money of its payment.
     async fn try_to_close(&mut self, finding: &Finding) -> Result<(), SimulationError> {
-        match self.resolve(finding, FindingDecision::Close).await {
+        match self.send_finding_decision(finding, FindingDecision::Close).await {
             Err(FindingError::StillPaid { .. }) if self.truth.kept_amount(finding.payment.as_str()) > 0 => {
                 self.counts.refused_decisions += 1;
             }
@@ -186,7 +189,7 @@ impl RestoredTable<'_> {
 
     /// Writes the receipt of the payment of `finding`. Returns `false` if this is refused because another period is due.
     async fn try_to_write_receipt(&mut self, finding: &Finding) -> Result<bool, SimulationError> {
-        match self.resolve(finding, FindingDecision::Receipt).await {
+        match self.send_finding_decision(finding, FindingDecision::Receipt).await {
             Ok(()) => Ok(true),
             Err(FindingError::NoReceipt { .. }) => Ok(false),
             Err(FindingError::Table(error)) => Err(error.into()),
@@ -198,8 +201,12 @@ impl RestoredTable<'_> {
     }
 
     /// Makes the `decision` about `finding`, which must not be refused.
-    async fn decide(&mut self, finding: &Finding, decision: FindingDecision) -> Result<(), SimulationError> {
-        match self.resolve(finding, decision).await {
+    async fn decide_about_finding(
+        &mut self,
+        finding: &Finding,
+        decision: FindingDecision,
+    ) -> Result<(), SimulationError> {
+        match self.send_finding_decision(finding, decision).await {
             // An earlier decision about the same finding may have closed it.
             Ok(()) | Err(FindingError::Missing { .. }) => Ok(()),
             Err(FindingError::Table(error)) => Err(error.into()),
@@ -210,22 +217,25 @@ impl RestoredTable<'_> {
         }
     }
 
-    async fn resolve(&self, finding: &Finding, decision: FindingDecision) -> Result<(), FindingError> {
+    async fn send_finding_decision(&self, finding: &Finding, decision: FindingDecision) -> Result<(), FindingError> {
         let Self { deployment, world, gateway, .. } = self;
-        let (of, today) = ((&finding.account, &finding.payment), world.day_of(world.clock.now()));
+        let Finding { account, payment, .. } = finding;
+        let today = world.day_of(world.clock.now());
         let engine = deployment.charging_engine();
-        engine.resolve_finding(gateway.as_ref(), of, decision, "looked up at Stripe", today).await.map(drop)
+        let because = "looked up at Stripe";
+        engine.resolve_finding(gateway.as_ref(), account, payment, decision, because, today).await.map(drop)
     }
 
     /// Cancels the subscriptions again that customers have cancelled after the backup.
-    async fn cancel_again(&self) -> Result<(), SimulationError> {
+    async fn repeat_lost_cancellations(&self) -> Result<(), SimulationError> {
         let (table, now) = (&self.deployment.table, self.world.clock.now());
         for (account, id) in &self.cancelled {
             let (Ok(account), Ok(id)) = (account.parse(), id.parse()) else { continue };
             let Some(stored) = table.get_subscription(&account, id).await? else { continue };
-            if stored.status != Status::Cancelled {
+            if stored.status != SubscriptionStatus::Cancelled {
                 let today = self.world.day_of(now);
-                let cancelled = table.settle(stored, |stored| Ok::<_, Infallible>(stored.cancel(today, now))).await;
+                let cancelled =
+                    table.write_settlement(stored, |stored| Ok::<_, Infallible>(stored.cancel(today, now))).await;
                 ignore_refusal(cancelled)?;
             }
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use emulator::Injector;
+use emulator::FaultInjector;
 use futures::future::join_all;
 use orders::OrderStatus;
-use orders_table::{OrdersAudit, open_stocks};
+use orders_table::{OrdersAudit, write_opening_movements};
 use simulator::{Company, CompanySize};
 
 use crate::order_desk::races::YieldBeforeEachCall;
@@ -25,13 +25,13 @@ async fn world_with_orders(seed: u64) -> World {
     let world = World::new(Company::new(COMPANY_SIZE, seed), 20).await;
     let desk = world.desk_without_faults();
     for paid in &world.company.paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     let contents = world.contents().await;
     let open = contents.orders.iter().filter(|(_, order)| order.status == "OPEN").map(|(id, _)| id);
     let open: Vec<orders::OrderId> = open.map(|id| id.strip_prefix("ORDER#").unwrap().parse().unwrap()).collect();
     for (id, next) in open.iter().zip([OrderStatus::Cancelled, OrderStatus::Picked, OrderStatus::Cancelled]) {
-        desk.advance(*id, next).await.unwrap();
+        desk.advance_order(*id, next).await.unwrap();
     }
     assert!(open.len() > 3, "{open:?}");
     fill_all(&desk).await;
@@ -163,7 +163,10 @@ async fn no_opening_movement_is_written_while_an_item_cannot_be_read() {
         let mut audit = OrdersAudit::begin(&desk.table);
         while audit.next_orders().await.unwrap().is_some() {}
         let report = audit.finish(|| ()).await.unwrap();
-        assert_eq!(open_stocks(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), expected);
+        assert_eq!(
+            write_opening_movements(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(),
+            expected
+        );
     }
 }
 
@@ -208,13 +211,13 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
     let desk = world.desk_without_faults();
     let contents = world.contents().await;
     let open = contents.orders.iter().find(|(_, order)| order.status == "OPEN").unwrap().0;
-    desk.advance(open.strip_prefix("ORDER#").unwrap().parse().unwrap(), OrderStatus::Cancelled).await.unwrap();
+    desk.advance_order(open.strip_prefix("ORDER#").unwrap().parse().unwrap(), OrderStatus::Cancelled).await.unwrap();
     assert!(is_unopened(&world.audit().await));
     for opened in [9, 0] {
         let mut audit = OrdersAudit::begin(&desk.table);
         while audit.next_orders().await.unwrap().is_some() {}
         let report = audit.finish(|| ()).await.unwrap();
-        assert_eq!(open_stocks(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), opened);
+        assert_eq!(write_opening_movements(&desk.table, desk.clock(), &report.unopened, || ()).await.unwrap(), opened);
         assert_eq!(world.audit().await, Vec::<String>::new());
     }
     // The opening movements are written, so the audit now finds a wrong stock.
@@ -228,17 +231,17 @@ async fn stock_of_an_earlier_version_gets_its_opening_movements_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn audit_while_orders_change_reports_no_difference() {
     for seed in 1..=3 {
-        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(Company::new(COMPANY_SIZE, seed), 30, injector).await;
         world.add_large_items().await;
         let desk = &world.desk;
         let placing = join_all(world.company.paid.iter().map(|paid| async move {
-            while let Err(error) = desk.place(paid).await {
+            while let Err(error) = desk.place_order(paid).await {
                 assert!(error.is_transient(), "{error}");
             }
             let Some((order, _)) = desk.table.get_order(paid.order).await.unwrap() else { return };
             if order.status == OrderStatus::Open {
-                desk.advance(order.id, OrderStatus::Cancelled).await.unwrap();
+                desk.advance_order(order.id, OrderStatus::Cancelled).await.unwrap();
             }
         }));
         let auditing = async {

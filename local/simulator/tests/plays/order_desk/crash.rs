@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use emulator::{Call, Fault, Injector};
+use emulator::{ExternalCall, Fault, FaultInjector};
 use orders::{FillTarget, OrderStatus, PaidPeriod};
 use simulator::{Company, CompanySize};
 use testkit::FAULTS_AFTER_EACH_CALL;
@@ -18,7 +18,7 @@ const COMPANY_SIZE: CompanySize = CompanySize { customers: 2, employees: 20, pro
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     for paid in paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     for (account, _) in &world.company.customers {
         let address = world.company.customers[0].1.clone().unwrap();
@@ -26,10 +26,10 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     }
     let orders: Vec<_> = paid.iter().map(|paid| paid.order).collect();
     for (id, next) in orders.iter().zip([OrderStatus::Picked, OrderStatus::Cancelled]) {
-        desk.advance(*id, next).await.unwrap();
+        desk.advance_order(*id, next).await.unwrap();
     }
     for (account, _) in &world.company.customers {
-        desk.hand_over(account, &"e-10".parse().unwrap()).await.unwrap();
+        desk.hand_over_customer(account, &"e-10".parse().unwrap()).await.unwrap();
     }
     fill_all(desk).await;
 }
@@ -45,12 +45,12 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     // All customers pay for the same SKU, so their orders compete for the same products.
     let sku = company.skus[0].0.clone();
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
-    let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+    let faults = move |call: &ExternalCall<'_>| (call.number == number).then_some(fault);
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
     let world = World::with_injector(company, 4, injector.clone()).await;
     let paid = world.company.paid.clone();
     let has_crashed = injector.run(process_everything(&world, &paid)).await.is_none();
-    assert_eq!(has_crashed, number <= injector.calls() && fault.is_crash());
+    assert_eq!(has_crashed, number <= injector.call_count() && fault.is_crash());
     if has_crashed {
         injector.run(process_everything(&world, &paid)).await.unwrap();
     }
@@ -70,7 +70,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
         let customer = desk.table.get_customer(account).await.unwrap().unwrap();
         assert_eq!(customer.representative, Some("e-10".parse().unwrap()), "{fault:?} at {number}");
     }
-    injector.calls()
+    injector.call_count()
 }
 
 #[tokio::test(flavor = "multi_thread")]

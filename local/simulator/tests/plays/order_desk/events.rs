@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use billing::OrderData;
-use emulator::{Call, Fault, Injector, Stream};
-use orders::{OrderStatus, Parcel, Step};
+use billing::OrderEventData;
+use emulator::{ExternalCall, Fault, FaultInjector, TableStream};
+use orders::{OrderStatus, OrderStep, Parcel};
 use orders_desk::DeskError;
-use publishing::{Bus, BusEntry, FailedEntry, Publisher, StreamEvent};
+use publishing::{BusEntry, EventBus, FailedEntry, Publisher, StreamEvent};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize, OrdersTableContents};
 use testkit::FAULTS_AFTER_EACH_CALL;
@@ -25,8 +25,8 @@ const COMPANY_SIZE: CompanySize = CompanySize { customers: 2, employees: 20, pro
 struct KeepingBus(Arc<Mutex<Vec<BusEntry>>>);
 
 #[async_trait]
-impl Bus for KeepingBus {
-    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+impl EventBus for KeepingBus {
+    async fn publish_entries(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
         self.0.lock().unwrap().extend_from_slice(entries);
         Vec::new()
     }
@@ -34,11 +34,11 @@ impl Bus for KeepingBus {
 
 /// Publishes the events of all changes in `stream`, from the first record on. Returns the id, the type and the data of
 /// each event.
-pub async fn publish_all_events(stream: &Stream) -> Vec<(String, String, OrderData)> {
+pub async fn publish_all_events(stream: &TableStream) -> Vec<(String, String, OrderEventData)> {
     let (bus, mut position) = (KeepingBus::default(), None);
     let publisher = Publisher::new(bus.clone());
     loop {
-        let batch = stream.after(position.as_deref(), 100).unwrap();
+        let batch = stream.records_after(position.as_deref(), 100).unwrap();
         let Some(last) = batch["Records"].as_array().unwrap().last() else { break };
         position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
         assert_eq!(publisher.publish(&batch).await.unwrap().unreadable, 0);
@@ -55,15 +55,15 @@ pub async fn publish_all_events(stream: &Stream) -> Vec<(String, String, OrderDa
 }
 
 /// Returns the type of each event.
-fn event_types(events: &[(String, String, OrderData)]) -> Vec<&str> {
+fn event_types(events: &[(String, String, OrderEventData)]) -> Vec<&str> {
     events.iter().map(|(_, event_type, _)| event_type.as_str()).collect()
 }
 
 /// Compares the event with the highest version of each order with the stored order. Returns a text for each difference,
 /// and also if the table contains other orders than the events. A picked order counts as open, because no event is
 /// published when an order is picked.
-pub fn differences_from_table(events: &[(String, String, OrderData)], table: &OrdersTableContents) -> Vec<String> {
-    let mut newest = BTreeMap::<&str, &OrderData>::new();
+pub fn differences_from_table(events: &[(String, String, OrderEventData)], table: &OrdersTableContents) -> Vec<String> {
+    let mut newest = BTreeMap::<&str, &OrderEventData>::new();
     for (_, _, data) in events {
         let known = newest.entry(&data.order).or_insert(data);
         if data.version >= known.version {
@@ -107,8 +107,8 @@ async fn the_life_of_an_order_has_one_event_for_each_change_of_its_status() {
     let stream = world.engine.stream("dueday-orders").unwrap();
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
     let address = world.company.customers.iter().find_map(|(_, address)| address.clone()).unwrap();
-    desk.place(paid).await.unwrap();
-    desk.place(paid).await.unwrap();
+    desk.place_order(paid).await.unwrap();
+    desk.place_order(paid).await.unwrap();
     desk.set_shipping_address(&paid.account, address.clone()).await.unwrap();
     assert_eq!(fill_all(desk).await, 0, "no stock has arrived");
 
@@ -123,19 +123,21 @@ async fn the_life_of_an_order_has_one_event_for_each_change_of_its_status() {
     let customer = desk.table.get_customer(&paid.account).await.unwrap().unwrap();
     let representatives = world.company.employees.iter().map(|(employee, ..)| &employee.id);
     for other in representatives.filter(|id| customer.representative.as_ref() != Some(*id)) {
-        if desk.hand_over(&paid.account, other).await.is_ok() {
+        if desk.hand_over_customer(&paid.account, other).await.is_ok() {
             break;
         }
     }
     let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     assert_eq!(order.representative, customer.representative, "an order that was placed keeps its representative");
-    desk.advance(paid.order, OrderStatus::Picked).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Picked).await.unwrap();
     let parcel = Parcel { carrier: Some("An Post".parse().unwrap()), tracking_number: Some("RR1".parse().unwrap()) };
     for _ in 0..2 {
-        desk.advance(paid.order, Step { parcel: parcel.clone(), ..Step::from(OrderStatus::Shipped) }).await.unwrap();
+        desk.advance_order(paid.order, OrderStep { parcel: parcel.clone(), ..OrderStep::from(OrderStatus::Shipped) })
+            .await
+            .unwrap();
     }
-    desk.advance(paid.order, OrderStatus::Delivered).await.unwrap();
-    desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Delivered).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Returned).await.unwrap();
 
     let events = publish_all_events(&stream).await;
     assert_eq!(
@@ -170,14 +172,14 @@ async fn an_order_of_an_earlier_version_gets_its_lines_with_the_next_change() {
     company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
     let world = World::new(company, 1_000).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
-    desk.place(paid).await.unwrap();
+    desk.place_order(paid).await.unwrap();
     let key =
         json!({ "PK": { "S": format!("ORDER#{}", paid.order) }, "SK": { "S": format!("CUSTOMER#{}", paid.account) } });
     let request: Value = json!({ "TableName": "dueday-orders", "Key": key, "UpdateExpression": "REMOVE #l",
         "ExpressionAttributeNames": { "#l": "Lines" } });
     world.engine.execute("UpdateItem", &request).unwrap();
     let stream = world.engine.stream("dueday-orders").unwrap();
-    desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Cancelled).await.unwrap();
     let events = publish_all_events(&stream).await;
     assert_eq!(event_types(&events), ["order.cancelled"]);
     assert_eq!(differences_from_table(&events, &world.contents().await), Vec::<String>::new());
@@ -188,25 +190,25 @@ async fn an_order_of_an_earlier_version_gets_its_lines_with_the_next_change() {
 async fn process_everything(world: &World) {
     let (desk, paid) = (&world.desk, &world.company.paid);
     for paid in paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     let address = world.company.customers.iter().find_map(|(_, address)| address.clone()).unwrap();
     desk.set_shipping_address(&paid[0].account, address).await.unwrap();
     fill_all(desk).await;
     for next in [OrderStatus::Picked, OrderStatus::Shipped, OrderStatus::Delivered] {
-        match desk.advance(paid[0].order, next).await {
+        match desk.advance_order(paid[0].order, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
-    desk.advance(paid[1].order, OrderStatus::Cancelled).await.unwrap();
+    desk.advance_order(paid[1].order, OrderStatus::Cancelled).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_agree_with_the_table_even_if_each_call_is_interrupted() {
     let run = async |number: u64, fault: Fault| {
-        let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
-        let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+        let faults = move |call: &ExternalCall<'_>| (call.number == number).then_some(fault);
+        let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
         let world = World::with_injector(company(), 1_000, injector.clone()).await;
         let stream = world.engine.stream("dueday-orders").unwrap();
         if injector.run(process_everything(&world)).await.is_none() {
@@ -224,7 +226,7 @@ async fn events_agree_with_the_table_even_if_each_call_is_interrupted() {
             ["order.placed", "order.backordered", "order.filled", "order.shipped", "order.delivered"],
             "{when}"
         );
-        injector.calls()
+        injector.call_count()
     };
     let calls = run(u64::MAX, Fault::CrashBefore).await;
     for number in 1..=calls {

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
 use orders::{FillTarget, OrderLine, OrderStatus, PaidPeriod, Product, ProductId};
 use orders_desk::{FillCounts, OrderDesk};
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
@@ -75,7 +75,7 @@ impl Clock for SteppingClock {
 
 /// Returns an order desk without faults that uses `clock`.
 fn desk_with_clock(world: &World, clock: Arc<dyn Clock>) -> OrderDesk {
-    OrderDesk::new(OrdersTable::new(world.engine.client(), "dueday-orders"), Buckets::new(BUCKETS), clock)
+    OrderDesk::new(OrdersTable::new(world.engine.client(), "dueday-orders"), BucketCount::new(BUCKETS), clock)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,16 +86,16 @@ async fn cancel_or_return_needs_three_requests_whether_orders_wait_or_not() {
         let world = World::new(company_with_one_sku(lines), 1).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[..=waiting]);
         for paid in paid {
-            desk.place(paid).await.unwrap();
+            desk.place_order(paid).await.unwrap();
         }
         assert_eq!(count_orders(&world, paid, "BACKORDERED").await, waiting);
         let next = if is_returned { OrderStatus::Returned } else { OrderStatus::Cancelled };
         for step in [OrderStatus::Picked, OrderStatus::Shipped].into_iter().filter(|_| is_returned) {
-            desk.advance(paid[0].order, step).await.unwrap();
+            desk.advance_order(paid[0].order, step).await.unwrap();
         }
-        let before = world.connection.requests();
-        world.desk.advance(paid[0].order, next).await.unwrap();
-        let mut requests = world.connection.requests();
+        let before = world.connection.request_counts();
+        world.desk.advance_order(paid[0].order, next).await.unwrap();
+        let mut requests = world.connection.request_counts();
         requests.iter_mut().for_each(|(operation, count)| *count -= before.get(operation).copied().unwrap_or_default());
         requests.retain(|_, count| *count > 0);
         // The order desk reads the order with GetItem, reads the quarter total of the representative with Query, and
@@ -117,15 +117,15 @@ async fn fill_stops_at_the_first_order_without_stock_and_continues_after_its_dea
     let mut world = World::new(company_with_one_sku(1), 0).await;
     let (desk, paid) = (world.desk_without_faults(), world.company.paid[..70].to_vec());
     for paid in &paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     let product = world.company.products[0].id.clone();
 
     // If there is no stock, the fill task tries only the oldest order.
     desk.table.request_fill(&FillTarget::Product(product.clone()), desk.clock().ulid()).await.unwrap();
-    let before: u64 = world.connection.requests().values().sum();
+    let before: u64 = world.connection.request_counts().values().sum();
     assert_eq!(fill_all(&world.desk).await, 0);
-    let requests = world.connection.requests().values().sum::<u64>() - before;
+    let requests = world.connection.request_counts().values().sum::<u64>() - before;
     assert!(requests <= 7, "{requests} requests for one order");
 
     // The deadline ends the first call in the middle of a list page of orders. The second call continues after the last
@@ -155,7 +155,7 @@ async fn short_calls_reach_the_newest_order_although_many_older_orders_have_no_a
     let mut world = World::new(company, 0).await;
     let desk = world.desk_without_faults();
     for paid in &paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     let product = world.company.products[0].id.clone();
     let orders_of_newest = paid.iter().filter(|paid| paid.account == newest).count();
@@ -181,7 +181,7 @@ async fn stock_that_arrives_during_a_pass_leads_to_another_pass() {
     let mut world = World::new(company_with_one_sku(1), 0).await;
     let (desk, paid) = (world.desk_without_faults(), world.company.paid[..50].to_vec());
     for paid in &paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     let product = world.company.products[0].id.clone();
     receive_stock(&mut world, &desk, &product, 40).await;
@@ -228,7 +228,7 @@ async fn task_stays_until_the_indexes_must_contain_the_orders_that_were_placed_b
 async fn unreadable_task_is_counted_and_does_not_stop_the_other_tasks() {
     let mut world = World::new(company_with_one_sku(1), 0).await;
     let (desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
-    desk.place(&paid).await.unwrap();
+    desk.place_order(&paid).await.unwrap();
     let item = serde_json::json!({ "PK": { "S": "FILLS" }, "SK": { "S": "CUSTOMER#a" }, "Change": { "S": "unknown" } });
     world.engine.execute("PutItem", &serde_json::json!({ "TableName": "dueday-orders", "Item": item })).unwrap();
     let product = world.company.products[0].id.clone();
@@ -246,11 +246,11 @@ async fn cancelled_waiting_order_lets_the_newer_orders_be_filled() {
     let mut world = World::new(company, 0).await;
     let (desk, paid) = (world.desk_without_faults(), world.company.paid[..3].to_vec());
     for paid in &paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     receive_stock(&mut world, &desk, &product, 5).await;
     assert_eq!(fill_all(&desk).await, 0, "the oldest order needs nine pieces");
-    desk.advance(paid[0].order, OrderStatus::Cancelled).await.unwrap();
+    desk.advance_order(paid[0].order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(fill_all(&desk).await, 2);
     world.assert_consistent(&paid, "after the cancellation").await;
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use emulator::{Call, Fault, Faults, Injector};
+use emulator::{ExternalCall, Fault, FaultDecider, FaultInjector};
 use futures::future::join_all;
 use orders::{OrderStatus, ProductId};
 use orders_desk::OrderDesk;
@@ -17,8 +17,8 @@ use crate::order_desk::world::{World, fill_all};
 /// times that each call yields to other tasks.
 struct YieldBeforeEachCall(u32);
 
-impl Faults for YieldBeforeEachCall {
-    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+impl FaultDecider for YieldBeforeEachCall {
+    fn fault_of_call(&self, _: &ExternalCall<'_>) -> Option<Fault> {
         None
     }
 
@@ -30,7 +30,7 @@ impl Faults for YieldBeforeEachCall {
 /// Creates a world with orders of `lines` products and with `stock` pieces of each product. The order desk yields to
 /// other tasks `yields` times before each call to the table.
 async fn yielding_world(lines: usize, stock: u64, yields: u32) -> World {
-    let injector = Injector::new(Arc::new(YieldBeforeEachCall(yields)));
+    let injector = FaultInjector::new(Arc::new(YieldBeforeEachCall(yields)));
     World::with_injector(company_with_one_sku(lines), stock, Arc::new(injector)).await
 }
 
@@ -46,7 +46,7 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
     let mut world = yielding_world(2, 10, 1).await;
     let (desk, paid) = (world.desk.clone(), world.company.paid[..40].to_vec());
     for paid in &paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     assert_eq!(count_orders(&world, &paid, "BACKORDERED").await, 30);
     let products: Vec<ProductId> = world.company.products[..2].iter().map(|product| product.id.clone()).collect();
@@ -60,7 +60,7 @@ async fn concurrent_fills_and_cancellations_fill_each_order_at_most_once() {
         let cancelling = join_all(cancelled.map(|order| {
             let desk = &desk;
             async move {
-                while let Err(error) = desk.advance(order, OrderStatus::Cancelled).await {
+                while let Err(error) = desk.advance_order(order, OrderStatus::Cancelled).await {
                     assert!(error.is_transient(), "{error}");
                 }
             }
@@ -79,8 +79,8 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
     let world = yielding_world(2, 20, 1).await;
     let (desk, paid) = (world.desk.clone(), world.company.paid[..20].to_vec());
     for paid in &paid {
-        desk.place(paid).await.unwrap();
-        desk.advance(paid.order, OrderStatus::Picked).await.unwrap();
+        desk.place_order(paid).await.unwrap();
+        desk.advance_order(paid.order, OrderStatus::Picked).await.unwrap();
     }
     let both =
         join_all(
@@ -91,7 +91,7 @@ async fn order_is_either_shipped_or_cancelled_if_both_are_requested_at_the_same_
                         tokio::task::yield_now().await;
                     }
                     loop {
-                        match desk.advance(paid.order, next).await {
+                        match desk.advance_order(paid.order, next).await {
                             Err(error) if error.is_transient() => {}
                             result => return result.is_ok(),
                         }
@@ -133,7 +133,7 @@ async fn order_does_not_wait_for_stock_that_arrives_while_it_is_placed() {
             receive_stock(&mut world, &desk, &product, 1).await;
             fill_all(&desk).await;
         };
-        let (placed, ()) = futures::join!(placing.place(&paid), receiving);
+        let (placed, ()) = futures::join!(placing.place_order(&paid), receiving);
         placed_as_waiting += u32::from(placed.unwrap() == orders_desk::PlaceOutcome::Placed(OrderStatus::BackOrdered));
         fill_all(&desk).await;
         assert_eq!(count_orders(&world, std::slice::from_ref(&paid), "OPEN").await, 1, "delay {delay}");
@@ -154,7 +154,7 @@ async fn fill_while_customer_moves(has_address: bool) {
     // The filling is suspended after `step` steps, the customer changes the address, and then the filling continues.
     let mut moved_before_the_order_was_filled = 0;
     for step in 0.. {
-        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall(1))));
+        let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall(1))));
         let mut company = company_with_one_sku(1);
         let account = company.paid[0].account.clone();
         let (_, address) = company.customers.iter_mut().find(|(customer, _)| *customer == account).unwrap();
@@ -164,7 +164,7 @@ async fn fill_while_customer_moves(has_address: bool) {
         }
         let mut world = World::with_injector(company, 0, injector).await;
         let (desk, paid) = (world.desk_without_faults(), world.company.paid[0].clone());
-        desk.place(&paid).await.unwrap();
+        desk.place_order(&paid).await.unwrap();
         desk.set_shipping_address(&paid.account, old.clone()).await.unwrap();
         let product = world.company.products[0].id.clone();
         receive_stock(&mut world, &desk, &product, 5).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use billing::Money;
 use chrono::TimeDelta;
 use dynamo::{IdempotentRequest, StoredResponse};
-use emulator::{Call, Fault, Injector};
+use emulator::{ExternalCall, Fault, FaultInjector};
 use futures::future::join_all;
 use orders::{OrderId, OrderLine, OrderStatus, PaidPeriod, RefundEvent};
 use orders_desk::{DeskError, FollowUpOutcome, OrderDesk, ReplacementRequest};
@@ -59,14 +59,14 @@ async fn split(
     key: Option<&str>,
 ) -> Result<FollowUpOutcome, DeskError> {
     let request = key.map(idempotent_request);
-    desk.split(id, keep, request.as_ref(), |_| String::new(), |_| Ok::<_, DeskError>(())).await
+    desk.split_order(id, keep, request.as_ref(), |_| String::new(), |_| Ok::<_, DeskError>(())).await
 }
 
 /// Replaces all products of the shipped order `id`, with the idempotency key `key`.
 async fn replace(desk: &OrderDesk, id: OrderId, key: Option<&str>) -> Result<FollowUpOutcome, DeskError> {
     let replacement = ReplacementRequest { lines: None, reason: "parcel lost".parse().unwrap() };
     let request = key.map(idempotent_request);
-    desk.replace(id, &replacement, request.as_ref(), |_| String::new()).await
+    desk.create_replacement(id, &replacement, request.as_ref(), |_| String::new()).await
 }
 
 /// Returns the data of an event that the payment `paid` was refunded in full.
@@ -87,7 +87,7 @@ async fn statuses_of_orders(world: &World, paid: &PaidPeriod) -> Vec<String> {
 async fn pick_and_ship(desk: &OrderDesk, id: OrderId) {
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
         // The order desk may refuse the step, because the order was shipped before the crash.
-        match desk.advance(id, next).await {
+        match desk.advance_order(id, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
         }
@@ -99,7 +99,7 @@ async fn pick_and_ship(desk: &OrderDesk, id: OrderId) {
 async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     let desk = &world.desk;
     for paid in paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     split(desk, paid[0].order, Some(&line_of_first_product(world, 2)), Some("open")).await.unwrap();
     split(desk, paid[2].order, None, Some("backordered")).await.unwrap();
@@ -113,8 +113,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
 /// Processes all orders, with `fault` at the call to the table with this `number`. After a crash, processes all orders
 /// again. Then checks the orders. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
-    let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+    let faults = move |call: &ExternalCall<'_>| (call.number == number).then_some(fault);
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
     let mut company = company();
     company.warehouses.truncate(1);
     let region = &company.warehouses[0].region;
@@ -141,7 +141,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let quantities =
         |part: &str| contents.orders[&format!("ORDER#{}{part}", paid[2].order)].lines.values().sum::<i64>();
     assert_eq!((quantities(""), quantities(".2")), (2, 4), "{when}");
-    injector.calls()
+    injector.call_count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,9 +170,9 @@ enum Rival {
 async fn make_change(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &PaidPeriod) {
     let keep = line_of_first_product(world, 1);
     match rival {
-        Rival::Cancel => drop(desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap()),
+        Rival::Cancel => drop(desk.advance_order(paid.order, OrderStatus::Cancelled).await.unwrap()),
         Rival::Pick => {
-            let picked = desk.advance(paid.order, OrderStatus::Picked).await;
+            let picked = desk.advance_order(paid.order, OrderStatus::Picked).await;
             assert!(picked.is_ok() || matches!(picked, Err(DeskError::Transition(_))), "{picked:?}");
         }
         Rival::Refund => desk.record_refund(&full_refund(paid)).await.unwrap(),
@@ -189,7 +189,7 @@ async fn make_change(rival: Rival, world: &mut World, desk: &OrderDesk, paid: &P
             assert!(second.is_ok() || matches!(second, Err(DeskError::FollowUp(_))), "{second:?}");
         }
         Rival::HandOver => {
-            desk.hand_over(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
+            desk.hand_over_customer(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
         }
     }
 }
@@ -215,11 +215,11 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
         // continues. Each request to the table takes two steps.
         let (mut created, mut refused) = (0, 0);
         for step in (0..).step_by(2) {
-            let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+            let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall)));
             let mut world = World::with_injector(company(), stock, injector).await;
             let (desk, splitting, paid) =
                 (world.desk_without_faults(), world.desk.clone(), world.company.paid[0].clone());
-            desk.place(&paid).await.unwrap();
+            desk.place_order(&paid).await.unwrap();
             let keep = line_of_first_product(&world, 2);
             let mut first = Box::pin(split(&splitting, paid.order, Some(&keep), None));
             let result = poll_steps(&mut first, step).await;
@@ -252,17 +252,17 @@ async fn split_that_competes_with_another_change_of_the_order_loses_no_piece() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn simultaneous_replacements_get_different_numbers_and_the_last_pieces_once() {
-    let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+    let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall)));
     let world = World::with_injector(company(), 7, injector).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
-    desk.place(paid).await.unwrap();
+    desk.place_order(paid).await.unwrap();
     pick_and_ship(desk, paid.order).await;
     // Creates twelve replacements of the order at the same time. Each warehouse has enough stock for at most two of
     // them.
     let replacing = (0..12).map(|_| async {
         loop {
             match replace(desk, paid.order, None).await {
-                Ok(FollowUpOutcome::Created(created)) => return created.follow_up.id.part(),
+                Ok(FollowUpOutcome::Created(created)) => return created.follow_up.id.part_number(),
                 Err(error) if error.is_transient() => {}
                 other => panic!("{other:?}"),
             }
@@ -293,7 +293,7 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
     for (stock, keep) in [(1, None), (2, Some(1))] {
         let world = World::new(company.clone(), stock).await;
         let (desk, paid) = (&world.desk, &world.company.paid[0]);
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
         let kept =
             |quantity| company.products.iter().map(|of| OrderLine { product: of.id.clone(), quantity }).collect();
         let keep: Option<Vec<OrderLine>> = keep.map(kept);
@@ -309,7 +309,7 @@ async fn month_has_at_most_98_follow_ups_and_an_order_of_20_products_can_be_spli
             let Ok(FollowUpOutcome::Created(created)) = replace(desk, paid.order, None).await else {
                 panic!("{part}");
             };
-            assert_eq!(created.follow_up.id.part(), part);
+            assert_eq!(created.follow_up.id.part_number(), part);
         }
         let refused = replace(desk, paid.order, None).await.unwrap_err().to_string();
         assert_eq!(refused, "a paid month can have at most 98 follow-up orders");
@@ -322,16 +322,16 @@ async fn replacement_during_a_hand_over_is_credited_to_the_representative_of_its
     // The replacement is suspended after `step` steps. Then the customer is handed over to another representative, and
     // the replacement continues.
     for step in (0..).step_by(2) {
-        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(company(), 9, injector).await;
         let (desk, paid) = (world.desk_without_faults(), &world.company.paid[0]);
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
         pick_and_ship(&desk, paid.order).await;
         let mut first = Box::pin(replace(&world.desk, paid.order, None));
         let result = poll_steps(&mut first, step).await;
         let is_finished_first = result.is_some();
         let before = world.contents().await;
-        desk.hand_over(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
+        desk.hand_over_customer(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
         let result = match result {
             Some(result) => result,
             None => first.await,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use billing::ReceivedEvent;
-use emulator::{Call, EngineConnection, Fault, Faults, Injector};
+use emulator::{EngineConnection, ExternalCall, Fault, FaultDecider, FaultInjector};
 use orders::PaidPeriod;
 use orders_desk::{OrderDesk, process_event};
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -42,8 +42,8 @@ struct KillAtCall {
     takes_effect: AtomicBool,
 }
 
-impl Faults for KillAtCall {
-    fn next(&self, call: &Call<'_>) -> Option<Fault> {
+impl FaultDecider for KillAtCall {
+    fn fault_of_call(&self, call: &ExternalCall<'_>) -> Option<Fault> {
         let fault = if self.takes_effect.load(Ordering::SeqCst) { Fault::CrashAfter } else { Fault::CrashBefore };
         (call.number == self.number.load(Ordering::SeqCst)).then_some(fault)
     }
@@ -114,13 +114,13 @@ async fn receive_stock(world: &World, desk: &OrderDesk, place: usize, quantity: 
 async fn run_with_kills(seed: u64, all_kills: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let kill = Arc::new(KillAtCall::default());
-    let injector = Arc::new(Injector::active_during_runs(kill.clone()));
+    let injector = Arc::new(FaultInjector::active_during_runs(kill.clone()));
     let mut world = World::with_injector(Company::new(COMPANY_SIZE, seed), 2, injector.clone()).await;
     let stream = world.engine.stream("dueday-orders").unwrap();
-    let stock_connection = EngineConnection::with_injector(Arc::new(Injector::new(Arc::new(YieldBeforeEachCall))));
+    let stock_connection = EngineConnection::with_injector(Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall))));
     let stock_table =
         OrdersTable::new(world.engine.client_with_connection(Arc::new(stock_connection)), "dueday-orders");
-    let stock_desk = OrderDesk::new(stock_table, Buckets::new(BUCKETS), new_clock());
+    let stock_desk = OrderDesk::new(stock_table, BucketCount::new(BUCKETS), new_clock());
     let all: Vec<ReceivedEvent> = world.company.paid.iter().map(event_of).collect();
     let (mut queue, mut kills, mut deliveries) = (all.clone(), 0, 0);
     while kills < all_kills || !queue.is_empty() {
@@ -130,7 +130,7 @@ async fn run_with_kills(seed: u64, all_kills: usize) {
         queue.extend((0..repeated).map(|_| all[rng.random_range(0..all.len())].clone()));
         queue.shuffle(&mut rng);
         let batch = queue.split_off(queue.len().saturating_sub(MAX_BATCH_SIZE));
-        let number = if kills < all_kills { injector.calls() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
+        let number = if kills < all_kills { injector.call_count() + rng.random_range(1..=MAX_REQUESTS) } else { 0 };
         kill.number.store(number, Ordering::SeqCst);
         kill.takes_effect.store(rng.random_bool(0.5), Ordering::SeqCst);
         // A new process starts, without the state in memory of the previous process.

@@ -29,8 +29,8 @@ async fn order_waits_for_an_address_then_is_shipped_and_returned() {
     company.customers[0].1 = None;
     let world = World::new(company, 5).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
-    assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
-    assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::AlreadyPlaced);
+    assert_eq!(desk.place_order(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
+    assert_eq!(desk.place_order(paid).await.unwrap(), PlaceOutcome::AlreadyPlaced);
     let (order, lines) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     assert_eq!((order.waits_for, order.warehouse), (Some(BackOrderReason::Address), None));
 
@@ -41,17 +41,17 @@ async fn order_waits_for_an_address_then_is_shipped_and_returned() {
     let left = desk.table.get_stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
     assert_eq!(left, 5 - u64::from(lines[0].quantity));
     for next in [OrderStatus::Picked, OrderStatus::Shipped, OrderStatus::Delivered] {
-        assert_eq!(desk.advance(paid.order, next).await.unwrap().status, next);
+        assert_eq!(desk.advance_order(paid.order, next).await.unwrap().status, next);
         world.assert_consistent(std::slice::from_ref(paid), &next.to_string()).await;
     }
-    let refused = desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap_err();
+    let refused = desk.advance_order(paid.order, OrderStatus::Cancelled).await.unwrap_err();
     assert_eq!(refused.to_string(), "an order that is DELIVERED cannot become CANCELLED");
 
-    desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
+    desk.advance_order(paid.order, OrderStatus::Returned).await.unwrap();
     let left = desk.table.get_stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
     assert_eq!(left, 5, "the stock is restored in the warehouse of the order");
     world.assert_consistent(std::slice::from_ref(paid), "returned").await;
-    let after = desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
+    let after = desk.advance_order(paid.order, OrderStatus::Returned).await.unwrap();
     assert_eq!(order.transition_effects(&after).stock, StockEffect::Restored);
     world.assert_consistent(std::slice::from_ref(paid), "returned again").await;
 }
@@ -69,7 +69,7 @@ async fn order_without_an_address_does_not_block_others_and_a_repeated_delivery_
     let mut world = World::new(company, 0).await;
     let (desk, paid) = (world.desk_without_faults(), world.company.paid.clone());
     for paid in &paid {
-        assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
+        assert_eq!(desk.place_order(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
     }
     let (warehouse, delivery) = (world.company.warehouses[0].id.clone(), Ulid::generate());
     for line in &lines {
@@ -93,7 +93,7 @@ async fn sku_without_products_gives_no_order_and_is_reported_once() {
     company.paid[0].sku = "membership".parse().unwrap();
     let world = World::new(company, 5).await;
     let (desk, sku): (_, billing::Sku) = (&world.desk, "membership".parse().unwrap());
-    let placed = async || desk.place(&world.company.paid[0]).await.unwrap();
+    let placed = async || desk.place_order(&world.company.paid[0]).await.unwrap();
     for _ in 0..2 {
         assert_eq!(
             placed().await,
@@ -110,13 +110,13 @@ async fn sku_without_products_gives_no_order_and_is_reported_once() {
 async fn handed_over_customer_keeps_the_old_representative_on_the_orders_that_are_placed() {
     let world = world_with_one_payment(5).await;
     let (desk, paid) = (&world.desk, &world.company.paid[0]);
-    desk.place(paid).await.unwrap();
+    desk.place_order(paid).await.unwrap();
     let customer = desk.table.get_customer(&paid.account).await.unwrap().unwrap();
     let to: orders::EmployeeId =
         if customer.representative == Some("e-10".parse().unwrap()) { "e-0" } else { "e-10" }.parse().unwrap();
-    let refused = desk.hand_over(&paid.account, &"e-1".parse().unwrap()).await.unwrap_err();
+    let refused = desk.hand_over_customer(&paid.account, &"e-1".parse().unwrap()).await.unwrap_err();
     assert_eq!(refused.to_string(), "e-1 is not a customer representative");
-    assert_eq!(desk.hand_over(&paid.account, &to).await.unwrap().representative, Some(to.clone()));
+    assert_eq!(desk.hand_over_customer(&paid.account, &to).await.unwrap().representative, Some(to.clone()));
     assert_eq!(
         desk.table.customers_of_representative(&to, &Paging::all()).await.unwrap().into_items().unwrap(),
         std::slice::from_ref(&paid.account)
@@ -133,7 +133,7 @@ async fn handed_over_customer_keeps_the_old_representative_on_the_orders_that_ar
     let id = paid.order.to_string();
     let (_, subscription) = id.split_once('.').unwrap();
     let later = PaidPeriod { order: format!("2027-12-31.{subscription}").parse().unwrap(), ..paid.clone() };
-    desk.place(&later).await.unwrap();
+    desk.place_order(&later).await.unwrap();
     for (paid, representative) in [(paid, customer.representative), (&later, Some(to))] {
         let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
         assert_eq!(order.representative, representative, "{}", paid.order);
@@ -152,10 +152,10 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     let old = assignment.warehouse.clone().unwrap();
     let new = orders::Assignment { warehouse: Some("wh-0".parse().unwrap()), ..assignment };
     assert_ne!(new.warehouse.as_ref(), Some(&old));
-    table.reassign(&stored, Some(&new), day("2026-05-01")).await.unwrap();
+    table.reassign_employee(&stored, Some(&new), day("2026-05-01")).await.unwrap();
     assert!(
         table
-            .employees(EmployeeList::OfWarehouse(&"wh-0".parse().unwrap()), &Paging::all())
+            .list_employees(EmployeeList::OfWarehouse(&"wh-0".parse().unwrap()), &Paging::all())
             .await
             .unwrap()
             .into_items()
@@ -165,7 +165,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     );
     assert!(
         !table
-            .employees(EmployeeList::OfWarehouse(&old), &Paging::all())
+            .list_employees(EmployeeList::OfWarehouse(&old), &Paging::all())
             .await
             .unwrap()
             .into_items()
@@ -179,25 +179,25 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     let (title, warehouse) = (assignment.job_title.as_str(), assignment.warehouse.as_ref().unwrap());
     let all = Paging::all();
     for page in [
-        table.employees(EmployeeList::WithName(changed.name.as_str()), &all).await,
-        table.employees(EmployeeList::WithTitle(title), &all).await,
-        table.employees(EmployeeList::OfDepartment(&assignment.department), &all).await,
-        table.employees(EmployeeList::OfWarehouse(warehouse), &all).await,
-        table.employees(EmployeeList::Hired { after: day("2000-01-01"), today: day("2027-02-15") }, &all).await,
+        table.list_employees(EmployeeList::WithName(changed.name.as_str()), &all).await,
+        table.list_employees(EmployeeList::WithTitle(title), &all).await,
+        table.list_employees(EmployeeList::OfDepartment(&assignment.department), &all).await,
+        table.list_employees(EmployeeList::OfWarehouse(warehouse), &all).await,
+        table.list_employees(EmployeeList::Hired { after: day("2000-01-01"), today: day("2027-02-15") }, &all).await,
     ] {
         assert!(page.unwrap().into_items().unwrap().contains(&changed));
     }
     // `stored` was read before the first reassignment, so it is outdated. A reassignment that is computed from it is
     // refused, and changes nothing.
-    let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
+    let written = table.reassign_employee(&stored, None, day("2026-06-01")).await.unwrap();
     assert_ne!(written, orders_table::WriteOutcome::Done);
     let stored = table.get_employee(&employee.id).await.unwrap().unwrap();
-    table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
+    table.reassign_employee(&stored, None, day("2026-06-01")).await.unwrap();
     let details = table.employee_details(&employee.id).await.unwrap().unwrap();
     assert_eq!((details.employee.left_on, details.jobs.len()), (Some(day("2026-06-01")), 2));
     assert!(
         !table
-            .employees(EmployeeList::OfWarehouse(&"wh-0".parse().unwrap()), &Paging::all())
+            .list_employees(EmployeeList::OfWarehouse(&"wh-0".parse().unwrap()), &Paging::all())
             .await
             .unwrap()
             .into_items()
@@ -207,7 +207,7 @@ async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
     );
     assert!(
         table
-            .employees(EmployeeList::WithName(employee.name.as_str()), &Paging::all())
+            .list_employees(EmployeeList::WithName(employee.name.as_str()), &Paging::all())
             .await
             .unwrap()
             .into_items()

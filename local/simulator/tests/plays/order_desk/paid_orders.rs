@@ -8,14 +8,14 @@ use audit::{OrderSummary, compare_orders_with_receipts};
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::{Account, Money, Receipt};
 use chrono::{DateTime, Utc};
-use dynamo::{Entity as _, TIME_TO_LIVE, expiry};
+use dynamo::{Entity as _, TIME_TO_LIVE, expiry_timestamp};
 use emulator::EngineConnection;
 use orders::{OrderStatus, PaidPeriod};
 use orders_desk::ReplacementRequest;
 use orders_table::OrdersAudit;
 use simulator::{Company, CompanySize};
 use store::Table;
-use testkit::sample;
+use testkit::sample_account;
 
 use crate::order_desk::world::World;
 
@@ -71,7 +71,7 @@ impl PaidWorld {
         payments.create_if_absent().await.unwrap();
         let world = Self { world, payments, paid };
         for paid in &world.paid {
-            world.payments.put_account(&Account { id: paid.account.clone(), ..sample::account() }).await.unwrap();
+            world.payments.put_account(&Account { id: paid.account.clone(), ..sample_account() }).await.unwrap();
             world.put_receipt(paid).await;
         }
         assert!(world.paid.len() > 5, "{}", world.paid.len());
@@ -81,7 +81,7 @@ impl PaidWorld {
     /// Stores the receipt of the payment `paid`.
     pub async fn put_receipt(&self, paid: &PaidPeriod) {
         let mut item = receipt_of(paid).to_item();
-        let expires = expiry(paid.paid_at, self.payments.receipt_retention());
+        let expires = expiry_timestamp(paid.paid_at, self.payments.receipt_retention());
         item.insert(TIME_TO_LIVE.to_owned(), AttributeValue::N(expires.to_string()));
         self.payments.client().put_item().table_name(PAYMENTS_TABLE).set_item(Some(item)).send().await.unwrap();
     }
@@ -96,7 +96,7 @@ impl PaidWorld {
     pub async fn place(&self, paid: &[PaidPeriod]) {
         let desk = self.world.desk_without_faults();
         for paid in paid {
-            desk.place(paid).await.unwrap();
+            desk.place_order(paid).await.unwrap();
         }
     }
 
@@ -115,7 +115,7 @@ impl PaidWorld {
     async fn compare(&self, recent: &OrderSummary) -> Vec<(String, String)> {
         let orders = self.world.desk_without_faults().table;
         let all = DateTime::<Utc>::MIN_UTC..audit_time();
-        let compared = compare_orders_with_receipts((&self.payments, &orders), recent, audit_time(), all, |_| ()).await;
+        let compared = compare_orders_with_receipts(&self.payments, &orders, recent, audit_time(), all, |_| ()).await;
         let mut differences = compared.unwrap().differences;
         differences.sort();
         differences.into_iter().map(|difference| (difference.check.to_string(), difference.item)).collect()
@@ -171,10 +171,10 @@ async fn follow_up_order_needs_no_receipt_but_a_main_order() {
     world.place(&world.paid).await;
     let (desk, month) = (world.world.desk_without_faults(), &world.paid[2]);
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
-        desk.advance(month.order, next).await.unwrap();
+        desk.advance_order(month.order, next).await.unwrap();
     }
     let replacement = ReplacementRequest { lines: None, reason: "lost".parse().unwrap() };
-    desk.replace(month.order, &replacement, None, |_| String::new()).await.unwrap();
+    desk.create_replacement(month.order, &replacement, None, |_| String::new()).await.unwrap();
     assert_eq!(world.compare(&world.scan_orders().await).await, []);
 
     let key = |name: &str| AttributeValue::S(name.to_owned());

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use emulator::{Call, Fault, Faults, Injector};
+use emulator::{ExternalCall, Fault, FaultDecider, FaultInjector};
 use futures::future::join_all;
 use orders::{OrderStatus, PaidPeriod};
 use orders_desk::PlaceOutcome;
@@ -16,7 +16,7 @@ use store::Paging;
 use ulid::Ulid;
 
 use crate::order_desk::suspended_operation::poll_steps;
-use crate::order_desk::world::{World, all_days, fill_all};
+use crate::order_desk::world::{World, fill_all, range_of_all_days};
 
 /// The size of the sample company in these tests.
 const COMPANY_SIZE: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
@@ -36,7 +36,7 @@ async fn two_desks_that_get_each_payment_twice_in_any_order_place_each_order_onc
                 async move {
                     // If the order desk could not process the payment, deliver the payment again, as the SQS queue
                     // does.
-                    while let Err(error) = desk.place(&paid).await {
+                    while let Err(error) = desk.place_order(&paid).await {
                         assert!(error.is_transient(), "{error}");
                     }
                 }
@@ -71,7 +71,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
         let desk = world.desk_without_faults();
         async move {
             loop {
-                match desk.place(paid).await {
+                match desk.place_order(paid).await {
                     Ok(outcome) => return outcome,
                     Err(error) => assert!(error.is_transient(), "{error}"),
                 }
@@ -85,7 +85,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     // Received stock fills the oldest orders that wait for stock, until no stock is left.
     let waiting = desk
         .table
-        .orders_in(&[OrderStatus::BackOrdered], all_days(), desk.buckets(), &Paging::all())
+        .orders_of_all_customers(&[OrderStatus::BackOrdered], range_of_all_days(), desk.buckets(), &Paging::all())
         .await
         .unwrap()
         .into_items()
@@ -98,7 +98,7 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
     assert_eq!(fill_all(&desk).await, 2);
     let left = desk
         .table
-        .orders_in(&[OrderStatus::BackOrdered], all_days(), desk.buckets(), &Paging::all())
+        .orders_of_all_customers(&[OrderStatus::BackOrdered], range_of_all_days(), desk.buckets(), &Paging::all())
         .await
         .unwrap()
         .into_items()
@@ -110,8 +110,8 @@ async fn exactly_one_of_the_orders_that_compete_for_the_last_item_gets_it() {
 /// Injects no fault, but lets other tasks run before each call to the table takes effect.
 pub struct YieldBeforeEachCall;
 
-impl Faults for YieldBeforeEachCall {
-    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+impl FaultDecider for YieldBeforeEachCall {
+    fn fault_of_call(&self, _: &ExternalCall<'_>) -> Option<Fault> {
         None
     }
 
@@ -126,15 +126,15 @@ async fn order_placed_during_a_hand_over_gets_the_representative_of_its_customer
     // when the operation yields to other tasks, twice in each request to the table.
     let mut representatives = BTreeSet::new();
     for step in 0.. {
-        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(Company::new(COMPANY_SIZE, 3), 50, injector).await;
         let (other_desk, paid) = (world.desk_without_faults(), &world.company.paid[0]);
-        other_desk.hand_over(&paid.account, &"e-0".parse().unwrap()).await.unwrap();
-        let mut placing = Box::pin(world.desk.place(paid));
+        other_desk.hand_over_customer(&paid.account, &"e-0".parse().unwrap()).await.unwrap();
+        let mut placing = Box::pin(world.desk.place_order(paid));
         let placed = poll_steps(&mut placing, step).await;
         let is_placed_first = placed.is_some();
         let stored = other_desk.table.get_order(paid.order).await.unwrap();
-        other_desk.hand_over(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
+        other_desk.hand_over_customer(&paid.account, &"e-10".parse().unwrap()).await.unwrap();
         match placed {
             Some(placed) => drop(placed.unwrap()),
             None => drop(placing.await.unwrap()),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use billing::Money;
-use emulator::{Call, Fault, Injector};
+use emulator::{ExternalCall, Fault, FaultInjector};
 use orders::{OrderStatus, PaidPeriod, RefundEvent, ShippingAddress};
 use orders_desk::DeskError;
 use simulator::{Company, CompanySize};
@@ -31,11 +31,11 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     desk.record_refund(&in_full(0)).await.unwrap();
     desk.record_refund(&refund_event(&paid[1], "part", 100, false)).await.unwrap();
     for paid in paid {
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
     }
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
         // The order desk may refuse the step, because the order was shipped before the crash.
-        match desk.advance(paid[3].order, next).await {
+        match desk.advance_order(paid[3].order, next).await {
             Ok(_) | Err(DeskError::Transition(_)) => {}
             Err(error) => panic!("{error}"),
         }
@@ -60,8 +60,8 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
     let sku = company.skus[0].0.clone();
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
-    let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
-    let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+    let faults = move |call: &ExternalCall<'_>| (call.number == number).then_some(fault);
+    let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
     let world = World::with_injector(company, 1_000, injector.clone()).await;
     let paid = world.company.paid.clone();
     if injector.run(process_everything(&world, &paid)).await.is_none() {
@@ -76,7 +76,7 @@ async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let refunded: Vec<i64> = (0..6).map(|n| of(n).refunded).collect();
     let full = |n: usize| paid[n].amount.minor();
     assert_eq!(refunded, [full(0), 100, full(2), full(3), 0, 50], "{when}");
-    injector.calls()
+    injector.call_count()
 }
 
 #[tokio::test(flavor = "multi_thread")]

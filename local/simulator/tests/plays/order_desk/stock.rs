@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use emulator::{Call, Injector};
+use emulator::{ExternalCall, FaultInjector};
 use futures::future::join_all;
-use orders::{MovementRequest, OrderLine, OrderStatus, PaidPeriod, ProductId, Step};
+use orders::{MovementRequest, OrderLine, OrderStatus, OrderStep, PaidPeriod, ProductId};
 use orders_desk::{DeskError, OrderDesk};
 use simulator::{Company, CompanySize};
 use testkit::FAULTS_AFTER_EACH_CALL;
@@ -67,7 +67,7 @@ async fn move_stock_until_done(desk: &OrderDesk, product: &ProductId, id: Ulid, 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
     for seed in 0..4 {
-        let injector = Arc::new(Injector::new(Arc::new(YieldBeforeEachCall)));
+        let injector = Arc::new(FaultInjector::new(Arc::new(YieldBeforeEachCall)));
         let world = World::with_injector(company(), 30, injector).await;
         let (shared, desk, product) = (&world, &world.desk, &world.company.skus[0].1[0].product);
         let all = movement_requests(&world);
@@ -78,11 +78,11 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
             move_stock_until_done(desk, product, Ulid::generate(), request).await;
         }));
         let ordering = join_all(world.company.paid.iter().zip(0..).map(|(paid, number)| async move {
-            while let Err(error) = desk.place(paid).await {
+            while let Err(error) = desk.place_order(paid).await {
                 assert!(error.is_transient(), "{error}");
             }
             if number % 2 == 0 {
-                while let Err(error) = desk.advance(paid.order, OrderStatus::Cancelled).await {
+                while let Err(error) = desk.advance_order(paid.order, OrderStatus::Cancelled).await {
                     assert!(error.is_transient(), "{error}");
                 }
             } else {
@@ -92,7 +92,8 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
         futures::join!(moving, ordering);
         fill_all(&world.desk_without_faults()).await;
         world.assert_consistent(&world.company.paid, &format!("seed {seed}")).await;
-        let kinds = desk.table.movements_of(product, &store::Paging::all()).await.unwrap().into_items().unwrap();
+        let kinds =
+            desk.table.movements_of_product(product, &store::Paging::all()).await.unwrap().into_items().unwrap();
         assert_eq!(kinds.len(), 2 + all.len(), "two deliveries, and each request once");
     }
 }
@@ -103,11 +104,11 @@ async fn counts_and_transfers_during_fills_and_cancellations_lose_no_piece() {
 async fn move_stock_and_return_order(world: &World, ids: &[Ulid]) {
     let (desk, product) = (&world.desk, &world.company.skus[0].1[0].product);
     let paid = &world.company.paid[0];
-    desk.place(paid).await.unwrap();
+    desk.place_order(paid).await.unwrap();
     for (id, request) in ids.iter().zip(movement_requests(world)) {
         desk.move_stock(product, *id, &request).await.unwrap();
     }
-    let unsellable = Step { is_unsellable: true, ..OrderStatus::Returned.into() };
+    let unsellable = OrderStep { is_unsellable: true, ..OrderStatus::Returned.into() };
     let (order, _) = desk.table.get_order(paid.order).await.unwrap().unwrap();
     if order.status == OrderStatus::Open {
         exchange_products(world, desk, paid).await;
@@ -116,7 +117,7 @@ async fn move_stock_and_return_order(world: &World, ids: &[Ulid]) {
         if order.status != OrderStatus::Returned {
             // The result is ignored: if the order reached this status before the crash, the order desk now refuses the
             // step.
-            let _: Result<_, orders_desk::DeskError> = desk.advance(paid.order, step).await;
+            let _: Result<_, orders_desk::DeskError> = desk.advance_order(paid.order, step).await;
         }
     }
 }
@@ -130,8 +131,8 @@ async fn movements_that_stop_at_any_request_are_made_once_when_they_are_repeated
             break;
         }
         for fault in FAULTS_AFTER_EACH_CALL {
-            let faults = move |call: &Call<'_>| (call.number == number).then_some(fault);
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(faults)));
+            let faults = move |call: &ExternalCall<'_>| (call.number == number).then_some(fault);
+            let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(faults)));
             let world = World::with_injector(company(), 30, injector.clone()).await;
             if injector.run(move_stock_and_return_order(&world, &ids)).await.is_none() {
                 injector.run(move_stock_and_return_order(&world, &ids)).await.unwrap();
@@ -141,7 +142,7 @@ async fn movements_that_stop_at_any_request_are_made_once_when_they_are_repeated
             let contents = world.contents().await;
             let order = &contents.orders[&format!("ORDER#{}", paid[0].order)];
             assert_eq!((order.status.as_str(), order.is_written_off), ("RETURNED", true), "{fault:?} at {number}");
-            calls = injector.calls();
+            calls = injector.call_count();
         }
     }
     assert!(calls > 20, "{calls}");

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use clock::SimulatedClock;
-use emulator::{Engine, EngineConnection, Injector};
+use emulator::{Engine, EngineConnection, FaultInjector};
 use orders::{DateRange, NumberDifference, PaidPeriod};
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersAudit, OrdersAuditReport, OrdersTable, WriteOutcome};
+use orders_table::{BucketCount, OrdersAudit, OrdersAuditReport, OrdersTable, WriteOutcome};
 use simulator::{Company, OrdersTableContents};
 use store::FaultyItem;
 use ulid::Ulid;
@@ -36,7 +36,7 @@ pub fn test_time() -> DateTime<Utc> {
 }
 
 /// Returns a date range that contains all dates in the tests.
-pub fn all_days() -> DateRange {
+pub fn range_of_all_days() -> DateRange {
     (NaiveDate::from_ymd_opt(2000, 1, 1).unwrap(), NaiveDate::from_ymd_opt(2100, 1, 1).unwrap())
 }
 
@@ -69,7 +69,7 @@ struct PreparedTable {
 
 /// Creates a table with the data of `company` and with `stock` pieces of each product in each warehouse.
 async fn create_table(company: &Company, stock: u64) -> PreparedTable {
-    let engine = Engine::memory();
+    let engine = Engine::in_memory();
     let table =
         OrdersTable::new(engine.client_with_connection(Arc::new(EngineConnection::without_tokens())), "dueday-orders");
     table.create_if_absent().await.unwrap();
@@ -92,9 +92,9 @@ async fn create_table(company: &Company, stock: u64) -> PreparedTable {
         assert_done(table.create_warehouse(warehouse).await.unwrap());
     }
     for (employee, assignment, confidential) in &company.employees {
-        assert_done(table.hire(employee, assignment, confidential).await.unwrap());
+        assert_done(table.hire_employee(employee, assignment, confidential).await.unwrap());
     }
-    let buckets = table.get_or_store_buckets(Buckets::new(BUCKETS)).await.unwrap();
+    let buckets = table.get_or_store_buckets(BucketCount::new(BUCKETS)).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, new_clock());
     let mut received = BTreeMap::new();
     for product in &company.products {
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// Creates the same as [`World::new`], but `injector` decides which calls of the order desk to the table fail.
-    pub async fn with_injector(company: Company, stock: u64, injector: Arc<Injector>) -> Self {
+    pub async fn with_injector(company: Company, stock: u64, injector: Arc<FaultInjector>) -> Self {
         Self::with_connection(company, stock, EngineConnection::with_injector(injector)).await
     }
 
@@ -146,7 +146,7 @@ impl World {
         };
         let (engine, connection) = (engine.copy(), Arc::new(connection));
         let table = OrdersTable::new(engine.client_with_connection(connection.clone()), "dueday-orders");
-        let desk = OrderDesk::new(table, Buckets::new(BUCKETS), new_clock());
+        let desk = OrderDesk::new(table, BucketCount::new(BUCKETS), new_clock());
         Self { company, engine, desk, connection, received }
     }
 
@@ -154,21 +154,21 @@ impl World {
     pub fn desk_without_faults(&self) -> OrderDesk {
         let client = self.engine.client_with_connection(Arc::new(EngineConnection::without_tokens()));
         let table = OrdersTable::new(client, "dueday-orders");
-        OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
+        OrderDesk::new(table, BucketCount::new(BUCKETS), new_clock())
     }
 
     /// Returns the order desk of a new process, as after a crash. It uses the connection of `desk`, so its calls can
     /// fail like those of `desk`.
     pub fn desk_after_restart(&self) -> OrderDesk {
         let table = OrdersTable::new(self.engine.client_with_connection(self.connection.clone()), "dueday-orders");
-        OrderDesk::new(table, Buckets::new(BUCKETS), new_clock())
+        OrderDesk::new(table, BucketCount::new(BUCKETS), new_clock())
     }
 
     /// Reads the orders, stocks and totals from all items of the table.
     pub async fn contents(&self) -> OrdersTableContents {
         let scan = self.engine.client().scan().table_name("dueday-orders").consistent_read(true);
         let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
-        OrdersTableContents::read(&items.unwrap())
+        OrdersTableContents::from_items(&items.unwrap())
     }
 
     /// Returns the keys of the orders that must exist after the payments `paid`: one for each payment whose SKU has
@@ -195,8 +195,8 @@ impl World {
         let OrdersAuditReport { differences, unverified, unopened, faulty, .. } = audit.finish(|| ()).await.unwrap();
         let differences = differences.iter().map(|difference| {
             let NumberDifference { number, expected, found } = difference;
-            let found = found.map_or("none".to_owned(), |found| number.text_of(found));
-            format!("{number}: {} expected, {found} found", number.text_of(*expected))
+            let found = found.map_or("none".to_owned(), |found| number.format_value(found));
+            format!("{number}: {} expected, {found} found", number.format_value(*expected))
         });
         differences
             .chain(unverified.iter().map(|number| format!("{number}: changed")))

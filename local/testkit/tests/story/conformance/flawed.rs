@@ -205,7 +205,11 @@ impl PaymentGateway for FlawedGateway {
         self.charge_with_flaw(request).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+    async fn payments_of_customer(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
         self.count_request();
         self.list_with_flaw(customer, since).await
     }
@@ -239,13 +243,13 @@ impl Refunds for FlawedGateway {
         self.refund_with_flaw(request).await
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+    async fn refunds_of_payment(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         self.count_request();
-        let refunds = self.sandbox.refunds_of(payment).await?;
+        let refunds = self.sandbox.refunds_of_payment(payment).await?;
         Ok(refunds.into_iter().map(|refund| self.with_requested_id(refund)).collect())
     }
 
-    async fn payments_in(
+    async fn payments_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -254,7 +258,7 @@ impl Refunds for FlawedGateway {
         self.payments_in_range_with_flaw(range, after).await.map(Some)
     }
 
-    async fn refunds_in(
+    async fn refunds_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
@@ -263,12 +267,12 @@ impl Refunds for FlawedGateway {
         self.refunds_in_range_with_flaw(range, after).await.map(Some)
     }
 
-    async fn disputes_in(
+    async fn disputes_in_range(
         &self,
         range: &TimeRange,
         after: Option<&str>,
     ) -> Result<Option<ListPage<GatewayDispute>>, GatewayError> {
         self.count_request();
-        self.sandbox.disputes_in(range, after).await
+        self.sandbox.disputes_in_range(range, after).await
     }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use audit::Invariant;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use emulator::{Call, EngineConnection, Operation};
+use emulator::{EngineConnection, ExternalCall, ExternalOperation};
 use orders::{BackOrderReason, Order, OrderStatus};
 use orders_table::{OrdersAudit, OrdersTable, item_kinds};
 use serde_json::json;
-use store::{Item, key_of};
+use store::{Item, key_of_item};
 
 use self::world::{DeskWorld, ORDERS, audit_time};
 use crate::item_corruptions::{AuditedCorruptions, Missed, corruptions};
@@ -90,7 +90,7 @@ const MISSED_ITEMS: [Missed; 18] = [
 
 /// Returns the kind of `item`: the prefixes of its keys.
 fn kind_of(item: &Item) -> String {
-    let key = key_of(item);
+    let key = key_of_item(item);
     let is_kind = |(pk, sk): &(&str, &str)| key.pk.starts_with(pk) && key.sk.starts_with(sk);
     let (pk, sk) = item_kinds().find(is_kind).unwrap_or_else(|| panic!("{key} has no kind"));
     format!("{pk} {sk}")
@@ -107,7 +107,7 @@ async fn audit_finds_each_corrupted_attribute_of_the_orders_table_or_the_reason_
             for (corruption, corrupted) in corruptions(item, name) {
                 if world.put_if_accepted(corrupted).await {
                     let is_found = !world.audit().await.is_empty();
-                    audited.add((&kind_of(item), name), corruption, is_found);
+                    audited.add(&kind_of(item), name, corruption, is_found);
                 }
             }
         }
@@ -120,7 +120,7 @@ async fn audit_finds_each_corrupted_attribute_of_the_orders_table_or_the_reason_
 /// Returns copies of `item` under the keys of other entities, each with a description: another partition key (also where
 /// the sort key contains it), and another sort key.
 fn copies(item: &Item) -> [(&'static str, Item); 2] {
-    let key = key_of(item);
+    let key = key_of_item(item);
     let other = |text: &str| match text.contains("2026-") {
         true => text.replace("2026-", "2025-"),
         false => format!("{text}-2"),
@@ -142,11 +142,11 @@ async fn audit_finds_deleted_items_and_copies_under_the_key_of_another_or_the_re
         let kind = kind_of(item);
         for (name, copy) in copies(item) {
             world.put(copy.clone()).await;
-            audited.add((&kind, name), "copy", !world.audit().await.is_empty());
+            audited.add(&kind, name, "copy", !world.audit().await.is_empty());
             world.delete(&copy).await;
         }
         world.delete(item).await;
-        audited.add((&kind, "deleted"), "item", !world.audit().await.is_empty());
+        audited.add(&kind, "deleted", "item", !world.audit().await.is_empty());
         world.put(item.clone()).await;
     }
     assert_eq!(world.audit().await, []);
@@ -161,7 +161,7 @@ async fn audit_finds_items_that_expire_although_they_must_not_and_items_with_an_
         let mut changed = item.clone();
         changed.insert("TTL".to_owned(), AttributeValue::N(expires.clone()));
         world.put(changed).await;
-        let key = key_of(item).to_string();
+        let key = key_of_item(item).to_string();
         assert!(world.audit().await.iter().any(|difference| difference.item == key), "TTL of {key}");
         world.put(item.clone()).await;
     }
@@ -179,7 +179,7 @@ async fn unreadable_item_of_each_kind_is_a_violation_of_both_audits_and_stops_ne
     assert_eq!(world.audit_at_night().await, []);
     // The report of a SKU without products has no attributes, so it can always be read.
     for item in items.iter().filter(|item| item.len() > 2 && seen.insert(kind_of(item))) {
-        let key = key_of(item);
+        let key = key_of_item(item);
         world.put(key.clone().attributes()).await;
         let expected = [("readable".to_owned(), key.to_string())];
         let found: Vec<_> =
@@ -224,10 +224,10 @@ async fn each_broken_rule_about_the_values_of_an_order_is_named() {
     for order in &orders {
         assert_eq!(order.contradictions(), [] as [&str; 0], "{order:?}");
     }
-    let find = |status| orders.iter().find(|order| order.status == status && order.id.is_main()).unwrap().clone();
+    let find = |status| orders.iter().find(|order| order.status == status && order.id.is_main_order()).unwrap().clone();
     let (shipped, open) = (find(OrderStatus::Shipped), find(OrderStatus::Open));
     let (waiting, returned) = (find(OrderStatus::BackOrdered), find(OrderStatus::Returned));
-    let follow_up = orders.iter().find(|order| !order.id.is_main()).unwrap();
+    let follow_up = orders.iter().find(|order| !order.id.is_main_order()).unwrap();
     // The columns are: an order that breaks one rule, and the beginning of the rule.
     for (order, rule) in [
         (Order { waits_for: waiting.waits_for, ..open.clone() }, "WaitsFor"),
@@ -257,8 +257,8 @@ async fn relation_that_is_written_after_the_scan_has_read_its_entity_is_no_diffe
     engine.execute("DeleteItem", &json!({ "TableName": ORDERS, "Key": key })).unwrap();
     assert_eq!(world.audit().await[0].item, "PRODUCT#beans PRODUCTS");
     // The request with which the scan reads the partition again finds the relation.
-    let connection = EngineConnection::with_faults(move |call: &Call<'_>| {
-        if call.operation == Operation::DynamoDb("Query") {
+    let connection = EngineConnection::with_faults(move |call: &ExternalCall<'_>| {
+        if call.operation == ExternalOperation::DynamoDb("Query") {
             engine.execute("PutItem", &json!({ "TableName": ORDERS, "Item": relation })).unwrap();
         }
         None

@@ -9,12 +9,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock as _;
 use orders::{
     Assignment, ConfidentialData, Country, Department, Employee, FillPass, FillTarget, Job, Location, MovementRequest,
-    Order, OrderId, OrderLine, OrderStatus, PaidPeriod, Parcel, Product, ProductId, RefundEvent, Region,
-    ShippingAddress, Step, WaitingOrder, Warehouse, WarehouseId, all_days,
+    Order, OrderId, OrderLine, OrderStatus, OrderStep, PaidPeriod, Parcel, Product, ProductId, RefundEvent, Region,
+    ShippingAddress, WaitingOrder, Warehouse, WarehouseId, range_of_all_days,
 };
 use orders_desk::{DeskError, OrderDesk};
-use orders_table::{Buckets, OrdersAudit, OrdersTable};
-use store::{IdempotentRequest, Item, Paging, StoredResponse, key_of};
+use orders_table::{BucketCount, OrdersAudit, OrdersTable};
+use store::{IdempotentRequest, Item, Paging, StoredResponse, key_of_item};
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 
@@ -56,7 +56,7 @@ impl DeskWorld {
         world.clock.set(audit_time());
         let table = OrdersTable::new(world.table.client().clone(), ORDERS);
         table.create_if_absent().await.unwrap();
-        let buckets = table.get_or_store_buckets(Buckets::default()).await.unwrap();
+        let buckets = table.get_or_store_buckets(BucketCount::default()).await.unwrap();
         let desk = OrderDesk::new(table, buckets, world.clock.clone() as Arc<_>);
         let new = Self { world, desk };
         new.store_company().await;
@@ -102,10 +102,10 @@ impl DeskWorld {
             };
             let (hired_on, salary) = (date("2026-01-05"), Money::new(5_000_000, currency));
             let confidential = ConfidentialData { employee: employee.id.clone(), hired_on, salary };
-            self.desk.hire(&employee, &assignment, &confidential).await.unwrap();
+            self.desk.hire_employee(&employee, &assignment, &confidential).await.unwrap();
         }
         let later = Assignment { warehouse: Some(parse("cork")), ..assignment };
-        self.desk.assign::<DeskError>(&parse("ada"), &later, |_| Ok(())).await.unwrap();
+        self.desk.assign_employee::<DeskError>(&parse("ada"), &later, |_| Ok(())).await.unwrap();
         self.desk.end_employment::<DeskError>(&parse("bob"), date("2026-05-01"), |_| Ok(())).await.unwrap();
     }
 
@@ -154,10 +154,10 @@ impl DeskWorld {
         }
         for status in [OrderStatus::Picked, OrderStatus::Shipped, OrderStatus::Returned] {
             let parcel = Parcel { carrier: Some(parse("Post")), tracking_number: Some(parse("T1")) };
-            let step = Step { next: status, parcel, is_unsellable: true };
+            let step = OrderStep { next: status, parcel, is_unsellable: true };
             for receipt in [shipped, returned] {
                 if status != OrderStatus::Returned || receipt.due_on == returned.due_on {
-                    self.desk.advance(order_id(receipt), step.clone()).await.unwrap();
+                    self.desk.advance_order(order_id(receipt), step.clone()).await.unwrap();
                 }
             }
         }
@@ -167,7 +167,7 @@ impl DeskWorld {
         self.desk.record_refund(&refund).await.unwrap();
         let keep = [line("beans", 1)];
         let to_json = |_: &orders_desk::CreatedFollowUp| String::new();
-        self.desk.split::<DeskError>(order_id(split), Some(&keep), None, to_json, |_| Ok(())).await.unwrap();
+        self.desk.split_order::<DeskError>(order_id(split), Some(&keep), None, to_json, |_| Ok(())).await.unwrap();
         table.set_lines_of_sku(&parse("gold"), &[line("beans", 500), line("cups", 1)]).await.unwrap();
         let waiting = self.place(waiting).await;
         self.store_fill_pass(&waiting).await;
@@ -190,7 +190,7 @@ impl DeskWorld {
             amount: receipt.amount,
             paid_at: receipt.processed_at,
         };
-        self.desk.place(&paid).await.unwrap();
+        self.desk.place_order(&paid).await.unwrap();
         self.desk.table.get_order(paid.order).await.unwrap().unwrap().0
     }
 
@@ -203,7 +203,7 @@ impl DeskWorld {
         let after = Some(WaitingOrder { order: order.id, placed_at: order.placed_at });
         let pass = FillPass { change, started_at: audit_time(), after, out_of_stock: vec![parse("beans")] };
         assert!(table.save_fill_pass(&target, &pass).await.unwrap());
-        let is_task = |item: &Item| key_of(item).to_string() == "FILLS PRODUCT#beans";
+        let is_task = |item: &Item| key_of_item(item).to_string() == "FILLS PRODUCT#beans";
         let mut task = self.items().await.into_iter().find(is_task).unwrap();
         task.insert("Further".to_owned(), AttributeValue::L(vec![AttributeValue::S("cups".to_owned())]));
         self.put(task).await;
@@ -218,7 +218,13 @@ impl DeskWorld {
     pub async fn orders(&self) -> Vec<Order> {
         let statuses: Vec<OrderStatus> = OrderStatus::iter().collect();
         let buckets = self.desk.buckets();
-        self.desk.table.orders_in(&statuses, all_days(), buckets, &Paging::all()).await.unwrap().into_items().unwrap()
+        self.desk
+            .table
+            .orders_of_all_customers(&statuses, range_of_all_days(), buckets, &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
     }
 
     /// Stores `item` in the orders table.
@@ -270,9 +276,10 @@ impl DeskWorld {
             expected: "an opening movement".to_owned(),
             found: "none".to_owned(),
         }));
-        let tables = (&self.world.table, table);
         let ordered = DateTime::<Utc>::MIN_UTC..now;
-        found.extend(compare_orders_with_receipts(tables, &recent, now, ordered, |_| ()).await.unwrap().differences);
+        let payments = &self.world.table;
+        let paid = compare_orders_with_receipts(payments, table, &recent, now, ordered, |_| ()).await.unwrap();
+        found.extend(paid.differences);
         assert!(report.unverified.is_empty(), "{report:?}");
         found.sort();
         found.dedup();

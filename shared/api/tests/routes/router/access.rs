@@ -3,14 +3,14 @@
 use billing::{Account, Subscription};
 use rest::{AccountActions, Caller};
 use serde_json::{Value, json};
-use testkit::sample;
+use testkit::{sample_account, sample_subscription};
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 #[tokio::test]
 async fn account_may_read_and_change_only_its_own_data() {
     let world = World::new().await;
-    let other = Caller::account("other".parse().unwrap());
+    let other = Caller::of_account("other".parse().unwrap());
     for (request, body) in [
         ("GET /accounts/acme", ""),
         ("GET /accounts/acme/subscriptions", ""),
@@ -101,7 +101,7 @@ async fn account_may_make_only_the_changes_that_the_merchant_allows() {
         let all = rest::ACCOUNT_ACTIONS.default.unwrap();
         let others: Vec<&str> = all.split(',').filter(|other| *other != action).collect();
         let with = |actions: &str| Caller::Account {
-            id: sample::account().id,
+            id: sample_account().id,
             actions: AccountActions::parse(actions).unwrap(),
         };
         let before = world.stored_gold().await;
@@ -124,17 +124,17 @@ async fn account_may_make_only_the_changes_that_the_merchant_allows() {
         };
         assert_eq!(allowed.status, status, "{request} with {needed}: {}", allowed.text);
     }
-    let none = Caller::Account { id: sample::account().id, actions: AccountActions::parse("none").unwrap() };
+    let none = Caller::Account { id: sample_account().id, actions: AccountActions::parse("none").unwrap() };
     assert_eq!(world.request_as(&none, "GET {gold}", &[], "").await.status, 200, "an account may always read");
 }
 
 #[tokio::test]
 async fn list_subscriptions_with_a_cursor_reaches_no_other_account() {
     let world = World::new().await;
-    let rival = Account { id: "rival".parse().unwrap(), ..sample::account() };
+    let rival = Account { id: "rival".parse().unwrap(), ..sample_account() };
     world.table.put_account(&rival).await.unwrap();
     for day in [11, 12] {
-        let subscription = sample::subscription(day, at("2026-03-01T00:00:00Z").date_naive());
+        let subscription = sample_subscription(day, at("2026-03-01T00:00:00Z").date_naive());
         let subscription = Subscription { account: rival.id.clone(), ..subscription };
         world.table.create_subscription(&subscription, None).await.unwrap();
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use billing::{ActionKind, Actor, ActorName, Delivery, DeliveryKey, LoggedAction};
 use chrono::{DateTime, TimeDelta};
 use clock::Clock as _;
-use emulator::{EngineConnection, Fault, Operation};
+use emulator::{EngineConnection, ExternalOperation, Fault};
 use rest::{Caller, Role, TokenSubject};
 use store::{CardLink, Paging};
 use testkit::fault_in_first_calls;
@@ -192,7 +192,7 @@ async fn store_delivery(world: &World) -> String {
 
 #[tokio::test]
 async fn each_route_that_changes_something_writes_one_entry_and_a_refused_request_writes_none() {
-    let document = api::document();
+    let document = api::openapi_document();
     let mut changing = BTreeSet::new();
     for methods in document["paths"].as_object().unwrap().values() {
         for (_, operation) in methods.as_object().unwrap().iter().filter(|(method, _)| *method != "get") {
@@ -289,7 +289,7 @@ async fn log_names_the_actor_and_hides_operators_and_reasons_from_the_account() 
     assert_eq!(own["data"][0], list["data"][0]);
     assert_eq!(own["data"][1]["actor"], serde_json::json!({"kind": "operator", "name": null}));
     assert_eq!(own["data"][1]["reason"], serde_json::Value::Null);
-    let other = world.request_as(&Caller::account("other".parse().unwrap()), path, &[], "").await;
+    let other = world.request_as(&Caller::of_account("other".parse().unwrap()), path, &[], "").await;
     assert_eq!(other.status, 404);
     assert_eq!(world.request("GET /accounts/none/log", "").await.status, 404);
 
@@ -374,7 +374,7 @@ async fn entries_expire_after_two_years_and_the_list_without_account_reads_all_m
 
 #[tokio::test]
 async fn change_whose_response_was_lost_is_made_and_logged_once() {
-    let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
+    let lost = fault_in_first_calls(1, ExternalOperation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
     let connection = EngineConnection::with_faults(lost).without_retries().without_transaction_tokens();
     let world = World::with_connection(connection).await;
     // The transaction is executed, but its response is lost. The code sends the transaction again, and its condition

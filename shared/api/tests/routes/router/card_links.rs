@@ -15,7 +15,7 @@ const CARD_LINK_ID: Ulid = Ulid(77);
 /// Creates a world with a declined payment, a German customer, and a card link for the payment.
 async fn world_with_owed_payment() -> World {
     let world = World::new().await;
-    let account = billing::Account { locale: "de".parse::<Locale>().unwrap(), ..testkit::sample::account() };
+    let account = billing::Account { locale: "de".parse::<Locale>().unwrap(), ..testkit::sample_account() };
     world.table.put_account(&account).await.unwrap();
     let card = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa_chargeDeclinedInsufficientFunds"}}"#;
     assert_eq!(world.request("PATCH {gold}", card).await.status, 200);
@@ -70,7 +70,7 @@ async fn card_link_changes_only_the_subscription_with_the_owed_payment_unless_th
     let world = world_with_owed_payment().await;
     let silver = billing::Subscription {
         product_name: "Silver <plan>".parse().unwrap(),
-        ..testkit::sample::subscription(20, "2026-03-09".parse().unwrap())
+        ..testkit::sample_subscription(20, "2026-03-09".parse().unwrap())
     };
     world.table.create_subscription(&silver, None).await.unwrap();
     let path = format!("/card-links/{CARD_LINK_ID}");

@@ -68,7 +68,7 @@ async fn status_lists_what_the_core_does_not_do_and_misses_no_nightly_check() {
 
 /// Returns the requests of the examples in the OpenAPI document, such as `GET /accounts/acme`, with their bodies.
 fn example_requests() -> Vec<(String, String)> {
-    let document = api::document();
+    let document = api::openapi_document();
     let mut requests = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {

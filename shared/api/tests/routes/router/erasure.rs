@@ -49,7 +49,7 @@ async fn account_cannot_be_changed_during_its_erasure_and_its_id_cannot_be_used_
         assert_eq!(refused, "409 conflict -: the account is being erased, and can no longer be changed", "{request}");
     }
     let eraser = Eraser::new(world.table.clone(), None, world.clock.clone());
-    assert_eq!(eraser.erase_all(None).await.unwrap().erased, 1);
+    assert_eq!(eraser.continue_all_erasures(None).await.unwrap().erased, 1);
     let erased = world.request("DELETE /accounts/acme", "").await;
     assert_eq!((erased.status, erased.json()["erased_at"].as_str()), (200, Some("2026-03-05T12:00:00Z")));
     for (request, body) in &changes[..2] {

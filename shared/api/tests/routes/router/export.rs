@@ -111,7 +111,7 @@ async fn export_contains_every_item_of_the_account_and_no_complete_token() {
 #[tokio::test]
 async fn export_is_refused_for_other_accounts_and_never_cut() {
     let world = World::new().await;
-    let other = Caller::account("other".parse().unwrap());
+    let other = Caller::of_account("other".parse().unwrap());
     for (caller, path) in [(&other, "GET /accounts/acme/export"), (&other, "GET /accounts/other/export")] {
         let refused = world.request_as(caller, path, &[], "").await;
         assert_eq!(refused.problem(), "404 not-found -: there is no such account", "{path}");

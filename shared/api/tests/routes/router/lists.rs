@@ -1,7 +1,7 @@
 //! Tests of lists that contain stored items which cannot be read.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use testkit::sample;
+use testkit::sample_subscription;
 
 use crate::router::world::{World, acme, at};
 
@@ -33,7 +33,7 @@ async fn subscription_is_found_by_its_id_in_the_earlier_system() {
 #[tokio::test]
 async fn list_subscriptions_and_receipts_name_unreadable_items_and_list_the_others() {
     let world = World::new().await;
-    let other = sample::subscription(11, at("2026-03-01T00:00:00Z").date_naive());
+    let other = sample_subscription(11, at("2026-03-01T00:00:00Z").date_naive());
     world.table.create_subscription(&other, None).await.unwrap();
     world.run_payments("2026-03-10T06:00:00Z").await;
     world.run_payments("2026-03-11T06:00:00Z").await;

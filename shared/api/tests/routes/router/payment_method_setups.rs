@@ -1,6 +1,6 @@
 //! Tests of payment method setups: a customer enters a card on the gateway's page, and the subscriptions use this card.
 
-use billing::{GatewayToken, Status};
+use billing::{GatewayToken, SubscriptionStatus};
 use chrono::{SubsecRound as _, TimeDelta};
 use clock::Clock as _;
 use rest::Caller;
@@ -52,7 +52,7 @@ async fn owed_payment_is_charged_to_the_new_card_at_the_next_run() {
     let lost = r#"{"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa_chargeDeclinedLostCard"}}"#;
     assert_eq!(world.request("PATCH {gold}", lost).await.status, 200);
     world.run_payments("2026-03-10T06:00:00Z").await;
-    assert_eq!(world.stored_gold().await.status, Status::Unpaid);
+    assert_eq!(world.stored_gold().await.status, SubscriptionStatus::Unpaid);
 
     let setup = world.create_setup("{}").await;
     assert!(setup["url"].as_str().unwrap().starts_with("http://127.0.0.1:7879/pages/page_"), "{setup}");
@@ -61,10 +61,13 @@ async fn owed_payment_is_charged_to_the_new_card_at_the_next_run() {
     assert!(page.contains("Your card is saved"));
     insta::assert_snapshot!("card_saved", page);
     let stored = world.stored_gold().await;
-    assert_eq!((stored.status, world.stored_card().await.as_str()), (Status::PastDue, "pm_card_mastercard"));
+    assert_eq!(
+        (stored.status, world.stored_card().await.as_str()),
+        (SubscriptionStatus::PastDue, "pm_card_mastercard")
+    );
     assert_eq!(stored.payment_method.customer.as_str(), "cus_1", "the gateway's customer is unchanged");
     world.run_payments("2026-03-11T06:00:00Z").await;
-    assert_eq!(world.stored_gold().await.status, Status::Active);
+    assert_eq!(world.stored_gold().await.status, SubscriptionStatus::Active);
     let read = world.get_setup(&setup).await;
     assert_eq!(
         (&read["status"], &read["payment_method"]["payment_method"]),
@@ -190,7 +193,7 @@ async fn invalid_setups_are_refused_and_a_repeated_key_returns_the_same_setup() 
     }
     let no_account = world.request("POST /accounts/unknown/payment-method-setups", "{}").await;
     assert!(no_account.problem().starts_with("404 not-found"), "{}", no_account.text);
-    let other = Caller::account("other".parse().unwrap());
+    let other = Caller::of_account("other".parse().unwrap());
     assert_eq!(world.request_as(&other, CREATE_SETUP, &[], "{}").await.status, 404);
 
     let (first, again) =

@@ -4,7 +4,7 @@ use billing::{Account, Reversal};
 use clock::Clock as _;
 use serde_json::Value;
 use store::{Batch, Paging, RunRecord};
-use testkit::sample;
+use testkit::{sample_account, sample_subscription};
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
@@ -49,7 +49,7 @@ async fn change_and_cancel_leave_an_open_payment_unchanged() {
 async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
     let world = World::new().await;
     let account_with_html_name =
-        Account { name: "Acme <script>alert(1)</script>".parse().unwrap(), ..sample::account() };
+        Account { name: "Acme <script>alert(1)</script>".parse().unwrap(), ..sample_account() };
     world.table.put_account(&account_with_html_name).await.unwrap();
     world.run_payments("2026-03-10T06:00:00Z").await;
     let id =
@@ -97,7 +97,7 @@ async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
 async fn due_payments_and_runs_are_listed_page_by_page() {
     let world = World::new().await;
     for day in [7, 8, 9] {
-        let other = sample::subscription(day, at("2026-03-01T00:00:00Z").date_naive());
+        let other = sample_subscription(day, at("2026-03-01T00:00:00Z").date_naive());
         world.table.create_subscription(&other, None).await.unwrap();
     }
     let (mut dates, mut query) = (Vec::new(), "date=2026-03-09&limit=2".to_owned());

@@ -9,7 +9,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use chrono::TimeDelta;
 use clock::Clock as _;
-use emulator::{Limits, serve};
+use emulator::{ServerLimits, serve_http};
 use gateways::HttpGateway;
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ async fn amounts_of_a_merchants_own_gateway_are_read_once_and_until_then_every_p
     };
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve(listener, Router::new().route("/v1/account", get(account)), Limits::default()));
+    tokio::spawn(serve_http(listener, Router::new().route("/v1/account", get(account)), ServerLimits::default()));
     let gateway = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
     let world = World::new().await.with_gateway(gateway).await;
     for expected_requests in [1, 1] {

@@ -171,7 +171,7 @@ async fn support_refunds_up_to_the_sum_of_the_day_and_an_admin_refunds_more() {
     assert_eq!(refund_as_support(&world, &refund, "a", REFUND_REMAINING_AMOUNT).await, problem(nothing));
 
     let mut limits = PaymentLimits::default();
-    limits.set(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
+    limits.set_limit(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
     assert!(world.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await.unwrap());
     let of = |minor: i64| format!(r#"{{"amount": {minor}, "reason": "late"}}"#);
     assert_eq!(refund_as_support(&world, &refund, "b", &of(300)).await.0, 201);
@@ -197,7 +197,7 @@ async fn support_refunds_up_to_the_sum_of_the_day_and_an_admin_refunds_more() {
 async fn refunds_at_the_same_time_do_not_exceed_the_sum_of_the_day() {
     let (world, refund) = charge_payment().await;
     let mut limits = PaymentLimits::default();
-    limits.set(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
+    limits.set_limit(PaymentLimit::SupportRefunds, "EUR=5.00").unwrap();
     assert!(world.table.set_payment_limits(&PaymentLimits::default(), &limits, None).await.unwrap());
     let body = r#"{"amount": 300, "reason": "late"}"#;
     let (first, second) =

@@ -1,10 +1,10 @@
 //! Tests of repeated requests, of concurrent requests, and of requests for an outdated version of a subscription.
 
-use emulator::{EngineConnection, Fault, Operation};
+use emulator::{EngineConnection, ExternalOperation, Fault};
 use rest::{Caller, Role};
 use serde_json::Value;
 use store::Paging;
-use testkit::{fault_in_first_calls, sample};
+use testkit::{fault_in_first_calls, sample_account};
 
 use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
@@ -20,7 +20,7 @@ async fn create_subscription_repeated_after_midnight_gets_the_stored_response() 
     assert_eq!(again.header("idempotent-replayed"), "true");
     let refused = world.request_with_key("POST /accounts/acme/subscriptions", "order-2", NEW_SUBSCRIPTION).await;
     assert!(refused.problem().starts_with("422 refused-field first_payment_date: must not be before 2026-03-11"));
-    let all = world.table.get_subscriptions_by_account(&sample::account().id, &Paging::all()).await.unwrap();
+    let all = world.table.get_subscriptions_by_account(&sample_account().id, &Paging::all()).await.unwrap();
     assert_eq!(all.items.len(), 2);
 }
 
@@ -61,7 +61,7 @@ async fn write_conflicts_are_retried_and_returned_as_409_if_they_persist() {
     let conflicts = |times| {
         EngineConnection::with_faults(fault_in_first_calls(
             times,
-            Operation::DynamoDb("TransactWriteItems"),
+            ExternalOperation::DynamoDb("TransactWriteItems"),
             Fault::Cancelled("TransactionConflict"),
         ))
     };
@@ -84,7 +84,7 @@ async fn write_conflicts_are_retried_and_returned_as_409_if_they_persist() {
 async fn create_and_pause_are_repeated_under_the_same_key_after_a_lost_response() {
     for has_retries in [true, false] {
         for (request, body) in [("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION), ("POST {gold}/pause", "")] {
-            let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
+            let lost = fault_in_first_calls(1, ExternalOperation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
             let connection = EngineConnection::with_faults(lost);
             let world =
                 World::with_connection(if has_retries { connection } else { connection.without_retries() }).await;

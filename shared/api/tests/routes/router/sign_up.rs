@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use billing::Subscription;
 use clock::SimulatedClock;
-use emulator::{EngineConnection, Fault, Injector};
+use emulator::{EngineConnection, Fault, FaultInjector};
 use sandbox::LedgerEntry;
 use serde_json::{Value, json};
 use testkit::fault_at_call;
@@ -116,12 +116,12 @@ async fn sign_up_that_crashes_at_any_call_is_charged_exactly_once() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         let mut calls = 1;
         loop {
-            let injector = Arc::new(Injector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
+            let injector = Arc::new(FaultInjector::active_during_runs(Arc::new(fault_at_call(calls, fault))));
             let world =
                 World::with_connection(EngineConnection::with_injector(injector.clone()).without_retries()).await;
             let first =
                 injector.run(world.request_with_key(CREATE_SUBSCRIPTION, "k1", &sign_up_with("pm_card_visa"))).await;
-            if injector.calls() < calls {
+            if injector.call_count() < calls {
                 assert_eq!(first.map(|first| first.status), Some(201));
                 break;
             }

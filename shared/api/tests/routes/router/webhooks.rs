@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use billing::{Delivery, DeliveryKey, DeliveryStatus, Secret};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, SigningSecret};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SystemClock};
 use encryption::{EncryptionKeys, generate_key};
@@ -34,7 +34,7 @@ async fn repeated_creation_with_an_idempotency_key_creates_one_endpoint_and_retu
 }
 
 /// Returns the secret in the response of the API.
-fn secret_in(response: &TestResponse) -> Secret {
+fn secret_in(response: &TestResponse) -> SigningSecret {
     response.json()["secret"].as_str().unwrap().parse().unwrap()
 }
 

@@ -117,7 +117,7 @@ async fn invalid_bodies_are_refused_in_plain_words() {
     let world = World::new().await;
     world.run_payments("2026-03-10T06:00:00Z").await;
     let receipt = format!("2026-03-10.{}.{}", world.gold.id, world.gold.sku);
-    let document = api::document();
+    let document = api::openapi_document();
     let mut refused = 0;
     let created = world.request("POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await.json();
     let endpoint = created["id"].as_str().unwrap();
@@ -186,7 +186,7 @@ async fn invalid_bodies_are_refused_in_plain_words() {
 #[tokio::test]
 async fn invalid_and_unknown_parameters_are_refused_in_plain_words() {
     let world = World::new().await;
-    let document = api::document();
+    let document = api::openapi_document();
     let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -235,7 +235,7 @@ async fn invalid_and_unknown_parameters_are_refused_in_plain_words() {
 
 #[test]
 fn document_describes_every_field_and_has_no_example_of_an_idempotency_key() {
-    let document = api::document();
+    let document = api::openapi_document();
     let is_described = |property: &Value| {
         let alternatives = || property["oneOf"].as_array().into_iter().flatten();
         property["description"].is_string() || alternatives().any(|schema| schema["description"].is_string())

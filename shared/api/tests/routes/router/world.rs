@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{Api, Parts};
+use api::{Api, DeployedParts};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
@@ -10,18 +10,20 @@ use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
 use config::Env;
-use deployment::{Deployment, InMemoryDeployment};
-use emulator::{EngineConnection, Limits, STRIPE_KEY, StripeServer, serve};
+use deployment::{Deployment, DeploymentConfig, InMemoryDeployment};
+use emulator::{EngineConnection, STRIPE_KEY, ServerLimits, StripeServer, serve_http};
 use encryption::EncryptionKeys;
 use gateways::{FullGateway, PaymentGateway, Stripe};
-use outbound::AddressPolicy;
+use outbound::EndpointUrlCheck;
 use payments::PaymentBatch;
 use rest::{Caller, PublicUrl, Role, TokenSubject};
 use sandbox::Sandbox;
 use serde_json::Value;
 use store::Table;
 use sweep::{BatchRequest, Sweep};
-use testkit::{FixedResolver, RecordedMails, UnreadQueue, config, encryption_keys, sample};
+use testkit::{
+    FixedResolver, RecordedMails, UnreadQueue, encryption_keys, read_test_config, sample_account, sample_subscription,
+};
 use tower::ServiceExt;
 use ulid::Ulid;
 
@@ -85,7 +87,7 @@ impl World {
         let server = StripeServer::new(system.clock.clone());
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
+        tokio::spawn(serve_http(listener, server.clone().router(), ServerLimits::default()));
         let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, std::time::Duration::from_secs(5)));
         (Self::build(system, EngineConnection::default(), stripe).await, server)
     }
@@ -103,7 +105,7 @@ impl World {
     /// 2026.
     async fn system(settings: &[(&str, &str)]) -> InMemoryDeployment {
         let clock = SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0);
-        let config = config(settings).unwrap();
+        let config = read_test_config(settings).unwrap();
         InMemoryDeployment::new(config, clock, Arc::new(RecordedMails::default())).await.unwrap()
     }
 
@@ -115,65 +117,71 @@ impl World {
         gateway: Arc<G>,
     ) -> Self {
         let Deployment { table, config, .. } = &system.deployment;
-        table.put_account(&sample::account()).await.unwrap();
-        let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
+        table.put_account(&sample_account()).await.unwrap();
+        let gold = sample_subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
         let deployment = system.with_connection(Arc::new(connection)).table;
-        let api = Api::new(deployment, config.api_config(), system.clock.clone()).await.unwrap();
+        let api = Api::new(deployment, &config.table, config.merchant.clone(), system.clock.clone()).await.unwrap();
         let api = api.with_gateway(gateway.clone(), &system.deployment.config.charging);
         let router = api
             .with_encryption(encryption_keys())
-            .with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)))
+            .with_deliveries(Arc::new(UnreadQueue), EndpointUrlCheck::public_only_with(Arc::new(FixedResolver)))
             .router();
         let gateway: Arc<dyn PaymentGateway> = gateway;
         let charging = Deployment { gateway, ..system.deployment.clone() };
-        let payments = charging.payments().await.unwrap();
+        let payments = charging.payment_batch().await.unwrap();
         let (clock, sandbox) = (system.clock.clone(), system.sandbox.clone());
         Self { router, clock, table: table.clone(), sandbox, payments, gold }
     }
 
+    /// Creates an API of the table of this world, which uses `clock`.
+    async fn create_api(&self, config: &DeploymentConfig, clock: Arc<dyn Clock>) -> Api {
+        Api::new(self.table.clone(), &config.table, config.merchant.clone(), clock).await.unwrap()
+    }
+
     /// Returns this world with an API whose route `/` links to the documentation.
     pub async fn with_docs(self) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        let config = read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = self.create_api(&config, self.clock.clone()).await;
         Self { router: api.with_docs().router(), ..self }
     }
 
     /// Returns this world, changed so that its API charges through `gateway`.
     pub async fn with_gateway(self, gateway: Arc<dyn FullGateway>) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        let config = read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = self.create_api(&config, self.clock.clone()).await;
         Self { router: api.with_gateway(gateway, &config.charging).router(), ..self }
     }
 
     /// Returns this world, changed so that its API has no gateway, because the API key of Stripe is missing.
     pub async fn with_stripe_without_key(self) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
+        let config = read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = self.create_api(&config, self.clock.clone()).await;
         let env = |name: &str| (name == "DUEDAY_GATEWAY").then(|| "stripe".to_owned());
         Self { router: api.with_known_amount_rules(Env(&env)).router(), ..self }
     }
 
     /// Returns this world, changed so that its API belongs to a deployment with only the core.
     pub async fn with_core_only(self) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
-        let api = api.with_gateway(self.sandbox.clone(), &config.charging).with_parts(Parts::Core);
+        let config = read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = self.create_api(&config, self.clock.clone()).await;
+        let api = api.with_gateway(self.sandbox.clone(), &config.charging).with_parts(DeployedParts::Core);
         Self { router: api.router(), ..self }
     }
 
     /// Returns this world, changed so that its API uses `clock`.
     pub async fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.api_config(), clock).await.unwrap();
+        let config = read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = self.create_api(&config, clock).await;
         Self { router: api.with_gateway(self.sandbox.clone(), &config.charging).router(), ..self }
     }
 
     /// Returns this world, changed so that its API has the encryption keys `keys`, or none.
     pub async fn with_encryption(self, keys: Option<EncryptionKeys>) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
-        let api = api.with_deliveries(Arc::new(UnreadQueue), AddressPolicy::public_only_with(Arc::new(FixedResolver)));
+        let config = read_test_config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = self.create_api(&config, self.clock.clone()).await;
+        let api =
+            api.with_deliveries(Arc::new(UnreadQueue), EndpointUrlCheck::public_only_with(Arc::new(FixedResolver)));
         let api = match keys {
             Some(keys) => api.with_encryption(keys),
             None => api,
@@ -262,7 +270,7 @@ impl World {
         for subscription in all.items {
             let now = self.clock.now();
             let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(now.date_naive(), now));
-            self.table.settle(subscription, cancelled).await.unwrap();
+            self.table.write_settlement(subscription, cancelled).await.unwrap();
         }
     }
 
@@ -320,7 +328,7 @@ pub fn at(text: &str) -> DateTime<Utc> {
 
 /// Returns the caller for the account `acme`.
 pub fn acme() -> Caller {
-    Caller::account(sample::account().id)
+    Caller::of_account(sample_account().id)
 }
 
 /// The body of a request that creates a subscription.

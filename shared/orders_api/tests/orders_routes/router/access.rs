@@ -10,7 +10,7 @@ async fn account_can_access_only_its_own_address_and_orders() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..1).await;
     let order = format!("GET /orders/{}", paid_month(0).order);
-    let other = Caller::account("other".parse().unwrap());
+    let other = Caller::of_account("other".parse().unwrap());
     for (request, body) in [
         ("PUT /customers/acme", address_body()),
         ("GET /customers/acme", Value::Null),
@@ -36,7 +36,7 @@ async fn account_can_access_only_its_own_address_and_orders() {
         &Value::Null,
     );
     let of_other_account = test_desk.send_to_router(
-        test_desk.router_for(Caller::account("other".parse().unwrap())),
+        test_desk.router_for(Caller::of_account("other".parse().unwrap())),
         &order,
         &[],
         &Value::Null,
@@ -59,7 +59,7 @@ async fn account_may_set_its_address_only_if_the_merchant_allows_it() {
 async fn other_routes_need_an_operator_and_salaries_need_the_role_admin() {
     let test_desk = TestDesk::new().await;
     test_desk.place_orders(0..1).await;
-    let documented = orders_api::document();
+    let documented = orders_api::openapi_document();
     let allowed_for_accounts =
         ["put_customer", "get_customer", "list_customer_orders", "get_order", "put_order_address"];
     for (path, methods) in documented["paths"].as_object().unwrap() {

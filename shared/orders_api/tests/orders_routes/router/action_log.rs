@@ -9,7 +9,7 @@ use clock::Clock as _;
 use erasing::request_erasure;
 use serde_json::{Value, json};
 use store::Paging;
-use testkit::sample;
+use testkit::sample_action;
 
 use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
 
@@ -244,7 +244,7 @@ impl TestDesk {
 
 #[tokio::test]
 async fn each_route_that_changes_something_writes_one_entry_and_refused_and_repeated_requests_write_none() {
-    let document = orders_api::document();
+    let document = orders_api::openapi_document();
     let mut changing = BTreeSet::new();
     for methods in document["paths"].as_object().unwrap().values() {
         for (_, operation) in methods.as_object().unwrap().iter().filter(|(method, _)| *method != "get") {
@@ -307,7 +307,7 @@ async fn address_of_an_unknown_or_erased_account_is_refused_and_changes_nothing(
     assert!(test_desk.desk.table.get_customer(&"acne".parse().unwrap()).await.unwrap().is_none());
 
     let (account, now) = ("new".parse().unwrap(), test_desk.clock.now());
-    request_erasure(&test_desk.payments, &account, &sample::action(ActionKind::EraseAccount), now).await.unwrap();
+    request_erasure(&test_desk.payments, &account, &sample_action(ActionKind::EraseAccount), now).await.unwrap();
     let erased = test_desk.send_as_operator("PUT /customers/new", &address_body()).await;
     assert_eq!(erased.problem_line(), "404 not-found -: there is no account new");
     assert!(test_desk.desk.table.get_customer(&account).await.unwrap().is_none());
@@ -316,7 +316,7 @@ async fn address_of_an_unknown_or_erased_account_is_refused_and_changes_nothing(
     // representative can leave the company.
     assert_eq!(test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.status, 200);
     let account = "acme".parse().unwrap();
-    request_erasure(&test_desk.payments, &account, &sample::action(ActionKind::EraseAccount), now).await.unwrap();
+    request_erasure(&test_desk.payments, &account, &sample_action(ActionKind::EraseAccount), now).await.unwrap();
     let refused = test_desk.send_as_operator("PUT /customers/acme", &address_body_of("York")).await;
     assert_eq!(refused.problem_line(), "404 not-found -: there is no account acme");
     for representative in ["e-10", "e-11"] {

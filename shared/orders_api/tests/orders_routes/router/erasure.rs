@@ -5,7 +5,7 @@ use billing::ActionKind;
 use clock::Clock as _;
 use erasing::{Eraser, request_erasure};
 use serde_json::{Value, json};
-use testkit::sample;
+use testkit::sample_action;
 
 use crate::router::test_desk::{TestDesk, TestResponse, address_body, paid_month};
 
@@ -85,10 +85,10 @@ async fn no_item_contains_an_address_or_a_parcel_after_an_erasure_also_if_reques
     assert!(personal_texts(&test_desk, is_saved_response).await.is_empty());
 
     let (account, now) = ("acme".parse().unwrap(), test_desk.clock.now());
-    request_erasure(&test_desk.payments, &account, &sample::action(ActionKind::EraseAccount), now).await.unwrap();
+    request_erasure(&test_desk.payments, &account, &sample_action(ActionKind::EraseAccount), now).await.unwrap();
     let orders = Some(test_desk.desk.table.clone());
     let eraser = Eraser::new(test_desk.payments.clone(), orders, test_desk.clock.clone());
-    assert_eq!(eraser.erase_all(None).await.unwrap().erased, 1);
+    assert_eq!(eraser.continue_all_erasures(None).await.unwrap().erased, 1);
     assert!(personal_texts(&test_desk, |_| true).await.is_empty());
 
     let repeated = send_with_keys(&test_desk, &requests).await;

@@ -75,10 +75,10 @@ async fn list_pages_of_any_size_contain_each_order_once_even_if_orders_have_the_
 async fn list_page_needs_one_request_for_each_bucket_and_status_even_if_all_orders_have_the_same_instant() {
     let test_desk = TestDesk::with_connection(EngineConnection::counting_capacity_units()).await;
     for n in 0..210 {
-        test_desk.desk.place(&PaidPeriod { paid_at: paid_month(0).paid_at, ..paid_month(n) }).await.unwrap();
+        test_desk.desk.place_order(&PaidPeriod { paid_at: paid_month(0).paid_at, ..paid_month(n) }).await.unwrap();
     }
     let connection = &test_desk.connection;
-    let request_count = || connection.requests().values().sum::<u64>();
+    let request_count = || connection.request_counts().values().sum::<u64>();
     // The columns are: the path, and the number of requests for one list page: one to read the number of buckets, and
     // one for each of the three buckets and each requested status.
     for (path, requests) in [("/orders?status=BACKORDERED", 1 + 3), ("/orders", 1 + 7 * 3)] {
@@ -108,11 +108,11 @@ async fn products_are_read_with_one_request_for_a_hundred_and_unprocessed_keys_a
         test_desk.send_as_operator(&format!("PUT /products/p-{n:02}"), &json!({"name": format!("P {n}")})).await;
         expected.push(format!("p-{n:02}"));
     }
-    let batches = || test_desk.connection.requests().get("BatchGetItem").copied().unwrap_or_default();
+    let batches = || test_desk.connection.request_counts().get("BatchGetItem").copied().unwrap_or_default();
     for requests in [3, 1] {
-        let (all, reads) = (batches(), test_desk.connection.requests()["GetItem"]);
+        let (all, reads) = (batches(), test_desk.connection.request_counts()["GetItem"]);
         assert_eq!(test_desk.get_as_operator("/products?limit=100").await.list_field("id"), expected);
-        assert_eq!((batches() - all, test_desk.connection.requests()["GetItem"] - reads), (requests, 0));
+        assert_eq!((batches() - all, test_desk.connection.request_counts()["GetItem"] - reads), (requests, 0));
     }
 }
 

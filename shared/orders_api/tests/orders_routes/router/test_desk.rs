@@ -12,11 +12,11 @@ use emulator::{Engine, EngineConnection};
 use orders::{Country, Department, Job, Location, OrderId, PaidPeriod, Region};
 use orders_api::OrdersApi;
 use orders_desk::OrderDesk;
-use orders_table::{Buckets, OrdersTable};
+use orders_table::{BucketCount, OrdersTable};
 use rest::{Caller, Role};
 use serde_json::{Value, json};
 use store::Table;
-use testkit::sample;
+use testkit::sample_account;
 use tower::ServiceExt as _;
 
 /// An order desk with test data, and the router of its HTTP API.
@@ -59,7 +59,7 @@ impl TestResponse {
 
 /// Returns the caller of requests that the account `acme` sends with its own token.
 pub fn acme_caller() -> Caller {
-    Caller::account("acme".parse().unwrap())
+    Caller::of_account("acme".parse().unwrap())
 }
 
 /// Returns the paid month with the number `n`, of the account `acme`. Each number has its own subscription. The months
@@ -116,7 +116,7 @@ pub async fn payments_table(client: aws_sdk_dynamodb::Client) -> Table {
     let table = Table::new(client, "dueday");
     table.create_if_absent().await.unwrap();
     for account in ["acme", "new"] {
-        let account = Account { id: account.parse().unwrap(), ..sample::account() };
+        let account = Account { id: account.parse().unwrap(), ..sample_account() };
         assert!(table.create_account(&account).await.unwrap());
     }
     table
@@ -164,12 +164,15 @@ impl TestDesk {
     async fn with_empty_table(connection: EngineConnection) -> Self {
         let connection = Arc::new(connection);
         let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
-        let client = Engine::memory().client_with_connection(connection.clone());
+        let client = Engine::in_memory().client_with_connection(connection.clone());
         let table = OrdersTable::new(client.clone(), "dueday-orders");
         table.create_if_absent().await.unwrap();
         let payments = payments_table(client).await;
-        let desk =
-            OrderDesk::new(table.clone(), table.get_or_store_buckets(Buckets::new(3)).await.unwrap(), clock.clone());
+        let desk = OrderDesk::new(
+            table.clone(),
+            table.get_or_store_buckets(BucketCount::new(3)).await.unwrap(),
+            clock.clone(),
+        );
         let api = OrdersApi::new(desk.clone(), payments.clone(), "Example & Sons", clock.clone());
         Self { router: api.router(), desk, payments, clock, connection }
     }
@@ -196,7 +199,7 @@ impl TestDesk {
     /// Places the orders for [`paid_month`] of each of `numbers`.
     pub async fn place_orders(&self, numbers: std::ops::Range<u64>) {
         for n in numbers {
-            self.desk.place(&paid_month(n)).await.unwrap();
+            self.desk.place_order(&paid_month(n)).await.unwrap();
         }
     }
 

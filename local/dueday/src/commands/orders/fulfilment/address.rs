@@ -8,12 +8,12 @@ use clap::Args;
 use orders::{Order, OrderId, OrderStatus, PhoneNumber, PlaceId, ShippingAddress};
 use orders_api::read_address;
 use orders_desk::OrderDesk;
-use rest::request_input::Input;
+use rest::request_input::RequestInput;
 
 use crate::commands::orders::fulfilment::fill_waiting_orders::fill_orders_after_change;
-use crate::commands::orders::fulfilment::list::{OrderView, address_line};
+use crate::commands::orders::fulfilment::list::{PrintedOrder, address_line};
 use crate::commands::orders::people::customers::require_account;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -117,7 +117,7 @@ fn read_address_file(path: &Path) -> Result<ShippingAddress, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| invalid_file(error.to_string()))?;
     let input = match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
         true => toml::from_str(&text).map_err(|error| invalid_file(format!("is not TOML: {}", error.message())))?,
-        false => Input::parse_json(text.as_bytes()).map_err(|error| invalid_file(error.to_string()))?,
+        false => RequestInput::parse_json(text.as_bytes()).map_err(|error| invalid_file(error.to_string()))?,
     };
     read_address(input).map_err(|error| invalid_file(error.to_string()))
 }
@@ -125,7 +125,7 @@ fn read_address_file(path: &Path) -> Result<ShippingAddress, Failure> {
 /// Shows the shipping address of a customer, if `args` contain no address. Otherwise sets the address of the customer or of a
 /// single order, and fills waiting orders.
 pub async fn set_address(
-    context: &Context,
+    context: &CommandContext,
     desk: &OrderDesk,
     open_table: &OpenTable,
     args: &AddressArgs,
@@ -149,13 +149,14 @@ pub async fn set_address(
         return fill_orders_after_change(context, desk, &format!("the address of the order {} was set", order.id))
             .await;
     }
-    context
-        .print(&OrderView::from(&order), || format!("the order {} will be shipped to the new address\n", order.id))?;
+    context.print(&PrintedOrder::from(&order), || {
+        format!("the order {} will be shipped to the new address\n", order.id)
+    })?;
     Ok(Exit::Done)
 }
 
 /// Shows the stored shipping address of a customer.
-async fn show_address(context: &Context, desk: &OrderDesk, args: &AddressArgs) -> Result<Exit, Failure> {
+async fn show_address(context: &CommandContext, desk: &OrderDesk, args: &AddressArgs) -> Result<Exit, Failure> {
     let AddressArgs { account, order, .. } = args;
     if let Some(order) = order {
         return Err(Failure::Refused(format!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use audit::{is_erased, order_id_of_receipt};
+use audit::{is_account_erased, order_id_of_receipt};
 use billing::{ActionKind, Policy, Receipt, ReceiptId, RefundStatus, Sku};
 use chrono::NaiveDate;
 use clap::Args;
@@ -15,12 +15,12 @@ use store::Table;
 
 use crate::commands::orders::fulfilment::fill_waiting_orders::FillReport;
 use crate::commands::value_parsers::parse_date;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::confirmation::ConfirmationArgs;
 use crate::terminal::output::{self, format_count};
-use crate::terminal::progress::Progress;
-use crate::terminal::table::{Column, table};
+use crate::terminal::progress::ProgressDisplay;
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders backfill`.
@@ -34,12 +34,12 @@ Examples:
   dueday orders backfill gold silver --from 2027-01-01";
 
 /// The columns of the table of paid months without an order.
-const COLUMNS: [Column; 5] = [
-    Column::whole("sku"),
-    Column::number("orders"),
-    Column::number("customers"),
-    Column::whole("first payment"),
-    Column::whole("last payment"),
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::unwrapped("sku"),
+    TableColumn::number("orders"),
+    TableColumn::number("customers"),
+    TableColumn::unwrapped("first payment"),
+    TableColumn::unwrapped("last payment"),
 ];
 
 /// The number of receipts that are compared with the orders in one request.
@@ -86,8 +86,8 @@ struct BackfillReport {
     fill: Option<FillReport>,
 }
 
-pub async fn backfill(
-    context: &Context,
+pub async fn backfill_orders(
+    context: &CommandContext,
     desk: &OrderDesk,
     open_table: &OpenTable,
     args: &BackfillArgs,
@@ -100,7 +100,7 @@ pub async fn backfill(
             )));
         }
     }
-    let found = missing_months(context, desk, &open_table.table, args).await?;
+    let found = find_missing_months(context, desk, &open_table.table, args).await?;
     let months = &found.months;
     let mut report = BackfillReport {
         missing: summarize_by_sku(&open_table.table.policy(), months),
@@ -116,7 +116,7 @@ pub async fn backfill(
         output::print_message(backfill_text(&report).trim_end());
     }
     args.confirmation.confirm(&format!("Place {}?", format_count(months.len() as u64, "order")))?;
-    let action = context.action(ActionKind::BackfillOrders, None);
+    let action = context.new_log_entry(ActionKind::BackfillOrders, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted
     // backfill.
     open_table.table.put_action(&action.on_job([])).await?;
@@ -153,11 +153,11 @@ async fn place_missing_orders(
 ) -> Result<BTreeMap<String, u64>, Failure> {
     let bar = ProgressBar::new(months.len() as u64);
     let progress =
-        Progress::show(bar, "{bar:30} {pos} of {len} orders", |bar| format!("{} orders placed", bar.position()));
+        ProgressDisplay::show(bar, "{bar:30} {pos} of {len} orders", |bar| format!("{} orders placed", bar.position()));
     let mut placed = BTreeMap::new();
     for month in months {
         progress.inc(1);
-        if is_erased(payments, &month.account).await? {
+        if is_account_erased(payments, &month.account).await? {
             continue;
         }
         let OrderId { due_on, subscription, .. } = month.order;
@@ -169,7 +169,7 @@ async fn place_missing_orders(
                 desk.record_refund(&RefundEvent { order, account, refund, amount, has_failed: false }).await?;
             }
         }
-        if let PlaceOutcome::Placed(status) = desk.place(month).await? {
+        if let PlaceOutcome::Placed(status) = desk.place_order(month).await? {
             let count: &mut u64 = placed.entry(OrderStatus::to_string(&status)).or_default();
             *count = count.saturating_add(1);
         }
@@ -187,8 +187,8 @@ struct FoundMonths {
 }
 
 /// Returns the paid months that `args` selects and that have no order.
-async fn missing_months(
-    context: &Context,
+async fn find_missing_months(
+    context: &CommandContext,
     desk: &OrderDesk,
     payments: &Table,
     args: &BackfillArgs,
@@ -199,7 +199,7 @@ async fn missing_months(
             && args.from.is_none_or(|from| from <= paid_on)
             && args.to.is_none_or(|to| paid_on <= to)
     };
-    let progress = Progress::of_read_items("receipts");
+    let progress = ProgressDisplay::of_read_items("receipts");
     let receipts = payments.all_receipts(context.clock.now()).inspect(|_| progress.inc(1));
     let mut receipts = std::pin::pin!(
         receipts.try_filter(|receipt| std::future::ready(is_selected(receipt))).try_chunks(RECEIPTS_PER_REQUEST)
@@ -210,7 +210,7 @@ async fn missing_months(
         let ids: Vec<_> = chunk.iter().map(|receipt| (order_id_of_receipt(receipt), receipt.account.clone())).collect();
         let orders = desk.table.get_orders(&ids).await?;
         for (receipt, _) in chunk.iter().zip(orders).filter(|(_, order)| order.is_none()) {
-            match receipt.net().minor() > 0 && !is_erased(payments, &receipt.account).await? {
+            match receipt.net_amount().minor() > 0 && !is_account_erased(payments, &receipt.account).await? {
                 true => months.push(paid_period(receipt)),
                 false => left_out = left_out.saturating_add(1),
             }
@@ -274,5 +274,5 @@ fn backfill_text(report: &BackfillReport) -> String {
             missing.last_paid_on.to_string(),
         ]
     };
-    table(&COLUMNS, report.missing.iter().map(row)) + &left_out
+    format_table(&COLUMNS, report.missing.iter().map(row)) + &left_out
 }

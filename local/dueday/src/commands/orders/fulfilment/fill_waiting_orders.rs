@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use orders_desk::{FillCounts, OrderDesk};
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
@@ -21,7 +21,7 @@ pub struct FillReport {
 impl FillReport {
     /// Completes all fill tasks (a fill task tries to fill the waiting orders of a product or a customer). Does nothing
     /// if the command uses a table on AWS.
-    pub async fn fill_waiting_orders(context: &Context, desk: &OrderDesk) -> Self {
+    pub async fn fill_waiting_orders(context: &CommandContext, desk: &OrderDesk) -> Self {
         if context.options.table().is_some() {
             return Self { filled: None, failed: None };
         }
@@ -51,7 +51,11 @@ impl FillReport {
 
 /// Fills waiting orders after a change of stock or of an address, and prints the text `change` with the number of
 /// filled orders. Returns [`Exit::Attention`] if an order or a fill task failed with an error.
-pub async fn fill_orders_after_change(context: &Context, desk: &OrderDesk, change: &str) -> Result<Exit, Failure> {
+pub async fn fill_orders_after_change(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    change: &str,
+) -> Result<Exit, Failure> {
     let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&report, || format!("{change}; {}\n", report.text()))?;
     Ok(report.exit())

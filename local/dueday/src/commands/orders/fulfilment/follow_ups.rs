@@ -3,7 +3,7 @@
 use billing::Label;
 use chrono::{DateTime, Utc};
 use clap::Args;
-use dynamo::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
+use dynamo::{IDEMPOTENCY_RETENTION, IdempotencyKeyReuse, IdempotentRequest, StoredResponse};
 use orders::{Order, OrderId, OrderLine};
 use orders_desk::{CreatedFollowUp, DeskError, FollowUpOutcome, OrderDesk, ReplacementRequest};
 use serde::Serialize;
@@ -11,10 +11,10 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::commands::orders::fulfilment::fill_waiting_orders::FillReport;
-use crate::commands::orders::fulfilment::list::OrderView;
-use crate::commands::orders::parse_line;
-use crate::commands::refund::parse_idempotency_key;
-use crate::context::Context;
+use crate::commands::orders::fulfilment::list::PrintedOrder;
+use crate::commands::orders::parse_order_line;
+use crate::commands::value_parsers::parse_idempotency_key;
+use crate::context::CommandContext;
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders split`.
@@ -40,7 +40,7 @@ Examples:
 pub struct SplitArgs {
     order: OrderId,
     /// A product that the order keeps, and its quantity, such as beans=2 [default: what one warehouse has in stock]
-    #[arg(long, value_name = "PRODUCT=N", value_parser = parse_line)]
+    #[arg(long, value_name = "PRODUCT=N", value_parser = parse_order_line)]
     keep: Vec<OrderLine>,
 }
 
@@ -52,7 +52,7 @@ pub struct ReplaceArgs {
     #[arg(long)]
     reason: Label,
     /// A product to send again, and its quantity, such as beans=2 [default: all products of the order]
-    #[arg(long = "line", value_name = "PRODUCT=N", value_parser = parse_line)]
+    #[arg(long = "line", value_name = "PRODUCT=N", value_parser = parse_order_line)]
     lines: Vec<OrderLine>,
     /// A text that identifies this replacement, such as a ticket number; the same text means the same replacement
     #[arg(long, value_name = "KEY", value_parser = parse_idempotency_key)]
@@ -62,36 +62,40 @@ pub struct ReplaceArgs {
 /// The output of the commands `split` and `replace` with `--json`: the order, and its new follow-up order.
 #[derive(Serialize)]
 struct FollowUpView {
-    order: OrderView,
-    follow_up: OrderView,
+    order: PrintedOrder,
+    follow_up: PrintedOrder,
 }
 
 /// Splits an order, and fills waiting orders.
-pub async fn split(context: &Context, desk: &OrderDesk, args: &SplitArgs) -> Result<Exit, Failure> {
+pub async fn split_order(context: &CommandContext, desk: &OrderDesk, args: &SplitArgs) -> Result<Exit, Failure> {
     let keep = Some(args.keep.as_slice()).filter(|keep| !keep.is_empty());
-    let outcome = desk.split(args.order, keep, None, |_| String::new(), |_| Ok::<_, DeskError>(())).await?;
-    print_created(context, desk, args.order, outcome).await
+    let outcome = desk.split_order(args.order, keep, None, |_| String::new(), |_| Ok::<_, DeskError>(())).await?;
+    fill_orders_and_print_follow_up(context, desk, args.order, outcome).await
 }
 
 /// Sends products of a shipped order again, and fills waiting orders.
-pub async fn replace(context: &Context, desk: &OrderDesk, args: &ReplaceArgs) -> Result<Exit, Failure> {
+pub async fn replace_products(context: &CommandContext, desk: &OrderDesk, args: &ReplaceArgs) -> Result<Exit, Failure> {
     let lines = Some(args.lines.clone()).filter(|lines| !lines.is_empty());
     let replacement = ReplacementRequest { lines, reason: args.reason.clone() };
-    let request = args.idempotency_key.as_ref().map(|key| request_with_key(args, key, context.clock.now()));
+    let request = args.idempotency_key.as_ref().map(|key| replacement_request_with_key(args, key, context.clock.now()));
     let to_json = |created: &CreatedFollowUp| json!(created.follow_up.id.to_string()).to_string();
-    match desk.replace(args.order, &replacement, request.as_ref(), to_json).await? {
-        FollowUpOutcome::Replayed(Replayed::SameRequest(stored)) => print_repeated(context, desk, args, &stored).await,
-        FollowUpOutcome::Replayed(Replayed::KeyReused) => Err(Failure::Refused(
+    match desk.create_replacement(args.order, &replacement, request.as_ref(), to_json).await? {
+        FollowUpOutcome::Replayed(IdempotencyKeyReuse::SameRequest(stored)) => {
+            print_existing_replacement(context, desk, args, &stored).await
+        }
+        FollowUpOutcome::Replayed(IdempotencyKeyReuse::KeyReused) => Err(Failure::Refused(
             "--idempotency-key belongs to a replacement of other products or for another reason; use another key"
                 .to_owned(),
         )),
-        created @ FollowUpOutcome::Created(_) => print_created(context, desk, args.order, created).await,
+        created @ FollowUpOutcome::Created(_) => {
+            fill_orders_and_print_follow_up(context, desk, args.order, created).await
+        }
     }
 }
 
 /// Returns the idempotency record of a replacement with the idempotency key `key`. The hash of the key contains the
 /// order, so the same key can be used for another order.
-fn request_with_key(args: &ReplaceArgs, key: &str, now: DateTime<Utc>) -> IdempotentRequest {
+fn replacement_request_with_key(args: &ReplaceArgs, key: &str, now: DateTime<Utc>) -> IdempotentRequest {
     let ReplaceArgs { order, reason, lines, .. } = args;
     let mut lines: Vec<String> = lines.iter().map(|line| format!("{}={}", line.product, line.quantity)).collect();
     lines.sort();
@@ -104,9 +108,10 @@ fn request_with_key(args: &ReplaceArgs, key: &str, now: DateTime<Utc>) -> Idempo
     }
 }
 
-/// Prints the order and the replacement of an earlier command, whose id is in `stored`.
-async fn print_repeated(
-    context: &Context,
+/// Prints the order and the replacement order that an earlier command with the same idempotency key created. `stored`
+/// contains the id of the replacement order.
+async fn print_existing_replacement(
+    context: &CommandContext,
     desk: &OrderDesk,
     args: &ReplaceArgs,
     stored: &StoredResponse,
@@ -115,7 +120,7 @@ async fn print_repeated(
     let id: OrderId = id.and_then(|id| id.parse().ok()).ok_or(DeskError::NoOrder(args.order))?;
     let order = async |id| Ok::<_, Failure>(desk.table.get_order(id).await?.ok_or(DeskError::NoOrder(id))?.0);
     let (order, follow_up) = (order(args.order).await?, order(id).await?);
-    let view = FollowUpView { order: OrderView::from(&order), follow_up: OrderView::from(&follow_up) };
+    let view = FollowUpView { order: PrintedOrder::from(&order), follow_up: PrintedOrder::from(&follow_up) };
     context.print(&view, || {
         format!(
             "the products were already sent again with the order {id}, which is {}. This command sent nothing again. To \
@@ -127,8 +132,8 @@ async fn print_repeated(
 }
 
 /// Fills waiting orders, and prints the two orders.
-async fn print_created(
-    context: &Context,
+async fn fill_orders_and_print_follow_up(
+    context: &CommandContext,
     desk: &OrderDesk,
     id: OrderId,
     outcome: FollowUpOutcome,
@@ -142,7 +147,7 @@ async fn print_created(
     // Filling may have changed both orders, so they are read again.
     let CreatedFollowUp { order, follow_up } = *created;
     let [order, follow_up] = [reload_order(desk, order).await?, reload_order(desk, follow_up).await?];
-    let view = FollowUpView { order: OrderView::from(&order), follow_up: OrderView::from(&follow_up) };
+    let view = FollowUpView { order: PrintedOrder::from(&order), follow_up: PrintedOrder::from(&follow_up) };
     context.print(&view, || {
         let line = |order: &Order| {
             let products: Vec<String> =

@@ -2,7 +2,7 @@
 
 use billing::{Currency, Label};
 use chrono_tz::Tz;
-use orders::{Order, OrderId, OrderLine, OrderStatus, Parcel, Quarter, ShippingAddress, Step, all_days};
+use orders::{Order, OrderId, OrderLine, OrderStatus, OrderStep, Parcel, Quarter, ShippingAddress, range_of_all_days};
 use orders_desk::{DeskError, OrderDesk};
 use orders_table::CreditedOrder;
 use serde::Serialize;
@@ -11,30 +11,30 @@ use strum::IntoEnumIterator as _;
 
 use crate::commands::list_output::shown_count_text;
 use crate::commands::orders::fulfilment::fill_waiting_orders::FillReport;
-use crate::commands::orders::{ListArgs, OrderIds};
-use crate::context::Context;
+use crate::commands::orders::{ListOrdersArgs, OrderIds};
+use crate::context::CommandContext;
 use crate::terminal::local_time::format_minutes;
 use crate::terminal::output;
-use crate::terminal::table::{Column, table};
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The columns of the table of orders.
-const COLUMNS: [Column; 7] = [
-    Column::whole("order"),
-    Column::whole("customer"),
-    Column::whole("status"),
-    Column::text("waits for"),
-    Column::whole("warehouse"),
-    Column::whole("placed"),
-    Column::number("paid"),
+const COLUMNS: [TableColumn; 7] = [
+    TableColumn::unwrapped("order"),
+    TableColumn::unwrapped("customer"),
+    TableColumn::unwrapped("status"),
+    TableColumn::text("waits for"),
+    TableColumn::unwrapped("warehouse"),
+    TableColumn::unwrapped("placed"),
+    TableColumn::number("paid"),
 ];
 /// The columns of the ranking of representatives.
-const RANKING_COLUMNS: [Column; 3] =
-    [Column::number("rank"), Column::whole("representative"), Column::number("ordered")];
+const RANKING_COLUMNS: [TableColumn; 3] =
+    [TableColumn::number("rank"), TableColumn::unwrapped("representative"), TableColumn::number("ordered")];
 
 /// An order, as printed with `--json`.
 #[derive(Serialize)]
-pub struct OrderView {
+pub struct PrintedOrder {
     order: String,
     customer: String,
     representative: Option<String>,
@@ -73,12 +73,12 @@ pub struct OrderView {
     written_off: Option<bool>,
     /// The products and their quantities; `None` in a list of orders.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lines: Option<Vec<LineView>>,
+    lines: Option<Vec<OrderLineView>>,
 }
 
 /// A product of an order, and its quantity.
 #[derive(Serialize)]
-struct LineView {
+struct OrderLineView {
     product: String,
     quantity: u32,
 }
@@ -92,7 +92,7 @@ struct RankView {
     currency: String,
 }
 
-impl From<&Order> for OrderView {
+impl From<&Order> for PrintedOrder {
     fn from(order: &Order) -> Self {
         Self {
             order: order.id.to_string(),
@@ -124,7 +124,7 @@ fn parcel_text(order: &Order, part: fn(&Parcel) -> Option<&Label>) -> Option<Str
     order.shipment.as_ref().and_then(|shipment| part(&shipment.parcel)).map(|label| label.as_str().to_owned())
 }
 
-impl OrderView {
+impl PrintedOrder {
     /// Creates the view of an order that is credited to the representative `to`.
     fn from_credited_order(order: &CreditedOrder, to: &str) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl OrderView {
     }
 
     /// Returns the cells of the order's table row.
-    fn cells(&self, zone: Tz) -> Vec<String> {
+    fn table_cells(&self, zone: Tz) -> Vec<String> {
         let currency: Option<Currency> = self.currency.parse().ok();
         let paid = currency.map(|currency| billing::Money::new(self.amount, currency).to_string());
         vec![
@@ -167,8 +167,13 @@ impl OrderView {
 }
 
 /// Lists the orders that `args` select. Its days and times are those of the billing time zone `zone`.
-pub async fn list(context: &Context, desk: &OrderDesk, zone: Tz, args: &ListArgs) -> Result<Exit, Failure> {
-    let (first, last) = all_days();
+pub async fn list_orders(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    zone: Tz,
+    args: &ListOrdersArgs,
+) -> Result<Exit, Failure> {
+    let (first, last) = range_of_all_days();
     let days = (args.from.unwrap_or(first), args.to.unwrap_or(last));
     if days.0 > days.1 {
         return Err(Failure::Refused(format!("--from {} is after --to {}", days.0, days.1)));
@@ -178,16 +183,16 @@ pub async fn list(context: &Context, desk: &OrderDesk, zone: Tz, args: &ListArgs
     let requested_days = days;
     let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
-    let (mut found, all) = (Vec::<OrderView>::new(), Paging::all());
+    let (mut found, all) = (Vec::<PrintedOrder>::new(), Paging::all());
     if let Some(representative) = &args.representative {
         let orders = desk.table.orders_of_representative(representative, &statuses, days, &all).await?.into_items()?;
-        found.extend(orders.iter().map(|order| OrderView::from_credited_order(order, representative.as_str())));
+        found.extend(orders.iter().map(|order| PrintedOrder::from_credited_order(order, representative.as_str())));
     } else if let Some(customer) = &args.customer {
         let orders = desk.table.orders_of_customer(customer, &statuses, days, &all).await?.into_items()?;
-        found.extend(orders.iter().map(OrderView::from));
+        found.extend(orders.iter().map(PrintedOrder::from));
     } else {
-        let orders = desk.table.orders_in(&statuses, days, desk.buckets(), &all).await?.into_items()?;
-        found.extend(orders.iter().map(OrderView::from));
+        let orders = desk.table.orders_of_all_customers(&statuses, days, desk.buckets(), &all).await?.into_items()?;
+        found.extend(orders.iter().map(PrintedOrder::from));
     }
     found.retain(|order| {
         let day = order.placed_at.with_timezone(&zone).date_naive();
@@ -198,21 +203,21 @@ pub async fn list(context: &Context, desk: &OrderDesk, zone: Tz, args: &ListArgs
     context.print(&found, || match found.len() {
         0 => "no orders were found\n".to_owned(),
         some => {
-            let rows = found.iter().map(|order| order.cells(zone));
-            format!("{}\n{}", table(&COLUMNS, rows), shown_count_text(some, "order", has_more))
+            let rows = found.iter().map(|order| order.table_cells(zone));
+            format!("{}\n{}", format_table(&COLUMNS, rows), shown_count_text(some, "order", has_more))
         }
     })?;
     Ok(Exit::Done)
 }
 
 /// Shows one order with its lines, and its times in the billing time zone `zone`.
-pub async fn show(context: &Context, desk: &OrderDesk, zone: Tz, id: OrderId) -> Result<Exit, Failure> {
+pub async fn show_order(context: &CommandContext, desk: &OrderDesk, zone: Tz, id: OrderId) -> Result<Exit, Failure> {
     let Some((order, lines)) = desk.table.get_order(id).await? else {
         return Err(Failure::Refused(format!("there is no order {id}")));
     };
     let lines: Vec<_> =
-        lines.iter().map(|line| LineView { product: line.product.to_string(), quantity: line.quantity }).collect();
-    let view = OrderView { lines: Some(lines), ..OrderView::from(&order) };
+        lines.iter().map(|line| OrderLineView { product: line.product.to_string(), quantity: line.quantity }).collect();
+    let view = PrintedOrder { lines: Some(lines), ..PrintedOrder::from(&order) };
     context.print(&view, || {
         let lines = view.lines.iter().flatten().map(|line| format!("{:>6} x {}\n", line.quantity, line.product));
         let address = view.address.as_ref().map(|address| format!("ship to {}\n", address_line(address)));
@@ -231,7 +236,7 @@ pub async fn show(context: &Context, desk: &OrderDesk, zone: Tz, id: OrderId) ->
         });
         let further =
             [follow_up, address, shipped, refunded, written_off, follow_ups].into_iter().flatten().collect::<String>();
-        format!("{}\n{}{further}", table(&COLUMNS, [view.cells(zone)]), lines.collect::<String>())
+        format!("{}\n{}{further}", format_table(&COLUMNS, [view.table_cells(zone)]), lines.collect::<String>())
     })?;
     Ok(Exit::Done)
 }
@@ -248,18 +253,18 @@ pub fn address_line(address: &ShippingAddress) -> String {
 
 /// Changes the status of each order to `next`. If an order cannot be changed, prints a message and continues. If orders
 /// were cancelled or returned, fills waiting orders.
-pub async fn change_status(
-    context: &Context,
+pub async fn change_order_status(
+    context: &CommandContext,
     desk: &OrderDesk,
     ids: &OrderIds,
     next: OrderStatus,
 ) -> Result<Exit, Failure> {
-    advance_all(context, desk, ids.orders.iter().map(|id| (*id, next.into()))).await
+    change_status_of_each_order(context, desk, ids.orders.iter().map(|id| (*id, next.into()))).await
 }
 
 /// Changes the products of an order that is not picked yet, and fills waiting orders.
-pub async fn change_lines(
-    context: &Context,
+pub async fn change_order_lines(
+    context: &CommandContext,
     desk: &OrderDesk,
     id: OrderId,
     lines: &[OrderLine],
@@ -268,7 +273,7 @@ pub async fn change_lines(
     let report = FillReport::fill_waiting_orders(context, desk).await;
     // Filling waiting orders may have changed this order, so it is read again.
     let order = desk.table.get_order(id).await?.map_or(order, |(order, _)| order);
-    let view = OrderView::from(&order);
+    let view = PrintedOrder::from(&order);
     context.print(&view, || {
         let products = order.lines.iter().map(|line| format!("{} x {}", line.quantity, line.product));
         format!("the order {id} has {}; {}\n", products.collect::<Vec<_>>().join(", "), report.text())
@@ -278,15 +283,15 @@ pub async fn change_lines(
 
 /// Changes the status of each order. A step contains the next status, and the details of the change. If an order cannot
 /// be changed, prints a message and continues. If orders were cancelled or returned, fills waiting orders.
-pub async fn advance_all(
-    context: &Context,
+pub async fn change_status_of_each_order(
+    context: &CommandContext,
     desk: &OrderDesk,
-    steps: impl IntoIterator<Item = (OrderId, Step)>,
+    steps: impl IntoIterator<Item = (OrderId, OrderStep)>,
 ) -> Result<Exit, Failure> {
     let (mut moved, mut is_complete) = (Vec::new(), true);
     for (id, step) in steps {
-        match desk.advance(id, step).await {
-            Ok(order) => moved.push(OrderView::from(&order)),
+        match desk.advance_order(id, step).await {
+            Ok(order) => moved.push(PrintedOrder::from(&order)),
             Err(error) => {
                 is_complete = false;
                 output::print_message(format!("{id}: {error}"));
@@ -305,8 +310,8 @@ pub async fn advance_all(
 }
 
 /// Ranks the representatives by the orders of their customers in a quarter.
-pub async fn ranking(
-    context: &Context,
+pub async fn rank_representatives(
+    context: &CommandContext,
     desk: &OrderDesk,
     quarter: Quarter,
     currency: Currency,
@@ -328,7 +333,7 @@ pub async fn ranking(
         };
         match ranked.len() {
             0 => format!("no representative is credited with orders in {currency} in {quarter}\n"),
-            _ => table(&RANKING_COLUMNS, ranking.iter().zip(&ranked).map(cells)),
+            _ => format_table(&RANKING_COLUMNS, ranking.iter().zip(&ranked).map(cells)),
         }
     })?;
     Ok(Exit::Done)

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 use billing::Label;
 use clap::Args;
-use orders::{OrderId, OrderStatus, Parcel, ShippingAddress, Step, WarehouseId};
+use orders::{OrderId, OrderStatus, OrderStep, Parcel, ShippingAddress, WarehouseId};
 use orders_api::SlipPrinter;
 use orders_desk::OrderDesk;
 use orders_table::{NamedLine, OrderToPack};
 use serde::Serialize;
 use store::Paging;
 
-use crate::commands::orders::csv_file::{self, Line};
+use crate::commands::orders::csv_file::{self, CsvLine};
 use crate::commands::orders::fulfilment::list;
-use crate::commands::orders::fulfilment::list::OrderView;
-use crate::commands::orders::parse_status;
-use crate::context::Context;
+use crate::commands::orders::fulfilment::list::PrintedOrder;
+use crate::commands::orders::parse_order_status;
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
-use crate::terminal::csv_writer::{Cell, CsvWriter};
+use crate::terminal::csv_writer::{CsvCell, CsvWriter};
 use crate::terminal::output::{self, format_count};
-use crate::terminal::table::{Column, table};
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders pick-list`.
@@ -41,7 +41,8 @@ Example:
   2027-01-31.01JZXCVBNM0123456789ABCDEF,Post,RR123456785NL";
 
 /// The columns of the table of orders to pick.
-const COLUMNS: [Column; 3] = [Column::whole("order"), Column::text("products"), Column::text("ship to")];
+const COLUMNS: [TableColumn; 3] =
+    [TableColumn::unwrapped("order"), TableColumn::text("products"), TableColumn::text("ship to")];
 /// The columns of the list of orders to pick as CSV.
 const CSV_COLUMNS: [&str; 12] = [
     "order",
@@ -65,14 +66,14 @@ const FILE_COLUMNS: [&str; 3] = ["order", "carrier", "tracking_number"];
 pub struct PickListArgs {
     pub warehouse: WarehouseId,
     /// The status of the orders
-    #[arg(long, value_name = "STATUS", value_parser = parse_status, default_value = "OPEN")]
+    #[arg(long, value_name = "STATUS", value_parser = parse_order_status, default_value = "OPEN")]
     pub status: OrderStatus,
     /// The newest orders first, instead of the oldest
     #[arg(long)]
     pub newest_first: bool,
     /// The largest number of orders to list, from 1 to 10000 [default: all orders]
     #[arg(long, value_name = "N")]
-    #[arg(value_parser = |text: &str| crate::commands::value_parsers::parse_number::<usize>(text, 1..=10_000))]
+    #[arg(value_parser = |text: &str| crate::commands::value_parsers::parse_number_in_range::<usize>(text, 1..=10_000))]
     pub limit: Option<usize>,
     /// Print CSV: one line for each product of each order
     #[arg(long, conflicts_with = "slips")]
@@ -102,13 +103,13 @@ pub struct ShipArgs {
 #[derive(Serialize)]
 struct OrderToPackView {
     #[serde(flatten)]
-    order: OrderView,
-    lines: Vec<LineView>,
+    order: PrintedOrder,
+    lines: Vec<LineToPackView>,
 }
 
 /// A product of an order, with its name and its quantity.
 #[derive(Serialize)]
-struct LineView {
+struct LineToPackView {
     product: String,
     name: Option<String>,
     quantity: u32,
@@ -116,7 +117,7 @@ struct LineView {
 
 impl From<&OrderToPack> for OrderToPackView {
     fn from(OrderToPack { order, lines }: &OrderToPack) -> Self {
-        let line = |NamedLine { line, name }: &NamedLine| LineView {
+        let line = |NamedLine { line, name }: &NamedLine| LineToPackView {
             product: line.product.to_string(),
             name: name.as_ref().map(|name| name.as_str().to_owned()),
             quantity: line.quantity,
@@ -126,8 +127,8 @@ impl From<&OrderToPack> for OrderToPackView {
 }
 
 /// Lists the orders to pick.
-pub async fn pick_list(
-    context: &Context,
+pub async fn print_pick_list(
+    context: &CommandContext,
     desk: &OrderDesk,
     open_table: &OpenTable,
     args: &PickListArgs,
@@ -139,7 +140,7 @@ pub async fn pick_list(
         return Err(Failure::Refused(format!("there is no warehouse {}", args.warehouse)));
     }
     if args.csv {
-        return print_csv(&orders);
+        return print_pick_list_as_csv(&orders);
     }
     let count = format_count(orders.len() as u64, "order");
     if let Some(path) = &args.slips {
@@ -154,7 +155,7 @@ pub async fn pick_list(
     }
     context.print(&orders.iter().map(OrderToPackView::from).collect::<Vec<_>>(), || match orders.len() {
         0 => format!("no order of {} is {}\n", args.warehouse, args.status),
-        _ => format!("{}\n{count}\n", table(&COLUMNS, orders.iter().map(pick_list_row))),
+        _ => format!("{}\n{count}\n", format_table(&COLUMNS, orders.iter().map(pick_list_row))),
     })?;
     Ok(Exit::Done)
 }
@@ -171,12 +172,12 @@ fn pick_list_row(OrderToPack { order, lines }: &OrderToPack) -> Vec<String> {
 }
 
 /// Prints the orders as CSV: one line for each product of each order.
-fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
+fn print_pick_list_as_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
     let mut file = CsvWriter::new(Vec::new());
-    file.write_row(CSV_COLUMNS.map(Cell::from)).map_err(Failure::Output)?;
+    file.write_row(CSV_COLUMNS.map(CsvCell::from)).map_err(Failure::Output)?;
     for OrderToPack { order, lines } in orders {
         let address = order.address.as_ref();
-        let text = |part: fn(&ShippingAddress) -> &str| Cell::from(address.map_or("", part));
+        let text = |part: fn(&ShippingAddress) -> &str| CsvCell::from(address.map_or("", part));
         for NamedLine { line, .. } in lines {
             let cells = [
                 order.id.to_string().into(),
@@ -190,18 +191,18 @@ fn print_csv(orders: &[OrderToPack]) -> Result<Exit, Failure> {
                 text(|address| address.country.as_str()),
                 text(|address| address.phone.as_ref().map_or("", |phone| phone.as_str())),
                 line.product.as_str().into(),
-                Cell::Number(line.quantity.to_string()),
+                CsvCell::Number(line.quantity.to_string()),
             ];
             file.write_row(cells).map_err(Failure::Output)?;
         }
     }
     file.flush().map_err(Failure::Output)?;
-    output::print(&String::from_utf8_lossy(file.output()))?;
+    output::print_text(&String::from_utf8_lossy(file.output()))?;
     Ok(Exit::Done)
 }
 
 /// Marks orders as shipped, with their parcels.
-pub async fn ship(context: &Context, desk: &OrderDesk, args: &ShipArgs) -> Result<Exit, Failure> {
+pub async fn ship_orders(context: &CommandContext, desk: &OrderDesk, args: &ShipArgs) -> Result<Exit, Failure> {
     if args.tracking_number.is_some() && args.orders.len() > 1 {
         let reason = "--tracking-number is the number of one parcel: give one order, or a file with --file";
         return Err(Failure::Refused(reason.to_owned()));
@@ -211,17 +212,18 @@ pub async fn ship(context: &Context, desk: &OrderDesk, args: &ShipArgs) -> Resul
         Some(path) => read_parcels(path)?,
         None => args.orders.iter().map(|order| (*order, parcel.clone())).collect(),
     };
-    let steps = parcels.into_iter().map(|(order, parcel)| (order, Step { parcel, ..OrderStatus::Shipped.into() }));
-    list::advance_all(context, desk, steps).await
+    let steps = parcels.into_iter().map(|(order, parcel)| (order, OrderStep { parcel, ..OrderStatus::Shipped.into() }));
+    list::change_status_of_each_order(context, desk, steps).await
 }
 
 /// Reads the orders and their parcels from the CSV file at `path`.
 fn read_parcels(path: &Path) -> Result<Vec<(OrderId, Parcel)>, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
-    let read = |line: &Line<'_>| {
-        let parcel = Parcel { carrier: line.cell("carrier")?, tracking_number: line.cell("tracking_number")? };
+    let read = |line: &CsvLine<'_>| {
+        let parcel =
+            Parcel { carrier: line.optional_cell("carrier")?, tracking_number: line.optional_cell("tracking_number")? };
         Ok((line.required_cell("order")?, parcel))
     };
-    csv_file::read_lines(file, &FILE_COLUMNS, read).map_err(invalid_file)
+    csv_file::read_csv_lines(file, &FILE_COLUMNS, read).map_err(invalid_file)
 }

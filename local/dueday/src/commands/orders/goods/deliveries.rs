@@ -6,12 +6,12 @@ use serde::Serialize;
 use ulid::Ulid;
 
 use crate::commands::orders::fulfilment::fill_waiting_orders::fill_orders_after_change;
-use crate::context::Context;
-use crate::terminal::table::{Column, table};
+use crate::context::CommandContext;
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The columns of the table of a product's stock.
-const COLUMNS: [Column; 2] = [Column::whole("warehouse"), Column::number("in stock")];
+const COLUMNS: [TableColumn; 2] = [TableColumn::unwrapped("warehouse"), TableColumn::number("in stock")];
 
 /// The stock of a product, as printed with `--json`.
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ struct WarehouseStock {
 }
 
 /// Shows the stock of the product `id` in each warehouse.
-pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
+pub async fn show_stock(context: &CommandContext, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
     let Some(product) = desk.table.get_product(id).await? else {
         return Err(Failure::Refused(format!("there is no product {id}")));
     };
@@ -41,7 +41,7 @@ pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> 
     let view = StockView { product: id.to_string(), name, total: product.total_stock, warehouses };
     context.print(&view, || {
         let rows = view.warehouses.iter().map(|stock| vec![stock.warehouse.clone(), stock.quantity.to_string()]);
-        format!("{}\ntotal stock of {} ({}): {}\n", table(&COLUMNS, rows), view.name, view.product, view.total)
+        format!("{}\ntotal stock of {} ({}): {}\n", format_table(&COLUMNS, rows), view.name, view.product, view.total)
     })?;
     Ok(Exit::Done)
 }
@@ -49,7 +49,7 @@ pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> 
 /// Adds a delivery of a product to the stock of a warehouse, and fills waiting orders. A repeated call with the same
 /// `delivery` adds no stock.
 pub async fn receive_delivery(
-    context: &Context,
+    context: &CommandContext,
     desk: &OrderDesk,
     product: &ProductId,
     warehouse: &WarehouseId,

@@ -12,9 +12,9 @@ use orders_desk::OrderDesk;
 use orders_table::WriteOutcome;
 use serde::Serialize;
 
-use crate::commands::orders::csv_file::{self, Line};
+use crate::commands::orders::csv_file::{self, CsvLine};
 use crate::commands::orders::fulfilment::fill_waiting_orders::FillReport;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
@@ -38,7 +38,7 @@ const FILE_COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehous
 
 /// A line of the file.
 #[derive(Debug)]
-pub struct Row {
+pub struct GoodsRow {
     product: ProductId,
     name: Label,
     /// A SKU that contains the product, and the quantity of the product in this SKU.
@@ -49,7 +49,7 @@ pub struct Row {
 
 /// The numbers of items that the import created.
 #[derive(Serialize)]
-pub struct ImportReport {
+pub struct GoodsImportReport {
     products: u32,
     warehouses: u32,
     /// The number of SKUs in the file, whether they are new or not.
@@ -62,33 +62,34 @@ pub struct ImportReport {
 ///
 /// # Errors
 /// If a row is invalid. The message states the line, the column and the allowed values.
-pub fn parse_rows(text: impl Read) -> Result<Vec<Row>, String> {
-    csv_file::read_lines(text, &FILE_COLUMNS, Row::read)
+pub fn parse_goods_rows(text: impl Read) -> Result<Vec<GoodsRow>, String> {
+    csv_file::read_csv_lines(text, &FILE_COLUMNS, GoodsRow::parse_line)
 }
 
-impl Row {
+impl GoodsRow {
     /// Parses a line of the file.
-    fn read(line: &Line<'_>) -> Result<Self, String> {
-        let sku_quantity = match (line.cell("sku")?, line.cell("quantity")?) {
+    fn parse_line(line: &CsvLine<'_>) -> Result<Self, String> {
+        let sku_quantity = match (line.optional_cell("sku")?, line.optional_cell("quantity")?) {
             (None, None) => None,
             (Some(sku), Some(quantity)) if quantity > 0 => Some((sku, quantity)),
             _ => return Err("sku and quantity must be given together, and quantity must be 1 or more".to_owned()),
         };
-        let stock = match (line.cell("warehouse")?, line.cell("region")?, line.cell("stock")?) {
-            (None, None, None) => None,
-            (Some(_), Some(_), Some(stock)) if stock > MAX_QUANTITY => {
-                return Err(format!("stock must be at most {MAX_QUANTITY}, not {stock}"));
-            }
-            (Some(warehouse), Some(region), Some(stock)) => Some((warehouse, region, stock)),
-            _ => return Err("warehouse, region and stock must be given together".to_owned()),
-        };
+        let stock =
+            match (line.optional_cell("warehouse")?, line.optional_cell("region")?, line.optional_cell("stock")?) {
+                (None, None, None) => None,
+                (Some(_), Some(_), Some(stock)) if stock > MAX_QUANTITY => {
+                    return Err(format!("stock must be at most {MAX_QUANTITY}, not {stock}"));
+                }
+                (Some(warehouse), Some(region), Some(stock)) => Some((warehouse, region, stock)),
+                _ => return Err("warehouse, region and stock must be given together".to_owned()),
+            };
         Ok(Self { product: line.required_cell("product")?, name: line.required_cell("name")?, sku_quantity, stock })
     }
 }
 
 /// Checks that each warehouse in `rows` has only one region in the file, and the same region in the table, and that the
 /// region of a new warehouse exists.
-async fn check_warehouses(desk: &OrderDesk, rows: &[Row]) -> Result<(), Failure> {
+async fn check_warehouses(desk: &OrderDesk, rows: &[GoodsRow]) -> Result<(), Failure> {
     let mut regions = BTreeMap::<&str, &PlaceId>::new();
     for (warehouse, region, _) in rows.iter().filter_map(|row| row.stock.as_ref()) {
         match regions.insert(warehouse.as_str(), region) {
@@ -117,7 +118,11 @@ async fn check_warehouses(desk: &OrderDesk, rows: &[Row]) -> Result<(), Failure>
 
 /// Imports `rows`. Existing products, warehouses and stock are not changed, but the products of the SKUs in `rows` are
 /// replaced. Creates fill tasks for all products in `rows`, so that waiting orders get the new stock.
-pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<ImportReport, Failure> {
+pub async fn import_goods_rows(
+    desk: &OrderDesk,
+    rows: Vec<GoodsRow>,
+    now: DateTime<Utc>,
+) -> Result<GoodsImportReport, Failure> {
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
         if let Some((sku, quantity)) = &row.sku_quantity {
@@ -139,7 +144,7 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
         return Err(Failure::Refused(format!("the SKU {sku} has more than {MAX_LINES} products")));
     }
     check_warehouses(desk, &rows).await?;
-    let mut imported = ImportReport { products: 0, warehouses: 0, skus: skus.len(), stocked: 0 };
+    let mut imported = GoodsImportReport { products: 0, warehouses: 0, skus: skus.len(), stocked: 0 };
     let is_new = |written: WriteOutcome| u32::from(written == WriteOutcome::Done);
     let change = || desk.clock().ulid();
     let imported_products: BTreeSet<ProductId> = rows.iter().map(|row| row.product.clone()).collect();
@@ -167,18 +172,24 @@ pub async fn import_rows(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -
 }
 
 /// Runs `dueday orders import`: imports the products, warehouses, initial stocks and SKUs in the file at `path`.
-pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
+pub async fn import_goods(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    path: &Path,
+) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
-    let rows = parse_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;
-    let action = context.action(ActionKind::ImportGoods, None);
+    let rows =
+        parse_goods_rows(File::open(path).map_err(|error| invalid_file(error.to_string()))?).map_err(invalid_file)?;
+    let action = context.new_log_entry(ActionKind::ImportGoods, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
-    let imported = import_rows(desk, rows, context.clock.now()).await?;
+    let imported = import_goods_rows(desk, rows, context.clock.now()).await?;
     let counts = [("products", imported.products), ("warehouses", imported.warehouses), ("stocks", imported.stocked)];
     open_table.table.put_action(&action.on_job(counts.map(|(name, count)| (name, count.into())))).await?;
     let report = FillReport::fill_waiting_orders(context, desk).await;
     context.print(&imported, || {
-        let ImportReport { products, warehouses, skus, stocked } = &imported;
+        let GoodsImportReport { products, warehouses, skus, stocked } = &imported;
         let (products, warehouses) =
             (format_count((*products).into(), "product"), format_count((*warehouses).into(), "warehouse"));
         format!(

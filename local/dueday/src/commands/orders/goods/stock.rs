@@ -14,11 +14,11 @@ use store::Paging;
 use ulid::Ulid;
 
 use crate::commands::orders::fulfilment::fill_waiting_orders::fill_orders_after_change;
-use crate::commands::value_parsers::parse_number;
-use crate::context::Context;
+use crate::commands::value_parsers::parse_number_in_range;
+use crate::context::CommandContext;
 use crate::terminal::local_time::format_minutes;
 use crate::terminal::output::format_count;
-use crate::terminal::table::{Column, table};
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders count`.
@@ -30,23 +30,23 @@ Example:
   dueday orders count beans ams 480 --reason 'yearly count'";
 
 /// The columns of the table of a product's movements.
-const COLUMNS: [Column; 7] = [
-    Column::whole("recorded"),
-    Column::whole("kind"),
-    Column::whole("warehouse"),
-    Column::whole("to"),
-    Column::number("change"),
-    Column::text("reason"),
-    Column::whole("movement"),
+const COLUMNS: [TableColumn; 7] = [
+    TableColumn::unwrapped("recorded"),
+    TableColumn::unwrapped("kind"),
+    TableColumn::unwrapped("warehouse"),
+    TableColumn::unwrapped("to"),
+    TableColumn::number("change"),
+    TableColumn::text("reason"),
+    TableColumn::unwrapped("movement"),
 ];
 
 /// The columns of the table of an order's movements.
-const ORDER_COLUMNS: [Column; 5] = [
-    Column::whole("recorded"),
-    Column::whole("effect"),
-    Column::whole("warehouse"),
-    Column::whole("product"),
-    Column::number("change"),
+const ORDER_COLUMNS: [TableColumn; 5] = [
+    TableColumn::unwrapped("recorded"),
+    TableColumn::unwrapped("effect"),
+    TableColumn::unwrapped("warehouse"),
+    TableColumn::unwrapped("product"),
+    TableColumn::number("change"),
 ];
 
 /// The largest number of movements in a list.
@@ -54,11 +54,11 @@ const MAX_LISTED: usize = 1_000;
 
 /// The arguments of `dueday orders count`.
 #[derive(Debug, Args)]
-pub struct CountArgs {
+pub struct CountStockArgs {
     product: ProductId,
     warehouse: WarehouseId,
     /// The number of pieces that were found
-    #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 0..=1_000_000_000))]
+    #[arg(value_name = "N", value_parser = |text: &str| parse_number_in_range::<u64>(text, 0..=1_000_000_000))]
     found: u64,
     /// Why the stock was counted, or why it differs
     #[arg(long)]
@@ -72,7 +72,7 @@ pub struct CountArgs {
 pub struct WriteOffArgs {
     product: ProductId,
     warehouse: WarehouseId,
-    #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 1..=1_000_000_000))]
+    #[arg(value_name = "N", value_parser = |text: &str| parse_number_in_range::<u64>(text, 1..=1_000_000_000))]
     quantity: u64,
     /// Why the pieces cannot be sold
     #[arg(long)]
@@ -91,7 +91,7 @@ pub struct TransferArgs {
     /// The warehouse that gets the pieces
     #[arg(value_name = "TO")]
     to: WarehouseId,
-    #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 1..=1_000_000_000))]
+    #[arg(value_name = "N", value_parser = |text: &str| parse_number_in_range::<u64>(text, 1..=1_000_000_000))]
     quantity: u64,
     /// Why the pieces are moved
     #[arg(long)]
@@ -118,7 +118,7 @@ pub struct MovementsArgs {
     order: Option<OrderId>,
     /// The largest number of movements to list
     #[arg(long, value_name = "N", default_value_t = 100)]
-    #[arg(value_parser = |text: &str| parse_number::<usize>(text, 1..=MAX_LISTED))]
+    #[arg(value_parser = |text: &str| parse_number_in_range::<usize>(text, 1..=MAX_LISTED))]
     limit: usize,
 }
 
@@ -139,7 +139,7 @@ struct MovementView {
 /// The change of one product's stock by a change of an order, as printed with `--json`.
 #[derive(Serialize)]
 struct OrderMovementView {
-    /// The version of the order after the change that recorded this movement.
+    /// The version that the order had after the change that caused this stock movement.
     version: u64,
     effect: StockEffect,
     warehouse: String,
@@ -181,7 +181,7 @@ impl From<&Movement> for MovementView {
 
 /// Makes the movement that `request` describes, and returns the stored movement.
 async fn move_stock(
-    context: &Context,
+    context: &CommandContext,
     desk: &OrderDesk,
     product: &ProductId,
     id: &MovementId,
@@ -192,8 +192,8 @@ async fn move_stock(
 }
 
 /// Sets the stock of a product in a warehouse to the counted number, and fills waiting orders.
-pub async fn count(context: &Context, desk: &OrderDesk, args: &CountArgs) -> Result<Exit, Failure> {
-    let CountArgs { product, warehouse, found, reason, movement } = args;
+pub async fn count_stock(context: &CommandContext, desk: &OrderDesk, args: &CountStockArgs) -> Result<Exit, Failure> {
+    let CountStockArgs { product, warehouse, found, reason, movement } = args;
     let request = MovementRequest::Count { warehouse: warehouse.clone(), found: *found, reason: reason.clone() };
     let moved = move_stock(context, desk, product, movement, &request).await?;
     let change = format!("the stock of {product} in {warehouse} is {found} ({:+})", moved.stock_change);
@@ -201,7 +201,7 @@ pub async fn count(context: &Context, desk: &OrderDesk, args: &CountArgs) -> Res
 }
 
 /// Subtracts lost or broken pieces of a product from the stock of a warehouse.
-pub async fn write_off(context: &Context, desk: &OrderDesk, args: &WriteOffArgs) -> Result<Exit, Failure> {
+pub async fn write_off_stock(context: &CommandContext, desk: &OrderDesk, args: &WriteOffArgs) -> Result<Exit, Failure> {
     let WriteOffArgs { product, warehouse, quantity, reason, movement } = args;
     let request =
         MovementRequest::WriteOff { warehouse: warehouse.clone(), quantity: *quantity, reason: reason.clone() };
@@ -213,7 +213,7 @@ pub async fn write_off(context: &Context, desk: &OrderDesk, args: &WriteOffArgs)
 }
 
 /// Moves pieces of a product from one warehouse to another, and fills waiting orders.
-pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) -> Result<Exit, Failure> {
+pub async fn transfer_stock(context: &CommandContext, desk: &OrderDesk, args: &TransferArgs) -> Result<Exit, Failure> {
     let TransferArgs { product, from, to, quantity, reason, movement } = args;
     let request =
         MovementRequest::Transfer { from: from.clone(), to: to.clone(), quantity: *quantity, reason: reason.clone() };
@@ -227,19 +227,25 @@ pub async fn transfer(context: &Context, desk: &OrderDesk, args: &TransferArgs) 
 }
 
 /// Lists the movements of a product or of an order.
-pub async fn movements(context: &Context, desk: &OrderDesk, zone: Tz, args: &MovementsArgs) -> Result<Exit, Failure> {
+pub async fn list_stock_movements(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    zone: Tz,
+    args: &MovementsArgs,
+) -> Result<Exit, Failure> {
     let paging = Paging { after: None, limit: Some(args.limit) };
     match (&args.product, args.order) {
-        (Some(product), _) => movements_of_product((context, zone), desk, product, &paging).await,
-        (None, Some(order)) => movements_of_order((context, zone), desk, order, &paging).await,
+        (Some(product), _) => list_movements_of_product(context, zone, desk, product, &paging).await,
+        (None, Some(order)) => list_movements_of_order(context, zone, desk, order, &paging).await,
         // This case does not occur, because clap requires a product or an order.
         (None, None) => Ok(Exit::Done),
     }
 }
 
 /// Lists the movements of an order's products, the newest first.
-async fn movements_of_order(
-    (context, zone): (&Context, Tz),
+async fn list_movements_of_order(
+    context: &CommandContext,
+    zone: Tz,
     desk: &OrderDesk,
     order: OrderId,
     paging: &Paging,
@@ -262,15 +268,16 @@ async fn movements_of_order(
         // A movement of an order has a row for each product.
         match views.len() {
             0 => "no movements were recorded\n".to_owned(),
-            some => format!("{}\n{}\n", table(&ORDER_COLUMNS, rows), format_count(some as u64, "movement")),
+            some => format!("{}\n{}\n", format_table(&ORDER_COLUMNS, rows), format_count(some as u64, "movement")),
         }
     })?;
     Ok(Exit::Done)
 }
 
 /// Lists the movements of a product, the newest first.
-async fn movements_of_product(
-    (context, zone): (&Context, Tz),
+async fn list_movements_of_product(
+    context: &CommandContext,
+    zone: Tz,
     desk: &OrderDesk,
     product: &ProductId,
     paging: &Paging,
@@ -278,7 +285,7 @@ async fn movements_of_product(
     if desk.table.get_product(product).await?.is_none() {
         return Err(Failure::Refused(format!("there is no product {product}")));
     }
-    let page = desk.table.movements_of(product, paging).await?;
+    let page = desk.table.movements_of_product(product, paging).await?;
     let views: Vec<MovementView> = page.into_items()?.iter().map(MovementView::from).collect();
     context.print(&views, || {
         let rows = views.iter().map(|view| {
@@ -294,7 +301,7 @@ async fn movements_of_product(
         });
         match views.len() {
             0 => "no movements were recorded\n".to_owned(),
-            some => format!("{}\n{}\n", table(&COLUMNS, rows), format_count(some as u64, "movement")),
+            some => format!("{}\n{}\n", format_table(&COLUMNS, rows), format_count(some as u64, "movement")),
         }
     })?;
     Ok(Exit::Done)

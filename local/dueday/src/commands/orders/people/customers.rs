@@ -5,7 +5,7 @@ use orders::EmployeeId;
 use orders_desk::OrderDesk;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
@@ -25,8 +25,8 @@ pub async fn require_account(open_table: &OpenTable, account: &AccountId) -> Res
 }
 
 /// Gives the customers `accounts` to `representative`.
-pub async fn hand_over(
-    context: &Context,
+pub async fn hand_over_customers(
+    context: &CommandContext,
     desk: &OrderDesk,
     open_table: &OpenTable,
     accounts: &[AccountId],
@@ -36,7 +36,7 @@ pub async fn hand_over(
         require_account(open_table, account).await?;
     }
     for account in accounts {
-        desk.hand_over(account, representative).await?;
+        desk.hand_over_customer(account, representative).await?;
     }
     let customers = accounts.len();
     context.print(&HandOverReport { customers }, || {

@@ -12,11 +12,11 @@ use orders_table::{EmployeeList, WriteOutcome};
 use serde::Serialize;
 use store::Paging;
 
-use crate::commands::orders::csv_file::{self, Line};
-use crate::context::Context;
+use crate::commands::orders::csv_file::{self, CsvLine};
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
-use crate::terminal::table::{Column, table};
+use crate::terminal::table::{TableColumn, format_table};
 use crate::{Exit, Failure};
 
 /// The text after the help of `dueday orders people`.
@@ -48,12 +48,12 @@ const FILE_COLUMNS: [&str; 11] = [
     "left_on",
 ];
 /// The columns of the table of employees.
-const TABLE_COLUMNS: [Column; 5] = [
-    Column::whole("employee"),
-    Column::text("name"),
-    Column::text("title"),
-    Column::text("department"),
-    Column::whole("warehouse"),
+const TABLE_COLUMNS: [TableColumn; 5] = [
+    TableColumn::unwrapped("employee"),
+    TableColumn::text("name"),
+    TableColumn::text("title"),
+    TableColumn::text("department"),
+    TableColumn::unwrapped("warehouse"),
 ];
 
 /// The filter of the list of employees. Exactly one of these options must be given.
@@ -88,7 +88,7 @@ struct ImportedEmployee {
 
 /// The numbers of employees that the import hired, reassigned, or recorded as having left.
 #[derive(Serialize)]
-struct ImportReport {
+struct EmployeeImportReport {
     hired: u64,
     moved: u64,
     left: u64,
@@ -96,7 +96,7 @@ struct ImportReport {
 
 /// An employee, as printed with `--json`.
 #[derive(Serialize)]
-pub struct EmployeeView {
+pub struct PrintedEmployee {
     employee: String,
     name: String,
     title: Option<String>,
@@ -106,7 +106,7 @@ pub struct EmployeeView {
 }
 
 /// Parses a line of the file of employees.
-fn parse_imported_employee(line: &Line<'_>) -> Result<ImportedEmployee, String> {
+fn parse_imported_employee(line: &CsvLine<'_>) -> Result<ImportedEmployee, String> {
     let currency: Currency = line.required_cell("currency")?;
     let salary: String = line.required_cell("salary")?;
     let salary = Money::parse(&salary, currency).map_err(|error| format!("salary {salary:?}: {error}"))?;
@@ -116,25 +116,30 @@ fn parse_imported_employee(line: &Line<'_>) -> Result<ImportedEmployee, String> 
         assignment: Assignment {
             job: line.required_cell("job")?,
             job_title: line.required_cell("title")?,
-            represents_customers: line.cell("represents_customers")?.unwrap_or(false),
+            represents_customers: line.optional_cell("represents_customers")?.unwrap_or(false),
             department: line.required_cell("department")?,
-            warehouse: line.cell("warehouse")?,
+            warehouse: line.optional_cell("warehouse")?,
         },
         hired_on: line.required_date("hired_on")?,
         salary,
-        left_on: line.date("left_on")?,
+        left_on: line.optional_date("left_on")?,
     })
 }
 
 /// Runs `dueday orders people`: imports the file at `path`.
-pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
+pub async fn import_employees(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    path: &Path,
+) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
-    let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_imported_employee).map_err(invalid_file)?;
-    let action = context.action(ActionKind::ImportPeople, None);
+    let people = csv_file::read_csv_lines(file, &FILE_COLUMNS, parse_imported_employee).map_err(invalid_file)?;
+    let action = context.new_log_entry(ActionKind::ImportPeople, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
-    let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
+    let mut imported = EmployeeImportReport { hired: 0, moved: 0, left: 0 };
     for ImportedEmployee { id, name, assignment, hired_on, salary, left_on } in people {
         let confidential = ConfidentialData { employee: id.clone(), hired_on, salary };
         let new = Employee {
@@ -145,7 +150,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
             created_at: context.clock.now(),
             version: 1,
         };
-        imported.hired += u64::from(desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done);
+        imported.hired += u64::from(desk.hire_employee(&new, &assignment, &confidential).await? == WriteOutcome::Done);
         let Some(employee) = desk.table.get_employee(&id).await? else {
             return Err(Failure::Refused(format!("the employee {id} could not be hired: import the file again")));
         };
@@ -158,7 +163,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
         }
         let before = employee.version;
         let changed = match left_on {
-            None => desk.assign(&id, &assignment, |_| Ok(())).await,
+            None => desk.assign_employee(&id, &assignment, |_| Ok(())).await,
             Some(left_on) => desk.end_employment(&id, left_on, |_| Ok(())).await,
         };
         let after = match changed {
@@ -180,23 +185,23 @@ pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable,
     let counts = [("hired", imported.hired), ("moved", imported.moved), ("left", imported.left)];
     open_table.table.put_action(&action.on_job(counts)).await?;
     context.print(&imported, || {
-        let ImportReport { hired, moved, left } = imported;
+        let EmployeeImportReport { hired, moved, left } = imported;
         format!("{hired} hired, {moved} reassigned, {left} left\n")
     })?;
     Ok(Exit::Done)
 }
 
 /// Shows the employees that `args` select.
-pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs) -> Result<Exit, Failure> {
+pub async fn show_employees(context: &CommandContext, desk: &OrderDesk, args: &EmployeesArgs) -> Result<Exit, Failure> {
     let all = Paging::all();
     let found = if let Some(name) = &args.name {
-        desk.table.employees(EmployeeList::WithName(name), &all).await?.into_items()?
+        desk.table.list_employees(EmployeeList::WithName(name), &all).await?.into_items()?
     } else if let Some(title) = &args.title {
-        desk.table.employees(EmployeeList::WithTitle(title), &all).await?.into_items()?
+        desk.table.list_employees(EmployeeList::WithTitle(title), &all).await?.into_items()?
     } else if let Some(warehouse) = &args.warehouse {
-        desk.table.employees(EmployeeList::OfWarehouse(warehouse), &all).await?.into_items()?
+        desk.table.list_employees(EmployeeList::OfWarehouse(warehouse), &all).await?.into_items()?
     } else if let Some(department) = &args.department {
-        desk.table.employees(EmployeeList::OfDepartment(department), &all).await?.into_items()?
+        desk.table.list_employees(EmployeeList::OfDepartment(department), &all).await?.into_items()?
     } else {
         // Clap requires one of the filters. Without another filter, the filter is the employee's id.
         let mut found = Vec::new();
@@ -206,13 +211,13 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
         }
         found
     };
-    let found: Vec<EmployeeView> = found.iter().map(EmployeeView::from_employee).collect();
+    let found: Vec<PrintedEmployee> = found.iter().map(PrintedEmployee::from_employee).collect();
     context.print(&found, || match found.len() {
         0 => "no employees were found\n".to_owned(),
         some => {
             format!(
                 "{}\n{}\n",
-                table(&TABLE_COLUMNS, found.iter().map(EmployeeView::cells)),
+                format_table(&TABLE_COLUMNS, found.iter().map(PrintedEmployee::table_cells)),
                 format_count(some as u64, "employee")
             )
         }
@@ -220,7 +225,7 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
     Ok(Exit::Done)
 }
 
-impl EmployeeView {
+impl PrintedEmployee {
     /// Creates the view of `employee`.
     pub fn from_employee(employee: &Employee) -> Self {
         let assignment = employee.assignment.as_ref();
@@ -235,7 +240,7 @@ impl EmployeeView {
     }
 
     /// Returns the cells of the employee's table row.
-    fn cells(&self) -> Vec<String> {
+    fn table_cells(&self) -> Vec<String> {
         let left = self.left_on.map(|on| format!("left {on}"));
         vec![
             self.employee.clone(),

@@ -13,8 +13,8 @@ use orders_table::normalize_name;
 use serde::Serialize;
 use strum::{Display, EnumString};
 
-use crate::commands::orders::csv_file::{self, Line};
-use crate::context::Context;
+use crate::commands::orders::csv_file::{self, CsvLine};
+use crate::context::CommandContext;
 use crate::machine::open_table::OpenTable;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
@@ -63,7 +63,7 @@ enum PlaceRow {
 
 /// The output of `dueday orders places` with `--json`.
 #[derive(Serialize)]
-struct ImportReport {
+struct PlaceImportReport {
     entities: usize,
 }
 
@@ -76,7 +76,7 @@ struct RegionView {
 }
 
 /// Parses a line of the file.
-fn parse_place_row(line: &Line<'_>) -> Result<(PlaceKind, PlaceRow), String> {
+fn parse_place_row(line: &CsvLine<'_>) -> Result<(PlaceKind, PlaceRow), String> {
     let kind: String = line.required_cell("kind")?;
     let kind: PlaceKind =
         kind.parse().map_err(|_| format!("kind {kind:?}: must be region, country, location, department or job"))?;
@@ -97,7 +97,7 @@ fn parse_place_row(line: &Line<'_>) -> Result<(PlaceKind, PlaceRow), String> {
             location: line.required_cell("in")?,
         }),
         PlaceKind::Job => {
-            let represents_customers = line.cell("represents_customers")?.unwrap_or(false);
+            let represents_customers = line.optional_cell("represents_customers")?.unwrap_or(false);
             PlaceRow::Job(Job { id: line.required_cell("id")?, title: name, represents_customers })
         }
     };
@@ -114,7 +114,7 @@ struct FileEntities<'a> {
 
 impl<'a> FileEntities<'a> {
     /// Collects the entities in `rows`.
-    fn of(rows: &'a [(PlaceKind, PlaceRow)]) -> Self {
+    fn collect_from_rows(rows: &'a [(PlaceKind, PlaceRow)]) -> Self {
         let mut entities = Self::default();
         for (_, row) in rows {
             match row {
@@ -161,7 +161,7 @@ impl<'a> FileEntities<'a> {
 }
 
 /// Creates or replaces the entity of a row.
-async fn put_row(desk: &OrderDesk, row: &PlaceRow) -> Result<(), DeskError> {
+async fn put_place_row(desk: &OrderDesk, row: &PlaceRow) -> Result<(), DeskError> {
     match row {
         PlaceRow::Region(region) => desk.put_entity(region).await,
         PlaceRow::Country(country) => desk.put_entity(country).await,
@@ -172,8 +172,8 @@ async fn put_row(desk: &OrderDesk, row: &PlaceRow) -> Result<(), DeskError> {
 }
 
 /// Parses the lines of a CSV file. Sorts them so that each entity comes before the entities that refer to it.
-fn parse_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
-    let mut rows = csv_file::read_lines(source, &FILE_COLUMNS, parse_place_row)?;
+fn parse_place_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
+    let mut rows = csv_file::read_csv_lines(source, &FILE_COLUMNS, parse_place_row)?;
     rows.sort_by_key(|(kind, _)| *kind);
     Ok(rows)
 }
@@ -183,37 +183,42 @@ fn parse_rows(source: impl Read) -> Result<Vec<(PlaceKind, PlaceRow)>, String> {
 ///
 /// # Errors
 /// If a line is invalid, if a line refers to an entity that does not exist, or if the table cannot be used.
-pub async fn put_all(desk: &OrderDesk, csv: &str) -> Result<(), Failure> {
-    let rows = parse_rows(csv.as_bytes()).map_err(Failure::Refused)?;
+pub async fn put_places(desk: &OrderDesk, csv: &str) -> Result<(), Failure> {
+    let rows = parse_place_rows(csv.as_bytes()).map_err(Failure::Refused)?;
     for (_, row) in &rows {
-        put_row(desk, row).await?;
+        put_place_row(desk, row).await?;
     }
     Ok(())
 }
 
 /// Runs `dueday orders places`: imports the file at `path`.
-pub async fn import(context: &Context, desk: &OrderDesk, open_table: &OpenTable, path: &Path) -> Result<Exit, Failure> {
+pub async fn import_places(
+    context: &CommandContext,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    path: &Path,
+) -> Result<Exit, Failure> {
     let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
-    let entities = parse_rows(file).map_err(invalid_file)?;
-    let in_file = FileEntities::of(&entities);
+    let entities = parse_place_rows(file).map_err(invalid_file)?;
+    let in_file = FileEntities::collect_from_rows(&entities);
     for (_, row) in &entities {
         in_file.check_reference(desk, row).await?;
     }
-    let action = context.action(ActionKind::ImportPlaces, None);
+    let action = context.new_log_entry(ActionKind::ImportPlaces, None);
     // The action log gets an entry without counts before the work, so that the log also contains an interrupted import.
     open_table.table.put_action(&action.on_job([])).await?;
     for (_, row) in &entities {
-        put_row(desk, row).await?;
+        put_place_row(desk, row).await?;
     }
-    let imported = ImportReport { entities: entities.len() };
+    let imported = PlaceImportReport { entities: entities.len() };
     open_table.table.put_action(&action.on_job([("entities", imported.entities as u64)])).await?;
     context.print(&imported, || format!("{} imported\n", format_count(imported.entities as u64, "line")))?;
     Ok(Exit::Done)
 }
 
 /// Shows the countries and the warehouses of a region.
-pub async fn region(context: &Context, desk: &OrderDesk, region: &PlaceId) -> Result<Exit, Failure> {
+pub async fn show_region(context: &CommandContext, desk: &OrderDesk, region: &PlaceId) -> Result<Exit, Failure> {
     let (countries, warehouses) = desk.table.countries_and_warehouses(region).await?;
     let texts = |all: Vec<String>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     let view = RegionView {

@@ -6,7 +6,7 @@ use chrono::{Days, NaiveDate};
 use orders::Quarter;
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
-use simulator::euro;
+use simulator::euro_currency;
 
 use super::RandomComparisons;
 
@@ -56,11 +56,11 @@ impl RandomComparisons<'_> {
         self.count_comparison("stock of a product", expected.is_empty());
 
         let quarter = format!("202{}-Q{}", self.rng.random_range(5..8), self.rng.random_range(1..5));
-        let ranking = self.table.get_ranking(quarter.parse::<Quarter>().unwrap(), euro()).await.unwrap();
+        let ranking = self.table.get_ranking(quarter.parse::<Quarter>().unwrap(), euro_currency()).await.unwrap();
         assert!(
             ranking
                 .iter()
-                .all(|total| (total.quarter.to_string(), total.total.currency()) == (quarter.clone(), euro()))
+                .all(|total| (total.quarter.to_string(), total.total.currency()) == (quarter.clone(), euro_currency()))
         );
         let found = ranking.iter().map(|total| (total.total.minor(), total.representative.to_string()));
         // If all orders of a representative were cancelled or refunded, the ranking contains the total 0. The naive

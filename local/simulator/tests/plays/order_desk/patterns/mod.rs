@@ -57,7 +57,7 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
         if n % 20 == 0 {
             record_refund(&desk, paid, paid.amount.minor(), false).await;
         }
-        desk.place(paid).await.unwrap();
+        desk.place_order(paid).await.unwrap();
         let steps: &[OrderStatus] = match rng.random_range(0..8) {
             0 => &[Picked],
             1 => &[Picked, Shipped],
@@ -69,7 +69,7 @@ async fn make_history(world: &World, rng: &mut ChaCha8Rng) {
         let order = desk.table.get_order(paid.order).await.unwrap();
         if order.is_some_and(|(order, _)| order.status == Open) {
             for step in steps {
-                desk.advance(paid.order, *step).await.unwrap();
+                desk.advance_order(paid.order, *step).await.unwrap();
             }
         }
         match n % 20 {
@@ -101,7 +101,7 @@ async fn change_representatives_and_jobs(world: &World, desk: &OrderDesk, rng: &
         let customer = &ordering.choose(rng).unwrap().account;
         let representative = format!("e-{}", 10 * rng.random_range(0..20)).parse().unwrap();
         if desk.table.get_customer(customer).await.unwrap().is_some() {
-            desk.hand_over(customer, &representative).await.unwrap();
+            desk.hand_over_customer(customer, &representative).await.unwrap();
         }
     }
     for n in [21, 22, 23] {
@@ -109,7 +109,7 @@ async fn change_representatives_and_jobs(world: &World, desk: &OrderDesk, rng: &
         let assignment = employee.assignment.clone().unwrap();
         let title = "Chief Picker".parse().unwrap();
         let promoted = (n != 23).then_some(orders::Assignment { job_title: title, ..assignment });
-        desk.table.reassign(&employee, promoted.as_ref(), test_time().date_naive()).await.unwrap();
+        desk.table.reassign_employee(&employee, promoted.as_ref(), test_time().date_naive()).await.unwrap();
     }
 }
 

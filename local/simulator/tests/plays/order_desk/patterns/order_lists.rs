@@ -43,8 +43,9 @@ impl RandomComparisons<'_> {
                 table.orders_of_customer(&account, &statuses, days, &paging).await
             });
             self.assert_orders(found.await.iter().map(ListedOrder::from), &of_customer, &query);
-            let found =
-                all_pages(limit, async |paging: Paging| table.orders_in(&statuses, days, buckets, &paging).await);
+            let found = all_pages(limit, async |paging: Paging| {
+                table.orders_of_all_customers(&statuses, days, buckets, &paging).await
+            });
             self.assert_orders(found.await.iter().map(ListedOrder::from), &of_all, &query);
             let found = all_pages(limit, async |paging: Paging| {
                 table.orders_of_product(&product_id, &statuses, days, &paging).await

@@ -42,25 +42,27 @@ impl RandomComparisons<'_> {
         let (warehouse_id, department_id) = (warehouse.parse().unwrap(), department.parse().unwrap());
         let representative_id = representative.parse().unwrap();
         for limit in page_sizes(hired.len().max(customers.len())) {
-            let found =
-                all_pages(limit, async |paging: Paging| table.employees(EmployeeList::WithName(&name), &paging).await)
-                    .await;
+            let found = all_pages(limit, async |paging: Paging| {
+                table.list_employees(EmployeeList::WithName(&name), &paging).await
+            })
+            .await;
             self.assert_current_copies(&found);
             assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), named, "{name}");
-            let found =
-                all_pages(limit, async |paging: Paging| table.employees(EmployeeList::WithTitle(title), &paging).await)
-                    .await;
+            let found = all_pages(limit, async |paging: Paging| {
+                table.list_employees(EmployeeList::WithTitle(title), &paging).await
+            })
+            .await;
             self.assert_current_copies(&found);
             assert_eq!(found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>(), titled, "{title}");
             let found = all_pages(limit, async |paging: Paging| {
-                table.employees(EmployeeList::OfWarehouse(&warehouse_id), &paging).await
+                table.list_employees(EmployeeList::OfWarehouse(&warehouse_id), &paging).await
             });
             let found = found.await;
             self.assert_current_copies(&found);
             let found: Vec<String> = found.iter().map(|one| one.id.to_string()).collect();
             assert_eq!(found, working, "{warehouse}");
             let found = all_pages(limit, async |paging: Paging| {
-                table.employees(EmployeeList::OfDepartment(&department_id), &paging).await
+                table.list_employees(EmployeeList::OfDepartment(&department_id), &paging).await
             });
             let found = found.await;
             self.assert_current_copies(&found);
@@ -68,7 +70,10 @@ impl RandomComparisons<'_> {
             assert_eq!(found, of_department, "{department}");
             let found = all_pages(limit, async |paging: Paging| {
                 table
-                    .employees(EmployeeList::Hired { after: hired_after, today: test_time().date_naive() }, &paging)
+                    .list_employees(
+                        EmployeeList::Hired { after: hired_after, today: test_time().date_naive() },
+                        &paging,
+                    )
                     .await
             });
             let found = found.await;

@@ -111,7 +111,7 @@ impl FlawedGateway {
         };
         let mut listed = Vec::new();
         for customer in self.customers_to_list(customer) {
-            listed.extend(self.sandbox.payments_of(&customer, since).await?);
+            listed.extend(self.sandbox.payments_of_customer(&customer, since).await?);
         }
         let mut listed: Vec<Payment> =
             listed.into_iter().filter_map(|payment| self.change_listed_payment(payment)).collect();
@@ -176,7 +176,7 @@ impl FlawedGateway {
         after: Option<&str>,
     ) -> Result<ListPage<Payment>, GatewayError> {
         let (range, mut all, mut position) = (self.range_with_flaw(range), Vec::new(), None::<String>);
-        while let Some(page) = self.sandbox.payments_in(&range, position.as_deref()).await? {
+        while let Some(page) = self.sandbox.payments_in_range(&range, position.as_deref()).await? {
             all.extend(page.items.into_iter().filter_map(|payment| self.change_listed_payment(payment)));
             position = page.next;
             if position.is_none() {
@@ -197,7 +197,7 @@ impl FlawedGateway {
     ) -> Result<ListPage<(GatewayToken, GatewayRefund)>, GatewayError> {
         let all_time = TimeRange { from: DateTime::<Utc>::MIN_UTC, to: DateTime::<Utc>::MAX_UTC };
         let range = if self.flaw == Flaw::IgnoresRangeOfRefunds { &all_time } else { range };
-        let page = self.sandbox.refunds_in(range, None).await?;
+        let page = self.sandbox.refunds_in_range(range, None).await?;
         let listed = page.map_or_else(Vec::new, |page| page.items).into_iter();
         let mut all: Vec<_> = listed.map(|(payment, refund)| (payment, self.with_requested_id(refund))).collect();
         if self.flaw == Flaw::OmitsRefundsFromRange {

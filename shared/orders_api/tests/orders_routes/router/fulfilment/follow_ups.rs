@@ -252,7 +252,7 @@ async fn without_lines_an_order_is_split_only_if_one_warehouse_has_a_part_of_it(
         }
         let account = if address { "acme" } else { "new" };
         let paid = orders::PaidPeriod { account: account.parse().unwrap(), ..paid_month(1) };
-        test_desk.desk.place(&paid).await.unwrap();
+        test_desk.desk.place_order(&paid).await.unwrap();
         let split = test_desk.send_as_operator(&format!("POST /orders/{}/split", paid.order), &json!({})).await;
         assert!(split.problem_line().starts_with(expected), "{}", split.json);
     }

@@ -78,7 +78,7 @@ async fn if_match_refuses_changes_of_a_version_that_the_client_has_not_seen() {
         "the refused request did not create the customer"
     );
     let order = orders::PaidPeriod { account: "new".parse().unwrap(), ..paid_month(1) };
-    test_desk.desk.place(&order).await.unwrap();
+    test_desk.desk.place_order(&order).await.unwrap();
     let waiting = test_desk.get_as_operator("/customers/new").await;
     assert_eq!((&waiting.json["address"], waiting.etag()), (&Value::Null, "\"1\""));
     let shipped = test_desk.send_as_operator_with(put, &[("if-match", "\"1\"")], &address_body()).await;

@@ -36,7 +36,7 @@ async fn receive_beans(test_desk: &TestDesk, quantity: u32) {
 /// Returns the path of the order.
 async fn place_for_new(test_desk: &TestDesk, n: u64) -> String {
     let paid = PaidPeriod { account: "new".parse().unwrap(), ..paid_month(n) };
-    test_desk.desk.place(&paid).await.unwrap();
+    test_desk.desk.place_order(&paid).await.unwrap();
     format!("/orders/{}", paid.order)
 }
 
@@ -63,10 +63,10 @@ async fn backordered_order_keeps_the_address_that_its_customer_had_when_it_was_p
     let second = format!("/orders/{}", paid_month(1).order);
     assert_eq!(order_state(&test_desk, &second).await, expected_state("BACKORDERED", Some("stock"), Some("York")));
     receive_beans(&test_desk, 1).await;
-    let before = test_desk.connection.requests();
+    let before = test_desk.connection.request_counts();
     assert_eq!(test_desk.fill_waiting_orders().await, 1);
     let reads = |requests: &std::collections::BTreeMap<String, u64>| requests.get("GetItem").copied();
-    assert_eq!(reads(&test_desk.connection.requests()), reads(&before), "the customer is not read");
+    assert_eq!(reads(&test_desk.connection.request_counts()), reads(&before), "the customer is not read");
     assert_eq!(order_state(&test_desk, &order).await, expected_state("OPEN", None, Some("Leeds")));
 
     // The account corrects the address of the waiting order. When stock is reserved for the order, the order keeps the
@@ -115,7 +115,7 @@ async fn order_that_waits_for_an_address_is_filled_after_it_got_its_own() {
         [],
         "only the correction requests to fill the order"
     );
-    let account = test_desk.router_for(rest::Caller::account("new".parse().unwrap()));
+    let account = test_desk.router_for(rest::Caller::of_account("new".parse().unwrap()));
     let put = format!("PUT {order}/address");
     let corrected = test_desk.send_to_router(account, &put, &[], &address_in("Hull")).await;
     assert_eq!((corrected.status, corrected.etag()), (200, "\"2\""), "{}", corrected.json);

@@ -124,7 +124,7 @@ async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unpro
     let body = json!({"warehouse": "ams", "quantity": 100});
     assert_eq!(test_desk.send_as_operator(delivery, &body).await.status, 200);
     test_desk.place_orders(0..100).await;
-    let batches = || test_desk.connection.requests().get("BatchGetItem").copied().unwrap_or_default();
+    let batches = || test_desk.connection.request_counts().get("BatchGetItem").copied().unwrap_or_default();
     // The list reads 101 keys: those of 100 orders and of their product. In the first pass of the loop, half of the
     // keys of two requests stay unprocessed, so two more requests are needed.
     for expected in [4, 2] {
@@ -145,10 +145,10 @@ async fn list_with_more_than_a_hundred_keys_is_complete_although_keys_stay_unpro
 async fn list_of_a_warehouse_needs_one_query_and_one_batch_read() {
     let test_desk = TestDesk::with_connection(EngineConnection::recording_permissions()).await;
     test_desk.place_orders(0..40).await;
-    let before = test_desk.connection.requests();
+    let before = test_desk.connection.request_counts();
     let page = test_desk.send_as_operator("GET /warehouses/ams/orders?limit=40", &Value::Null).await;
     assert_eq!(page.list_field("id").len(), 40);
-    let mut requests = test_desk.connection.requests();
+    let mut requests = test_desk.connection.request_counts();
     requests.retain(|operation, count| {
         *count -= before.get(operation).copied().unwrap_or_default();
         *count > 0
@@ -236,7 +236,7 @@ async fn order_keeps_its_address_until_it_is_corrected_before_the_shipment() {
 
     let put = format!("PUT {order}/address");
     let acme = test_desk.router_for(acme_caller());
-    let other = test_desk.router_for(Caller::account("other".parse().unwrap()));
+    let other = test_desk.router_for(Caller::of_account("other".parse().unwrap()));
     let forbidden = AccountActions::parse("none").unwrap();
     let forbidden = test_desk.router_for(Caller::Account { id: "acme".parse().unwrap(), actions: forbidden });
     assert_eq!(test_desk.send_to_router(other, &put, &[], &of_city("Hull")).await.status, 404);

@@ -4,14 +4,14 @@ use billing::{Account, AccountId};
 use orders::{Country, PaidPeriod};
 use rest::{Caller, Role};
 use serde_json::{Value, json};
-use testkit::sample;
+use testkit::sample_account;
 
 use crate::router::test_desk::{TestDesk, address_body, paid_month};
 
 /// Sets the language of an account.
 async fn set_language(test_desk: &TestDesk, account: &str, locale: &str) {
     let id: AccountId = account.parse().unwrap();
-    let account = Account { id, locale: locale.parse().unwrap(), ..sample::account() };
+    let account = Account { id, locale: locale.parse().unwrap(), ..sample_account() };
     test_desk.payments.put_account(&account).await.unwrap();
 }
 
@@ -19,7 +19,7 @@ async fn set_language(test_desk: &TestDesk, account: &str, locale: &str) {
 async fn place_for_new(test_desk: &TestDesk, address: &Value) {
     let put = test_desk.send_as_operator("PUT /customers/new", address).await;
     assert_eq!(put.status, 200, "{}", put.json);
-    test_desk.desk.place(&PaidPeriod { account: "new".parse().unwrap(), ..paid_month(9) }).await.unwrap();
+    test_desk.desk.place_order(&PaidPeriod { account: "new".parse().unwrap(), ..paid_month(9) }).await.unwrap();
 }
 
 /// Returns the body of the web page with the packing slips of all open orders, without the QR codes.

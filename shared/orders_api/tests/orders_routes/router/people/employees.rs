@@ -118,7 +118,7 @@ async fn planned_change_of_an_earlier_version_is_refused_with_the_remedy() {
     for read in [
         table.get_employee(&id).await.map(drop),
         table.employee_details(&id).await.map(drop),
-        test_desk.desk.hand_over(&"acme".parse().unwrap(), &id).await.map(drop).map_err(table_error),
+        test_desk.desk.hand_over_customer(&"acme".parse().unwrap(), &id).await.map(drop).map_err(table_error),
     ] {
         let refused = read.unwrap_err().to_string();
         assert!(refused.ends_with(remedy), "{refused}");
